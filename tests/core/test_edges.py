@@ -290,3 +290,14 @@ def test_a_rule_that_is_no_name_is_unknown():
     """Asking for rule None says what is known."""
     with pytest.raises(UnknownName, match="unknown rule"):
         tally(LATIN, None)
+
+
+def test_those_with_votes_may_all_have_failed_the_gate():
+    """An answer without votes stands above them, and the sentence still names who has votes."""
+    ballots = [Ballot("r", (("a", "b"),), session="s", candidates=("a", "b", "c"))]
+    gates = {"s": Gate({"a": ("self_harm",), "b": ("self_harm",)})}
+
+    outcome = tally(ballots, "borda", gates=gates, recusal="off")
+
+    assert outcome.standings[0].candidate == "c"
+    assert "a and b" in outcome.interpretation

@@ -11,6 +11,7 @@ all sessions of one pattern, so a batch is a handful of passes over contiguous s
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,12 @@ __all__ = [
 
 SCALE_DF = 5.0
 """Prior degrees of freedom that draw a reviewer's scale toward the panel's."""
+
+REMEMBERED_CELLS = 4096
+"""Patterns of up to so many cells are solved once: councils of one size share theirs."""
+
+Solved = tuple[Floats, NDArray[np.integer[Any]], Floats]
+"""Laplacian inverses, components and residual freedom per pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +126,7 @@ def fit_grades(profile: Profile) -> AdditiveFit:
     if grades is None:
         grades = np.zeros(profile.places.shape, dtype=np.uint8)
     mask = profile.graded
-    if np.issubdtype(grades.dtype, np.integer):
+    if grades.dtype.kind in "iu":
         least = np.full(profile.n_sessions, ROUNDING_VARIANCE)
         values = grades
     else:
@@ -207,7 +214,7 @@ def _fit(
         values = values * mask
     inverses, components, freedom, pattern = _patterns(mask, weights)
     counts = mask.sum(axis=1, dtype=np.int32)
-    accumulate = np.int64 if np.issubdtype(values.dtype, np.integer) else np.float64
+    accumulate = np.int64 if values.dtype.kind in "iu" else np.float64
     small = np.int32 if accumulate is np.int64 and values.dtype.itemsize == 1 else accumulate
     sums = values.sum(axis=1, dtype=small)
     squares = np.einsum("rcs,rcs->rs", values, values, dtype=small)
@@ -257,9 +264,33 @@ def _patterns(
     else:
         keys = np.ascontiguousarray(packed.T).view(np.dtype((np.void, packed.shape[0]))).ravel()
         _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
-    cells = mask[:, :, first].transpose(2, 0, 1).astype(np.float64)
-    mass = np.ones(cells.shape[:2]) if weights is None else weights[:, first].T
-    counted = cells * (mass > 0)[:, :, np.newaxis]
+    cells = np.ascontiguousarray(mask[:, :, first].transpose(2, 0, 1))
+    mass = np.ones(cells.shape[:2])
+    if weights is not None:
+        mass = weights[:, first].T.astype(np.float64)
+    if cells.size <= REMEMBERED_CELLS:
+        inverses, components, freedom = _remembered(cells.tobytes(), mass.tobytes(), cells.shape)
+    else:
+        inverses, components, freedom = _solved(cells, mass)
+    return inverses, components, freedom, pattern
+
+
+@lru_cache(maxsize=256)
+def _remembered(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solved:
+    """The solution of patterns (P, R, C), as bytes; it is shared, so nobody may write to it."""
+    solved = _solved(
+        np.frombuffer(cells, dtype=np.bool_).reshape(shape),
+        np.frombuffer(mass).reshape(shape[:2]),
+    )
+    for held in solved:
+        held.setflags(write=False)
+    return solved
+
+
+def _solved(cells: NDArray[np.bool_], mass: Floats) -> Solved:
+    """Solve the normal equations of each pattern: cells (P, R, C), ballot weights (P, R)."""
+    n_candidates = cells.shape[2]
+    counted = (cells & (mass > 0)[:, :, np.newaxis]).astype(np.float64)
     length = np.maximum(counted.sum(axis=2), 1.0)
     scaled = counted * (mass / length)[:, :, np.newaxis]
     laplacian = -np.einsum("prc,prd->pcd", scaled, counted)
@@ -274,7 +305,7 @@ def _patterns(
         - (components >= 0).sum(axis=1)
         + (components.max(axis=1, initial=-1) + 1)
     )
-    return inverses, components, freedom, pattern
+    return inverses, components, freedom
 
 
 def _components(cells: Floats) -> NDArray[np.intp]:

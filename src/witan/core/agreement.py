@@ -5,7 +5,7 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Floats
+from witan.core.profile import BLOCK_CELLS, Floats
 
 __all__ = ["effective_votes", "kendall_tau", "kendall_w", "shared_error"]
 
@@ -91,28 +91,33 @@ def _mean_spearman(ranks: Floats) -> float | None:
 
     Of more than `MOST_PAIRS` pairs, as many are taken at even steps.
     """
-    known = ~np.isnan(ranks)
+    n_ballots, n_candidates = ranks.shape
+    n_pairs = n_ballots * (n_ballots - 1) // 2
+    every = combinations(range(n_ballots), 2)
+    pairs = np.array(list(islice(every, 0, None, max(1, n_pairs // MOST_PAIRS))))
     found = []
-    n_pairs = len(ranks) * (len(ranks) - 1) // 2
-    pairs = combinations(range(len(ranks)), 2)
-    for i, j in islice(pairs, 0, None, max(1, n_pairs // MOST_PAIRS)):
-        both = known[i] & known[j]
-        if both.sum() < 2:
-            continue
-        a, b = _recount(ranks[i, both]), _recount(ranks[j, both])
-        spread = float(np.sqrt((a @ a) * (b @ b)))
-        if spread > 0:
-            found.append(float(a @ b) / spread)
-    return float(np.mean(found)) if found else None
+    step = max(1, BLOCK_CELLS // n_candidates**2)
+    for start in range(0, len(pairs), step):
+        first, second = ranks[pairs[start : start + step].T]
+        both = ~np.isnan(first + second)
+        a, b = _recount(first, both), _recount(second, both)
+        spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+        varied = spread > 0
+        found.append((a * b).sum(axis=1)[varied] / spread[varied])
+    correlations = np.concatenate(found)
+    return float(correlations.mean()) if correlations.size else None
 
 
-def _recount(ranks: Floats) -> NDArray[np.float64]:
-    """Ranks counted again among those left, centred on 0."""
-    below = (ranks[:, np.newaxis] > ranks).sum(axis=1)
-    level = (ranks[:, np.newaxis] == ranks).sum(axis=1)
-    again = below + (level + 1) / 2.0
-    centred: NDArray[np.float64] = again - again.mean()
-    return centred
+def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Twice the ranks counted again among some of the candidates, centred on 0, shape (P, C).
+
+    Those are the candidates below less those above: whole numbers, whose sums are exact. 0 for the
+    candidates that are left out.
+    """
+    present = np.where(among, ranks, np.nan)
+    ahead = np.sign(present[:, :, np.newaxis] - present[:, np.newaxis])
+    counted: NDArray[np.float64] = np.where(np.isnan(ahead), 0.0, ahead).sum(axis=2)
+    return counted
 
 
 def effective_votes(n_reviewers: int, rho: float) -> float:

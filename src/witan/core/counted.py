@@ -97,24 +97,31 @@ def count(
     failed = failed_candidates(electorates)
     over_time = rule.needs == "history"
     profile = _pool(profile) if over_time else profile
+    placing = place(scores, profile, rule, tie_break=settings.tie_break, failed=failed)
     flips = exact = None
     if settings.flips and not over_time and profile.n_candidates <= rule.searchable_up_to:
         flips, exact = ballots_to_flip(
-            profile, decider(rule, settings, failed), max_cells=rule.recount_cells
+            profile,
+            placing.leads,
+            decider(rule, settings, failed),
+            max_cells=rule.recount_cells,
         )
+    fits = None
+    if profile.n_reviewers and not over_time:
+        fits = fits_of(electorates, profile, rule, of_grades=scores.fit)
     return Counted(
         rule=rule,
         settings=settings,
         electorates=electorates,
         profile=profile,
         scores=scores,
-        placing=place(scores, profile, rule, tie_break=settings.tie_break, failed=failed),
+        placing=placing,
         margins=matchups(profile).margins,
         votes=votes(profile, rule),
         wins=first_places(profile),
         flips=flips,
         flips_exact=exact,
-        fits=fits_of(electorates, profile, rule) if profile.n_reviewers and not over_time else None,
+        fits=fits,
     )
 
 
@@ -143,16 +150,25 @@ def decider(
     return decide
 
 
-def fits_of(electorates: Sequence[Electorate], profile: Profile, rule: Rule) -> list[Fitted]:
+def fits_of(
+    electorates: Sequence[Electorate],
+    profile: Profile,
+    rule: Rule,
+    *,
+    of_grades: AdditiveFit | None = None,
+) -> list[Fitted]:
     """The additive fit of each session: on grades where they speak for the ballots, else on ranks.
 
     Grades speak for the ballots if the rule reads them, or if every ballot that ranks two
     candidates also grades two; a rule that reads rankings must not be judged by half of them.
+    `of_grades` is the fit of the grades, where it has been made already.
     """
     enough, all_graded = gradable(profile)
     by_grades = enough if rule.needs == "grades" else all_graded
     paired = any(vote.paired for vote in electorates[0].votes)
-    graded = fit_grades(profile) if by_grades.any() else None
+    graded = of_grades
+    if graded is None and by_grades.any():
+        graded = fit_grades(profile)
     ranked = None if paired or by_grades.all() else fit_ranks(profile)
     fits: list[Fitted] = []
     for column, electorate in enumerate(electorates):

@@ -180,9 +180,12 @@ class _Reader:
         warnings: list[str],
     ) -> None:
         self.candidates, self.counting, self.failed = candidates, counting, failed
-        self.authors = authors
         self.cap, self.warnings = cap, warnings
         self.seats = {name: seat for seat, name in enumerate(candidates)}
+        self.own: dict[str, set[str]] = {}
+        if counting.recusal != "off":
+            for name in candidates:
+                self.own.setdefault(authors.get(name, name), set()).add(name)
         self.criteria = {criterion.name for criterion in counting.rubric.criteria}
 
     def on_offer(self, ballot: Ballot) -> list[str]:
@@ -226,9 +229,7 @@ class _Reader:
         return tuple(name for name in ballot.mentioned() if name in self.seats)
 
     def _own(self, ballot: Ballot) -> set[str]:
-        if self.counting.recusal == "off":
-            return set()
-        return {c for c in self.candidates if self.authors.get(c, c) == ballot.reviewer}
+        return self.own.get(ballot.reviewer, set())
 
     def _known_groups(self, ballot: Ballot) -> Groups:
         """The ranking without unknown and repeated names."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Floats, Profile
+from witan.core.profile import BLOCK_CELLS, Floats, Profile
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Rule, Scores
 from witan.errors import InvalidParameter
@@ -94,17 +94,22 @@ def place(
         second = _rounded(borda.compute(profile).score)
     ranks = np.ones(key.shape, dtype=np.int64)
     broken = np.zeros(key.shape[1], dtype=np.bool_)
-    for rival in range(len(key)):
-        level_up, level_same = level[rival] > level, level[rival] == level
-        equal = level_same & (key[rival] == key)
-        ranks += level_up | (level_same & (key[rival] > key)) | (equal & (second[rival] > second))
-        broken |= (equal & (second[rival] != second) & (level > 0)).any(axis=0)
+    step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
+    for start in range(0, len(key), step):
+        their_level, their_key, their_second = (
+            held[start : start + step, np.newaxis] for held in (level, key, second)
+        )
+        alike = their_level == level
+        equal = alike & (their_key == key)
+        above = (their_level > level) | (alike & (their_key > key))
+        ranks += (above | (equal & (their_second > second))).sum(axis=0)
+        broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
     return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), broken=broken)
 
 
 def _rounded(key: Floats) -> Floats:
     """Drop the digits that summation order decides; NaN sorts last."""
     # Never finer than the unit itself: scores that are all but 0 differ by dust alone.
-    scale = np.fmax(np.nanmax(np.abs(key), axis=0, initial=0.0), 1.0)
-    rounded: Floats = np.nan_to_num(np.round(key / scale, DIGITS), nan=-np.inf)
-    return rounded
+    scale = np.fmax.reduce(np.abs(key), axis=0, initial=1.0)
+    rounded = np.round(key / scale, DIGITS)
+    return np.where(np.isnan(rounded), -np.inf, rounded)

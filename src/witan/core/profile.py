@@ -6,7 +6,7 @@ byte at council sizes, and a rule that walks a block of sessions stays inside th
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from witan.errors import InvalidParameter, TooLarge
 
 __all__ = [
+    "BLOCK_CELLS",
     "FRACTION_VARIANCE",
     "MAX_CANDIDATES",
     "ORDER_VARIANCE",
@@ -82,7 +83,7 @@ class Profile:
             raise InvalidParameter(
                 "places", self.places.shape, "an array of (reviewers, candidates, sessions)"
             )
-        if not np.issubdtype(self.places.dtype, np.unsignedinteger):
+        if self.places.dtype.kind != "u":
             raise InvalidParameter(
                 "places", str(self.places.dtype), "unsigned integers (see Profile.from_ranks)"
             )
@@ -141,7 +142,7 @@ class Profile:
         """Where a ballot grades a candidate, shape (R, C, S); all False without grades."""
         if self.grades is None:
             return np.zeros(self.places.shape, dtype=np.bool_)
-        whole = np.issubdtype(self.grades.dtype, np.integer)
+        whole = self.grades.dtype.kind in "iu"
         graded: NDArray[np.bool_] = self.grades > 0 if whole else ~np.isnan(self.grades)
         return graded
 
@@ -154,11 +155,17 @@ class Profile:
         return self._cut(rows)
 
     def _cut(self, where: Any) -> "Profile":
-        kept: dict[str, Any] = {
-            item.name: None if (held := getattr(self, item.name)) is None else held[where]
-            for item in fields(self)
-        }
-        return Profile(**kept)
+        def cut(held: NDArray[Any] | None) -> Any:
+            return None if held is None else held[where]
+
+        return Profile(
+            places=cut(self.places),
+            grades=cut(self.grades),
+            weights=cut(self.weights),
+            lengths=cut(self.lengths),
+            eligible=cut(self.eligible),
+            reliability=cut(self.reliability),
+        )
 
     def reweighted(self, weights: Floats | None) -> "Profile":
         """The same profile under other ballot weights, shape (R, S)."""
@@ -193,7 +200,7 @@ class Matchups:
     def margins(self) -> NDArray[Any]:
         """Ballots for i over j minus the reverse, shape (C, C, S)."""
         margins: NDArray[Any] = self.over - self.over.swapaxes(0, 1)
-        if np.issubdtype(margins.dtype, np.floating):
+        if margins.dtype.kind == "f":
             # Weights such as .1 + .2 against .3 leave dust that would make a majority.
             most = np.abs(self.over).max(axis=(0, 1), initial=0.0)
             margins[np.abs(margins) <= 1e-9 * most] = 0.0

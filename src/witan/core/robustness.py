@@ -3,7 +3,8 @@
 Each recount is one more session for the rule, so that thousands of them are one call.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import combinations, product
 from math import comb
 from typing import Any
@@ -28,13 +29,22 @@ CELLS_AT_ONCE = 20_000_000
 
 
 def ballots_to_flip(
-    profile: Profile, decide: Decide, *, max_cells: int = 200_000_000
+    profile: Profile,
+    leads: NDArray[np.bool_],
+    decide: Decide,
+    *,
+    max_cells: int = 200_000_000,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The fewest ballots whose removal or reversal ends the leader's lead, per session.
 
     All subsets are tried, smallest first, each ballot of one removed or reversed; once the next
     size is too large to try in full, ballots are reversed in the order of their weight against the
     leader, which bounds the number from above.
+
+    Parameters
+    ----------
+    leads : bool array, shape (C, S)
+        Who leads as the ballots are.
 
     Returns
     -------
@@ -44,8 +54,6 @@ def ballots_to_flip(
         Whether no smaller number does.
     """
     n_sessions, n_ballots = profile.n_sessions, profile.n_reviewers
-    origin = np.arange(n_sessions)
-    leads = decide(profile, origin)
     alone = leads.sum(axis=0) == 1
     counts = np.where(leads.any(axis=0), 0, -1).astype(np.int64)
     counts[alone] = -1
@@ -86,7 +94,8 @@ def lead_kept_without_one(profile: Profile, decide: Decide) -> NDArray[np.float6
     return kept / max(1, profile.n_reviewers)
 
 
-def _batches(n_ballots: int, size: int) -> Iterator[NDArray[np.int8]]:
+@lru_cache(maxsize=16)
+def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
     """Every way to remove or reverse `size` ballots, as columns of actions (R, up to 4096)."""
     columns = []
     for chosen in combinations(range(n_ballots), size):
@@ -94,11 +103,8 @@ def _batches(n_ballots: int, size: int) -> Iterator[NDArray[np.int8]]:
             column = np.zeros(n_ballots, dtype=np.int8)
             column[list(chosen)] = what
             columns.append(column)
-            if len(columns) == 4096:
-                yield np.stack(columns, axis=1)
-                columns = []
-    if columns:
-        yield np.stack(columns, axis=1)
+    starts = range(0, len(columns), 4096)
+    return tuple(np.stack(columns[start : start + 4096], axis=1) for start in starts)
 
 
 def _flips(

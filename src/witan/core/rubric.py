@@ -171,6 +171,8 @@ def read_grade(value: object) -> float | None:
     float or None
         From 1 to 10; None when the value is no grade.
     """
+    if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
+        return float(value) if LOWEST <= value <= HIGHEST else None
     if isinstance(value, str):
         written = _WRITTEN_GRADE.fullmatch(value.strip())
         if written is None:

@@ -279,8 +279,7 @@ def _unsuitable(electorate: Electorate, task: _Task, column: int) -> UnsuitableB
     """Why the rule cannot count this session: it needs grades, and no ballot has any."""
     if RULES[task.rule].needs != "grades" or not electorate.votes:
         return None
-    graded = task.profile.take(np.array([column])).graded.any(axis=(1, 2))
-    if graded.any():
+    if task.profile.take(slice(column, column + 1)).graded.any():
         return None
     where = f"in session {electorate.session!r} " if electorate.session else ""
     who = listed(electorate.reviewers[:8])

@@ -216,7 +216,16 @@ def _exchangeable(covariance: Floats, i: int, j: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _t_draws(n: int, df: float) -> NDArray[np.float64]:
-    """Standard multivariate t points, shape (N_POINTS, n): a lattice, its mirror image, no chance.
+    """Standard multivariate t points, shape (N_POINTS, n): a lattice and its mirror image."""
+    normal, last = _lattice(n)
+    stretch = np.sqrt(df / chi_square_quantiles(last, df))[:, np.newaxis]
+    mirrored: NDArray[np.float64] = np.concatenate([normal * stretch, -normal * stretch])
+    return mirrored
+
+
+@lru_cache(maxsize=32)
+def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Half the points: n standard normal columns, and a uniform one that stretches them.
 
     Source: the additive recurrence with the roots of x^(d+1) = x + 1, a rank-one lattice of low
     discrepancy (Niederreiter, Random Number Generation and Quasi-Monte Carlo Methods, 1992).
@@ -228,10 +237,7 @@ def _t_draws(n: int, df: float) -> NDArray[np.float64]:
     half = N_POINTS // 2
     points = np.mod(0.5 + np.outer(np.arange(1, half + 1), steps), 1.0)
     points = np.clip(points, 1e-9, 1 - 1e-9)
-    normal = normal_quantiles(points[:, :n])
-    stretch = np.sqrt(df / chi_square_quantiles(points[:, n], df))[:, np.newaxis]
-    mirrored: NDArray[np.float64] = np.concatenate([normal * stretch, -normal * stretch])
-    return mirrored
+    return normal_quantiles(points[:, :n]), points[:, n]
 
 
 def tiers(apart: NDArray[np.bool_]) -> list[int]:

@@ -25,7 +25,8 @@ def interpretation(
     placed = [line for line in standings if line.votes > 0]
     if not placed:
         return "No ballot counts, so nobody is ranked."
-    leaders = [line.candidate for line in placed if line.rank == 1]
+    # Not rank 1: above those with votes may stand one without, if all of these failed the gate.
+    leaders = [line.candidate for line in placed if line.rank == placed[0].rank]
     if len(placed) == 1:
         return f"{leaders[0]} is the only candidate with votes."
     if not can_tell:

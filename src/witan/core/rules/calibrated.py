@@ -49,4 +49,4 @@ def calibrated(profile: Profile) -> Scores:
     fit = fit_grades(profile)
     votes = profile.graded.sum(axis=0)
     error = np.where(votes >= 2, fit.std_errors(), np.nan)
-    return Scores(score=fit.effects, std_error=error)
+    return Scores(score=fit.effects, std_error=error, fit=fit)

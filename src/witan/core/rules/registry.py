@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.additive import AdditiveFit
 from witan.core.profile import Floats, Profile
 from witan.errors import InvalidParameter, UnknownName
 
@@ -57,6 +58,8 @@ class Scores:
         Sessions that the rule could not score by itself and scored as `borda` instead.
     seat_order_decided : bool array, shape (S,), optional
         Sessions in which ties were too many to follow, so that seat order broke them.
+    fit : AdditiveFit, optional
+        The fit of the grades that the scores were read off, where one fit holds all sessions.
     details : mapping of arrays, sessions on the last axis
         Rule-specific numbers, such as ``points`` of shape (C, S) or ``distance`` of shape (S,).
     """
@@ -65,6 +68,7 @@ class Scores:
     std_error: Floats | None = None
     fell_back: NDArray[np.bool_] | None = None
     seat_order_decided: NDArray[np.bool_] | None = None
+    fit: AdditiveFit | None = None
     details: Mapping[str, NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
 
 

@@ -1,0 +1,351 @@
+"""Whether an election is decided: whether no ballot still missing could change who leads.
+
+Proved by bounds, in one of two ways. Where what is worst for the leader against one rival is a
+single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if it keeps a
+majority that nothing can take from it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.ballot import Ballot
+from witan.core.batch import failed_candidates, stack
+from witan.core.counted import score
+from witan.core.interpretation import Electorate, Vote
+from witan.core.placing import Placing, place
+from witan.core.profile import Floats
+from witan.core.rules import RULES
+from witan.core.settings import AUTO, Settings
+from witan.core.tally import prepare
+from witan.errors import InvalidParameter
+
+__all__ = ["OFFERED", "check_offered", "decided"]
+
+LOWEST, HIGHEST = 1.0, 10.0
+"""The grades that a missing ballot may give."""
+
+DUST = 1e-9
+"""Sums of weights that differ by less than this share of all weight may be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A ballot not yet cast: whom it will not rank, and what it will weigh."""
+
+    reviewer: str
+    own: str | None
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Race:
+    """The votes so far, who leads by them, and what is missing."""
+
+    electorate: Electorate
+    missing: tuple[_Missing, ...]
+    leader: str
+    settings: Settings
+    rule: str
+
+    @property
+    def rivals(self) -> list[str]:
+        """Who may come to lead in the leader's place."""
+        names, failed = self.electorate.candidates, self.electorate.failed
+        return [name for name in names if name not in failed and name != self.leader]
+
+
+def check_offered(settings: Settings, *, graded: bool) -> None:
+    """Refuse settings under which no election is proved decided before its last ballot.
+
+    Parameters
+    ----------
+    graded
+        Whether reviewers may give grades; then ``auto`` may take ``calibrated``.
+
+    Raises
+    ------
+    InvalidParameter
+        It names the rules that can be chosen; and where places are counted before recusal.
+    """
+    if settings.counting.recusal == "after":
+        expected = "'before' or 'off' where counting stops when decided"
+        raise InvalidParameter("recusal", "after", expected)
+    if settings.rule in OFFERED or (settings.rule == AUTO and not graded):
+        return
+    expected = f"one of {', '.join(OFFERED)} where counting stops when decided"
+    if settings.rule == AUTO:
+        expected += "; on graded ballots it takes calibrated"
+    raise InvalidParameter("the rule", settings.rule, expected)
+
+
+def decided(
+    ballots: Sequence[Ballot],
+    outstanding: Mapping[str, str | None],
+    settings: Settings,
+    roster: Sequence[str],
+    *,
+    graded: bool = True,
+) -> str | None:
+    """Return the leader that no completion of the missing ballots can change.
+
+    A missing ballot may turn out as an abstention, or as any weak order over, and any grades for,
+    any of the candidates but the reviewer's own. Whatever they turn out to be, `tally` under the
+    same settings then has this one leader, without any help of seat order.
+
+    Parameters
+    ----------
+    ballots
+        Of one session, whole rankings or grades.
+    outstanding
+        Reviewer to the candidate it is recused from; None: from none. What such a reviewer has
+        cast before may be replaced and does not count here.
+    roster
+        All candidates. While the ballots do not name just these, nothing is decided.
+    graded
+        Whether missing ballots may give grades; without them ``auto`` takes ``borda``.
+
+    Returns
+    -------
+    str or None
+        None: not decided, or the rule offers no bound.
+    """
+    race = _race(ballots, outstanding, settings, roster, graded=graded)
+    if race is None:
+        return None
+    if not race.missing or BOUNDS[race.rule](race):
+        return race.leader
+    return None
+
+
+def _race(
+    ballots: Sequence[Ballot],
+    outstanding: Mapping[str, str | None],
+    settings: Settings,
+    roster: Sequence[str],
+    *,
+    graded: bool,
+) -> _Race | None:
+    """Count what is there; None where nobody leads alone, or nothing can be proved."""
+    cast = [ballot for ballot in ballots if ballot.reviewer not in outstanding]
+    if settings.kind != "all":
+        cast = [ballot for ballot in cast if ballot.kind == settings.kind]
+    rule = _certain_rule(cast, outstanding, settings, graded=graded)
+    bounded = rule in BOUNDS and settings.counting.recusal != "after"
+    if not bounded or not cast or any(ballot.paired for ballot in cast):
+        return None
+    [electorate], _ = prepare(cast, replace(settings, prior=None, rho=None))
+    if set(electorate.candidates) != set(roster):
+        return None
+    recused = settings.counting.recusal != "off"
+    missing = tuple(
+        _Missing(reviewer, own if recused else None, weight)
+        for reviewer, own in outstanding.items()
+        if (weight := settings.weights.get(reviewer, 1.0)) > 0
+    )
+    placing, certain = _placed([electorate], rule, settings)
+    if not certain or placing.leads.sum() != 1:
+        return None
+    leader = electorate.candidates[int(placing.leads[:, 0].argmax())]
+    return _Race(electorate, missing, leader, settings, rule)
+
+
+def _certain_rule(
+    cast: Sequence[Ballot],
+    outstanding: Mapping[str, str | None],
+    settings: Settings,
+    *,
+    graded: bool,
+) -> str:
+    """The rule that will count; ``auto`` while that is open.
+
+    Two ballots with grades are the fewest that make ``auto`` take ``calibrated``.
+    """
+    if settings.rule != AUTO:
+        return settings.rule
+    with_grades = sum(1 for ballot in cast if ballot.grades) + (len(outstanding) if graded else 0)
+    return "borda" if with_grades < 2 else AUTO
+
+
+def _placed(
+    electorates: Sequence[Electorate], rule: str, settings: Settings
+) -> tuple[Placing, bool]:
+    """Place the candidates of sessions of one shape; and whether seat order had no say in it."""
+    chosen = RULES[rule]
+    learned = settings.reliability
+    profile = stack(
+        electorates, reliability=None if learned is None else [learned] * len(electorates)
+    )
+    parameters = settings.parameters if settings.rule == rule else {}
+    scores = score(chosen, profile, **parameters)
+    failed = failed_candidates(electorates)
+    placing = place(scores, profile, chosen, tie_break=settings.tie_break, failed=failed)
+    by_seat = scores.seat_order_decided
+    return placing, by_seat is None or not by_seat.any()
+
+
+def _survives_worst_ballots(race: _Race) -> bool:
+    """Whether the leader stays above each rival when every missing ballot does its worst.
+
+    Against one rival that is: the rival first with the highest grade, the leader last with the
+    lowest, both at once. It raises the rival's score, first places and Borda score as far as any
+    ballot can and lowers the leader's as far, so whoever survives it survives all others. A last
+    place cannot flatter a mean rank either: the best mean is at most (C + 1)/2, the mean of all
+    places, and sheets are no shorter than C − 1.
+    """
+    if not race.rivals:
+        return True
+    completions = [
+        replace(
+            race.electorate,
+            votes=race.electorate.votes
+            + tuple(_worst_vote(race, one, rival) for one in race.missing),
+        )
+        for rival in race.rivals
+    ]
+    ranks = _placed(completions, race.rule, race.settings)[0].ranks
+    at = race.electorate.candidates.index
+    return all(
+        ranks[at(race.leader), column] < ranks[at(rival), column]
+        for column, rival in enumerate(race.rivals)
+    )
+
+
+def _worst_vote(race: _Race, one: _Missing, rival: str) -> Vote:
+    """The missing ballot that is worst for the leader against a rival."""
+    names = race.electorate.candidates
+    sheet = [name for name in names if name != one.own]
+    order = sorted(sheet, key=lambda name: (name == race.leader) - (name == rival))
+    if order == [race.leader]:  # its last place would be a first place
+        order = []
+    place = {name: 2 * number for number, name in enumerate(order, 1)}
+    grade = {name: LOWEST if name == race.leader else HIGHEST for name in sheet}
+    return Vote(
+        reviewer=one.reviewer,
+        groups=tuple((name,) for name in order),
+        places=tuple(place.get(name, 0) for name in names),
+        grades=tuple(grade.get(name, nan) for name in names),
+        weight=one.weight,
+        length=len(order),
+        eligible=len(sheet),
+        mismatch=False,
+        paired=False,
+        kind="model",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Who can be placed above whom, shape (C, C), over the candidates that may lead.
+
+    Those that failed the safety gate stand below all others on every ballot, so no majority and no
+    path leads from them to anyone here.
+
+    Parameters
+    ----------
+    over
+        Weight of the ballots that rank i strictly above j, so far.
+    more
+        What the missing ballots can add to it.
+    dust
+        What a difference must exceed to be one.
+    """
+
+    over: Floats
+    more: Floats
+    dust: float
+
+    @classmethod
+    def of(cls, race: _Race) -> "_Pairs":
+        """Count the pairs; the leader comes first."""
+        names = [race.leader, *race.rivals]
+        seats = [race.electorate.candidates.index(name) for name in names]
+        over, more = np.zeros((2, len(names), len(names)))
+        for vote in race.electorate.votes:
+            places = np.array(vote.places)[seats]
+            ranked = places > 0
+            above = places[:, np.newaxis] < places
+            over += vote.weight * (above & ranked[:, np.newaxis] & ranked)
+        for one in race.missing:
+            judged = np.array([name != one.own for name in names])
+            more += one.weight * (judged[:, np.newaxis] & judged)
+        return cls(over, more, DUST * _weight(race))
+
+    @property
+    def least_margins(self) -> Floats:
+        """Ballots for i over j minus the reverse, at least."""
+        least: Floats = self.over - self.over.T - self.more.T
+        return least
+
+
+def _weight(race: _Race) -> float:
+    """What all ballots weigh, cast and missing."""
+    return sum(vote.weight for vote in race.electorate.votes) + sum(
+        one.weight for one in race.missing
+    )
+
+
+def _beats_everyone(race: _Race) -> bool:
+    """Whether the leader keeps a strict majority over each rival, whatever the missing say."""
+    pairs = _Pairs.of(race)
+    return bool((pairs.least_margins[0, 1:] > pairs.dust).all())
+
+
+def _keeps_strongest_paths(race: _Race) -> bool:
+    """Whether the leader's path to each rival, at its weakest, beats the way back at its best."""
+    pairs = _Pairs.of(race)
+    least, most = pairs.least_margins, -pairs.least_margins.T
+    by_margins = race.settings.parameters.get("strength") == "margins"
+    weakest = least if by_margins else pairs.over
+    strongest = most if by_margins else pairs.over + pairs.more
+    # A link that may vanish has no strength; one that may arise has all it could have.
+    there = _widest(np.where(least > pairs.dust, weakest, 0.0))[0, 1:]
+    back = _widest(np.where(most > 0, strongest, 0.0))[1:, 0]
+    return bool((there > back + pairs.dust).all())
+
+
+def _widest(links: Floats) -> Floats:
+    """Strength of the strongest path for each pair, shape (C, C)."""
+    path: Floats = links.copy()
+    for via in range(len(path)):
+        path = np.maximum(path, np.minimum(path[:, via, np.newaxis], path[via]))
+    return path
+
+
+def _keeps_first_places(race: _Race) -> bool:
+    """Whether over half of all ballots, missing ones included, already place the leader first.
+
+    Its first places only grow as others are eliminated, so it is never among those with fewest.
+    """
+    seat = race.electorate.candidates.index(race.leader)
+    kept = sum(vote.weight * _first_place(vote, seat) for vote in race.electorate.votes)
+    weight = _weight(race)
+    return kept > weight / 2 + DUST * weight
+
+
+def _first_place(vote: Vote, seat: int) -> float:
+    """What a ballot gives the seat while all stand: k tied for first have 1/k each."""
+    ranked: NDArray[np.int_] = np.array([at for at in vote.places if at])
+    if not vote.places[seat] or vote.places[seat] != ranked.min():
+        return 0.0
+    return 1.0 / float((ranked == ranked.min()).sum())
+
+
+BOUNDS: Mapping[str, Callable[[_Race], bool]] = {
+    "borda": _survives_worst_ballots,
+    "weighted_borda": _survives_worst_ballots,
+    "mean_rank": _survives_worst_ballots,
+    "hybrid": _survives_worst_ballots,
+    "range": _survives_worst_ballots,
+    "tournament": _survives_worst_ballots,
+    "schulze": _keeps_strongest_paths,
+    "ranked_pairs": _beats_everyone,
+    "kemeny": _beats_everyone,
+    "irv": _keeps_first_places,
+}
+
+OFFERED: tuple[str, ...] = tuple(BOUNDS)
+"""The rules whose elections can be proved decided early."""

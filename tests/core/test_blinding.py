@@ -1,0 +1,226 @@
+"""Sheets: who sees what, in which order, and that the order favours nobody."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from witan.core.blinding import Sheet, draw_sheets, label_map, mirror
+from witan.errors import UnknownName
+
+SIZES = range(2, 13)
+
+GOLDEN = {"a": "dcb", "b": "cad", "c": "bda", "d": "abc"}
+GOLDEN_NONCE = "d7e7035aa45dd6aba2a91c94d2bfffa0"
+
+
+def names(size: int) -> list[str]:
+    """Name the seats m0, m1 and so on."""
+    return [f"m{number}" for number in range(size)]
+
+
+def each_other(size: int, seed: int = 0) -> dict[str, Sheet]:
+    """The sheets of a council whose members review each other."""
+    members = names(size)
+    return draw_sheets(members, members, [seed], hidden={name: name for name in members})
+
+
+def place_counts(sheets: dict[str, Sheet], candidate: str, places: int) -> list[int]:
+    """How often a candidate stands at each position."""
+    held = Counter(sheet.positions.get(candidate) for sheet in sheets.values())
+    return [held[place] for place in range(1, places + 1)]
+
+
+def neighbours(sheets: dict[str, Sheet]) -> Counter[tuple[str, str]]:
+    """How often one candidate stands directly before another."""
+    return Counter(pair for sheet in sheets.values() for pair in pairwise(sheet.candidates))
+
+
+@st.composite
+def councils(draw):
+    """Any number of reviewers and candidates, and any reviewers hiding any candidate."""
+    reviewers = [f"r{number}" for number in range(draw(st.integers(1, 12)))]
+    candidates = [f"c{number}" for number in range(draw(st.integers(2, 12)))]
+    hidden = draw(st.dictionaries(st.sampled_from(reviewers), st.sampled_from(candidates)))
+    return reviewers, candidates, hidden, draw(st.integers(0, 2**63))
+
+
+class TestSheet:
+    """A sheet translates between candidates, labels and positions."""
+
+    SHEET = Sheet("r", ("x", "y"), ("A", "B"), "5c0f")
+
+    def test_it_knows_places(self):
+        """The first candidate stands at position 1."""
+        assert self.SHEET.positions == {"x": 1, "y": 2}
+
+    def test_it_translates_both_ways(self):
+        """A label leads to its candidate, a candidate to its label."""
+        assert self.SHEET.candidate("B") == "y"
+        assert self.SHEET.label("y") == "B"
+
+    @pytest.mark.parametrize("label", ["C", "a", " A", "", "x"])
+    def test_only_the_exact_label_is_known(self, label):
+        """Tolerance is the reader's business, not the sheet's."""
+        assert self.SHEET.candidate(label) is None
+
+    def test_a_stranger_has_no_label(self):
+        """Asking for a candidate that is not on the sheet is an error."""
+        with pytest.raises(UnknownName, match="candidate 'z'"):
+            self.SHEET.label("z")
+
+    def test_labels_go_on_after_z(self):
+        """The 27th label is AA, the 53rd BA."""
+        labels = label_map("reader", names(53), [0]).labels
+
+        assert labels[:3] == ("A", "B", "C")
+        assert labels[25:28] == ("Z", "AA", "AB")
+        assert labels[52] == "BA"
+
+
+class TestBalance:
+    """Every candidate stands at every position equally often."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("size", SIZES)
+    def test_members_who_review_each_other(self, size, seed):
+        """Each candidate stands exactly once at each of the n − 1 positions."""
+        sheets = each_other(size, seed)
+
+        for name in names(size):
+            assert place_counts(sheets, name, size - 1) == [1] * (size - 1)
+            assert sorted(sheets[name].candidates) == sorted(set(names(size)) - {name})
+
+    @pytest.mark.parametrize("size", SIZES)
+    def test_members_who_review_everything(self, size):
+        """Each candidate stands exactly once at each of the n positions."""
+        sheets = draw_sheets(names(size), names(size), [1], hidden={})
+
+        for name in names(size):
+            assert place_counts(sheets, name, size) == [1] * size
+            assert sorted(sheets[name].candidates) == sorted(names(size))
+
+    @pytest.mark.parametrize("size", SIZES)
+    def test_nobody_follows_the_same_rival_twice(self, size):
+        """Among members who review each other, an ordered pair is neighbours at most once."""
+        assert max(neighbours(each_other(size)).values(), default=0) <= 1
+
+    @pytest.mark.parametrize("size", SIZES)
+    def test_neighbours_where_everything_is_seen(self, size):
+        """A pair is neighbours exactly once for even n (Williams), at most twice for odd."""
+        counts = neighbours(draw_sheets(names(size), names(size), [2], hidden={}))
+
+        assert max(counts.values()) <= 1 + size % 2
+        assert size % 2 or len(counts) == size * (size - 1)
+
+    @given(councils())
+    def test_any_numbers(self, council):
+        """Each sees what it may, and counts differ by at most one unless arithmetic forbids it."""
+        reviewers, candidates, hidden, seed = council
+
+        sheets = draw_sheets(reviewers, candidates, [seed], hidden=hidden)
+
+        seeing_all = len(reviewers) - len(hidden)
+        places = len(candidates) if seeing_all else len(candidates) - 1
+        shown = {c: len(reviewers) - list(hidden.values()).count(c) for c in candidates}
+        # Below this, the last position is too rare to be everybody's in turn.
+        possible = not seeing_all or seeing_all >= sum(n // places for n in shown.values())
+        for candidate in candidates:
+            counts = place_counts(sheets, candidate, places)
+            assert sum(counts) == shown[candidate]
+            assert max(counts) - min(counts) <= 1 or not possible
+        for name in reviewers:
+            assert sorted(sheets[name].candidates) == sorted(set(candidates) - {hidden.get(name)})
+
+    def test_ones_own_answer_stands_anywhere(self):
+        """Where members see their own answer, it is at no position of its own over the seeds."""
+        places = Counter(
+            draw_sheets(names(4), names(4), [seed], hidden={})["m0"].positions["m0"]
+            for seed in range(200)
+        )
+
+        assert sorted(places) == [1, 2, 3, 4]
+        assert min(places.values()) > 25
+
+    def test_hiding_who_does_not_stand_hides_nothing(self):
+        """A member that gave no answer sees all the others'."""
+        sheets = draw_sheets(["a", "b"], ["b", "c"], [0], hidden={"a": "a", "b": "b"})
+
+        assert sorted(sheets["a"].candidates) == ["b", "c"]
+        assert sheets["b"].candidates == ("c",)
+
+
+class TestSeed:
+    """The seed is all that a sheet depends on."""
+
+    def test_a_golden_sheet(self):
+        """These sheets are drawn from this seed on every machine."""
+        sheets = draw_sheets("abcd", "abcd", [7, 1], hidden={name: name for name in "abcd"})
+
+        assert {name: "".join(sheet.candidates) for name, sheet in sheets.items()} == GOLDEN
+        assert sheets["a"].nonce == GOLDEN_NONCE
+
+    @given(councils())
+    def test_the_same_seed_draws_the_same_sheets(self, council):
+        """Drawing twice draws the same, nonces included."""
+        reviewers, candidates, hidden, seed = council
+
+        first = draw_sheets(reviewers, candidates, [seed], hidden=hidden)
+
+        assert draw_sheets(reviewers, candidates, [seed], hidden=hidden) == first
+
+    def test_other_seeds_draw_other_orders(self):
+        """Over 100 seeds a council of seven sees close to 100 arrangements."""
+        drawn = {tuple(s.candidates for s in each_other(7, seed).values()) for seed in range(100)}
+
+        assert len(drawn) > 90
+
+    def test_a_trailing_zero_is_part_of_the_seed(self):
+        """The seeds (7,) and (7, 0) draw different sheets."""
+        assert label_map("r", names(9), [7]) != label_map("r", names(9), [7, 0])
+
+    def test_no_nonce_is_drawn_twice(self):
+        """Sheets, mirrors and the chairman's map of one seed have nonces of their own."""
+        sheets = each_other(12)
+        mirrors = [mirror(sheet, [0, seat]) for seat, sheet in enumerate(sheets.values())]
+        alone = draw_sheets(["r"], ["c"], [0], hidden={})["r"]
+
+        nonces = [
+            *(sheet.nonce for sheet in (*sheets.values(), *mirrors, alone)),
+            mirror(alone, [0]).nonce,
+            label_map("r", ["c"], [0]).nonce,
+        ]
+
+        assert len(set(nonces)) == len(nonces)
+        assert all(len(nonce) >= 16 and int(nonce, 16) >= 0 for nonce in nonces)
+
+
+class TestMirror:
+    """The second sheet of a mirrored review."""
+
+    def test_it_reverses_the_order(self):
+        """What stood first stands last, and the labels follow the new places."""
+        sheet = each_other(5)["m2"]
+
+        mirrored = mirror(sheet, [3])
+
+        assert mirrored.reviewer == sheet.reviewer
+        assert mirrored.candidates == sheet.candidates[::-1]
+        assert mirrored.labels == sheet.labels
+        assert mirrored.nonce != sheet.nonce
+
+
+class TestLabelMap:
+    """The chairman's labels."""
+
+    def test_it_shows_everybody_in_random_order(self):
+        """Each candidate is there once, and over the seeds each comes first."""
+        firsts = set()
+        for seed in range(50):
+            sheet = label_map("chairman", names(4), [seed])
+            assert sorted(sheet.candidates) == names(4)
+            firsts.add(sheet.candidates[0])
+
+        assert firsts == set(names(4))

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test check bench docs clean
 
 demo: $(VENV)/.base
-	$(BIN)/witan tally examples/ballots.jsonl
+	$(BIN)/witan demo
 
 test: $(VENV)/.test
 	$(BIN)/ruff format --check src tests benchmarks examples typing_tests
@@ -20,6 +20,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/one_profile.py
 	$(BIN)/python benchmarks/ratings.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/council.py
 
 check: test
 

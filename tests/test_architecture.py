@@ -153,10 +153,10 @@ class TestPublicSurface:
             _ = witan.tallly
 
     def test_importing_the_package_loads_nothing_heavy(self):
-        """``import witan`` loads no numpy, scipy, pydantic, rich or click."""
+        """``import witan`` loads no numpy, scipy, pydantic, rich or click, and no client."""
         code = (
-            "import sys, witan;"
-            "print([m for m in ('numpy','scipy','pydantic','rich','click') if m in sys.modules])"
+            "import sys, witan; heavy = ('numpy', 'scipy', 'pydantic', 'rich', 'click', 'anyio',"
+            " 'httpx2', 'aiohttp', 'pydantic_ai'); print([m for m in heavy if m in sys.modules])"
         )
 
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own line

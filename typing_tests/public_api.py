@@ -1,10 +1,38 @@
 """The types a user sees; checked, never run."""
 
-from collections.abc import Iterator
-from typing import assert_type
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import Literal, assert_type
 
 import witan
-from witan import Ballot, Outcome, Profile, Scores, Settings, Standing
+from witan import (
+    Answer,
+    Ballot,
+    Call,
+    Council,
+    Event,
+    Limits,
+    Line,
+    Member,
+    Message,
+    Model,
+    Options,
+    Outcome,
+    Plan,
+    Price,
+    Procedure,
+    Profile,
+    Reply,
+    Scores,
+    Scripted,
+    Session,
+    Settings,
+    Standing,
+    Synthesis,
+    Throttling,
+    Usage,
+)
 
 ballots = [Ballot("x", groups=(("a",), ("b",))), Ballot("y", grades={"a": 8, "b": "7/10"})]
 
@@ -18,3 +46,81 @@ assert_type(witan.tally_sessions(ballots, Settings()), Iterator[Outcome])
 
 def score_everything(profile: Profile) -> Scores:
     return witan.RULES["schulze"](profile, strength="margins")
+
+
+class Mine:
+    """A model of one's own: no base class, one method."""
+
+    async def complete(self, call: Call, hear: Callable[[str], None], /) -> Reply:
+        assert_type(call.messages, tuple[Message, ...])
+        assert_type(call.stage, Literal["answer", "review", "repair", "synthesis"])
+        hear("7")
+        return Reply("7", Usage(input_tokens=12, output_tokens=1), cost_usd=0.01)
+
+
+class Mute:
+    """No model: it takes no call."""
+
+    async def answer(self, prompt: str) -> str:
+        return prompt
+
+
+scripted: Model = Scripted("ada", answers=["7"], reviews=[Line(prefers=("7",)), lambda call: "{}"])
+mine: Model = Mine()
+mute: Model = Mute()  # type: ignore[assignment]
+
+member = Member(
+    "critic", mine, options=Options(temperature=0.2, reasoning_effort="low"), price=Price(3, 15)
+)
+Options(reasoning_effort="endless")  # type: ignore[arg-type]
+
+procedure = Procedure(
+    counting=Settings(rule="schulze"),
+    mode="verdict",
+    limits=Limits(max_cost_usd=0.5, providers={"openai": Throttling(per_minute=60)}),
+)
+Procedure(mode="vote")  # type: ignore[arg-type]
+
+
+async def ask() -> Session:
+    async with Council(["a=openai:MODEL", member, Mine(), scripted], "a", enough=3) as council:
+        assert_type(council, Council)
+        assert_type(council.members, tuple[Member, ...])
+        assert_type(council.plan("Which?"), Plan)
+        assert_type(council.plan("Which?").worst_usd, float | None)
+        earlier = await council.ask("Which?", files={"notes.txt": "…"}, seed=7)
+        async with aclosing(council.deliberate("And why?")) as events:
+            async for event in events:
+                assert_type(event, Event)
+                assert_type(event.at, datetime)
+                break
+        return await council.resume(earlier)
+
+
+def read(session: Session) -> None:
+    assert_type(session.text, str | None)
+    assert_type(session.answers, Mapping[str, Answer])
+    assert_type(session.outcome, Outcome | None)
+    assert_type(session.synthesis, Synthesis | None)
+    assert_type(session.status, Literal["complete", "degraded", "failed", "interrupted"])
+    assert_type(session.missing, tuple[str, ...])
+    assert_type(session.cost.total_usd, float | None)
+    assert_type(session.recount("schulze", without=["ada"]), Outcome)
+    assert_type(session.conversation, tuple[Message, ...])
+    assert_type(witan.session_from_json(witan.session_to_json(session, indent=2)), Session)
+    assert_type(
+        [witan.event_from_json(witan.event_to_json(e)) for e in session.events], list[Event]
+    )
+    assert_type(Session.of(session.events), Session)
+    assert_type(witan.EVENTS["ballot_cast"], type[Event])
+
+
+async def follow(council: Council) -> AsyncIterator[Event]:
+    async for event in council.deliberate("Which?"):
+        yield event
+
+
+assert_type(witan.ask("Which?"), Session)
+assert_type(witan.ask("Which?", ["ada=openai:MODEL", mine], rule="borda"), Session)
+assert_type(Council.from_config(mode="best"), Council)
+witan.ask("Which?", [7, 8])  # type: ignore[list-item]

@@ -7,6 +7,8 @@ Everything named here is public; each name is imported when it is first used, so
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from witan.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from witan.adapters.ballots import FORMATS as FORMATS
     from witan.adapters.ballots import Problem as Problem
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from witan.adapters.ballots import write_ballots as write_ballots
     from witan.adapters.rubric_toml import load_rubric as load_rubric
     from witan.adapters.rubric_toml import rubric_to_toml as rubric_to_toml
+    from witan.adapters.scripted import Line as Line
+    from witan.adapters.scripted import Scripted as Scripted
     from witan.core.ballot import Ballot as Ballot
     from witan.core.comparison import Comparison as Comparison
     from witan.core.comparison import compare_rules as compare_rules
@@ -44,29 +48,137 @@ if TYPE_CHECKING:
     from witan.core.settings import Settings as Settings
     from witan.core.tally import tally as tally
     from witan.core.tally import tally_sessions as tally_sessions
+    from witan.deliberation.events import EVENTS as EVENTS
+    from witan.deliberation.events import Event as Event
+    from witan.deliberation.plan import Plan as Plan
+    from witan.deliberation.ports import Call as Call
+    from witan.deliberation.ports import Member as Member
+    from witan.deliberation.ports import Message as Message
+    from witan.deliberation.ports import Model as Model
+    from witan.deliberation.ports import Options as Options
+    from witan.deliberation.ports import Price as Price
+    from witan.deliberation.ports import Reply as Reply
+    from witan.deliberation.ports import Usage as Usage
+    from witan.deliberation.procedure import Limits as Limits
+    from witan.deliberation.procedure import Procedure as Procedure
+    from witan.deliberation.procedure import Throttling as Throttling
+    from witan.deliberation.record import event_from_json as event_from_json
+    from witan.deliberation.record import event_to_json as event_to_json
+    from witan.deliberation.record import session_from_json as session_from_json
+    from witan.deliberation.record import session_to_json as session_to_json
+    from witan.deliberation.recorder import Listener as Listener
+    from witan.deliberation.session import Answer as Answer
+    from witan.deliberation.session import Session as Session
+    from witan.deliberation.session import Synthesis as Synthesis
+    from witan.errors import ModelError as ModelError
+    from witan.errors import NoCouncil as NoCouncil
     from witan.errors import WitanError as WitanError
-
-__version__ = "0.1.0"
+    from witan.surfaces.council import Council as Council
+    from witan.surfaces.council import Seatable as Seatable
+    from witan.surfaces.council import ask as ask
 
 _HOMES = {
-    "witan.adapters.ballots": ("FORMATS", "Problem", "read_ballots", "write_ballots"),
-    "witan.adapters.rubric_toml": ("load_rubric", "rubric_to_toml"),
+    "witan.adapters.ballots": (
+        "FORMATS",
+        "Problem",
+        "read_ballots",
+        "write_ballots",
+    ),
+    "witan.adapters.rubric_toml": (
+        "load_rubric",
+        "rubric_to_toml",
+    ),
+    "witan.adapters.scripted": (
+        "Line",
+        "Scripted",
+    ),
     "witan.core.ballot": ("Ballot",),
-    "witan.core.comparison": ("Comparison", "compare_rules"),
-    "witan.core.comparisons": ("Comparisons", "encode"),
-    "witan.core.explanation": ("Explanation", "explain"),
+    "witan.core.comparison": (
+        "Comparison",
+        "compare_rules",
+    ),
+    "witan.core.comparisons": (
+        "Comparisons",
+        "encode",
+    ),
+    "witan.core.explanation": (
+        "Explanation",
+        "explain",
+    ),
+    "witan.core.gate": (
+        "Gate",
+        "SafetyCheck",
+        "Verdict",
+    ),
     "witan.core.interpretation": ("Counting",),
-    "witan.core.outcome": ("BallotNote", "Interval", "Outcome", "Prior", "Standing"),
+    "witan.core.outcome": (
+        "BallotNote",
+        "Interval",
+        "Outcome",
+        "Prior",
+        "Standing",
+    ),
     "witan.core.profile": ("Profile",),
-    "witan.core.ratings": ("Ratings", "rate"),
+    "witan.core.ratings": (
+        "Ratings",
+        "rate",
+    ),
     "witan.core.rubric": ("Rubric",),
     "witan.core.rubrics": ("RUBRICS",),
-    "witan.core.rules": ("RULES", "Axiom", "Rule", "Scores", "rule"),
-    "witan.core.gate": ("Gate", "SafetyCheck", "Verdict"),
+    "witan.core.rules": (
+        "Axiom",
+        "RULES",
+        "Rule",
+        "Scores",
+        "rule",
+    ),
     "witan.core.safety": ("check",),
     "witan.core.settings": ("Settings",),
-    "witan.core.tally": ("tally", "tally_sessions"),
-    "witan.errors": ("WitanError",),
+    "witan.core.tally": (
+        "tally",
+        "tally_sessions",
+    ),
+    "witan.deliberation.events": (
+        "EVENTS",
+        "Event",
+    ),
+    "witan.deliberation.plan": ("Plan",),
+    "witan.deliberation.ports": (
+        "Call",
+        "Member",
+        "Message",
+        "Model",
+        "Options",
+        "Price",
+        "Reply",
+        "Usage",
+    ),
+    "witan.deliberation.procedure": (
+        "Limits",
+        "Procedure",
+        "Throttling",
+    ),
+    "witan.deliberation.recorder": ("Listener",),
+    "witan.deliberation.record": (
+        "event_from_json",
+        "event_to_json",
+        "session_from_json",
+        "session_to_json",
+    ),
+    "witan.deliberation.session": (
+        "Answer",
+        "Session",
+        "Synthesis",
+    ),
+    "witan.errors": (
+        "ModelError",
+        "NoCouncil",
+        "WitanError",
+    ),
+    "witan.surfaces.council": (
+        "Council",
+        "ask",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

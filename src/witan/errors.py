@@ -9,6 +9,12 @@ WitanError
 ├── NothingToCount       no ballot, or no candidate (ValueError)
 ├── TooLarge             beyond a stated limit (ValueError)
 ├── BallotFileError      a file that cannot be read or written as ballots (ValueError)
+├── SessionFileError     a file that cannot be read as a session (ValueError)
+├── ConfigError          a setting in a file or variable that is not accepted (ValueError)
+├── NoCouncil            fewer members than a council needs (ValueError)
+├── MissingKey           a member without the key it needs (LookupError)
+├── ModelError           a model's call that brought no reply (RuntimeError)
+├── OverBudget           a call that could cross the ceiling on cost (RuntimeError)
 └── MissingExtra         an optional feature that is not installed (ImportError)
 
 Each has two parents, ours and Python's; keeps its fields in ``args`` so that it pickles;
@@ -20,11 +26,17 @@ from collections.abc import Iterable
 
 __all__ = [
     "BallotFileError",
+    "ConfigError",
     "InvalidBallot",
     "InvalidParameter",
     "InvalidRubric",
     "MissingExtra",
+    "MissingKey",
+    "ModelError",
+    "NoCouncil",
     "NothingToCount",
+    "OverBudget",
+    "SessionFileError",
     "TooLarge",
     "UnknownName",
     "UnsuitableBallots",
@@ -135,6 +147,97 @@ class BallotFileError(WitanError, ValueError):
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{where}: {self.problem}"
+
+
+class SessionFileError(WitanError, ValueError):
+    """A file cannot be read as a session, or written as one."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(path, problem)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class ConfigError(WitanError, ValueError):
+    """A setting is not accepted; `where` is the file, variable or option it came from."""
+
+    def __init__(self, where: str, key: str, problem: str) -> None:
+        self.where, self.key, self.problem = where, key, problem
+        super().__init__(where, key, problem)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: {self.key} {self.problem}"
+            if self.key
+            else (f"{self.where}: {self.problem}")
+        )
+
+
+class NoCouncil(WitanError, ValueError):
+    """There are fewer members than a council needs; the remedy says how to seat more."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        self.problem, self.remedy = problem, remedy
+        super().__init__(problem, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.remedy}"
+
+
+class MissingKey(WitanError, LookupError):
+    """A member needs a key that no variable holds; the key itself is never shown."""
+
+    def __init__(self, member: str, variable: str) -> None:
+        self.member, self.variable = member, variable
+        super().__init__(member, variable)
+
+    def __str__(self) -> str:
+        return f"{self.member} needs a key: set the variable {self.variable}"
+
+
+class ModelError(WitanError, RuntimeError):
+    """A model's call brought no reply.
+
+    Parameters
+    ----------
+    status
+        The HTTP status, where there was one.
+    retry_after
+        Seconds that the provider asks to wait; None where it does not say.
+    transient
+        The same call may succeed later: 408, 409, 425, 429, 5xx, a dropped connection, a timeout.
+    sent
+        The request reached the provider, as far as can be told; what did not is not billed.
+    """
+
+    def __init__(  # noqa: PLR0917 - positional, so that the error pickles
+        self,
+        model: str,
+        problem: str,
+        status: int | None = None,
+        retry_after: float | None = None,
+        transient: bool = False,
+        sent: bool = True,
+    ) -> None:
+        self.model, self.problem, self.status = model, problem, status
+        self.retry_after, self.transient, self.sent = retry_after, transient, sent
+        super().__init__(model, problem, status, retry_after, transient, sent)
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.problem}"
+
+
+class OverBudget(WitanError, RuntimeError):
+    """A call could cross the ceiling on cost, so it is not made."""
+
+    def __init__(self, member: str, problem: str) -> None:
+        self.member, self.problem = member, problem
+        super().__init__(member, problem)
+
+    def __str__(self) -> str:
+        return f"{self.member} is not called: {self.problem}"
 
 
 class MissingExtra(WitanError, ImportError):

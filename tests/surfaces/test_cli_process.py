@@ -10,6 +10,10 @@ import time
 
 import pytest
 
+from witan.surfaces.asking import Telling
+from witan.surfaces.exits import Status
+from witan.surfaces.holding import hold
+
 HEAVY = ("numpy", "scipy", "rich", "pydantic", "pyarrow")
 """Packages that asking for help must not wait for."""
 
@@ -129,6 +133,19 @@ class TestPipes:
 
         assert b"mod\\u0142" in text
         assert json.loads(found)["sessions"][0]["leaders"] == ["modł"]
+
+
+class TestEarlyInterrupt:
+    """Ctrl-C before there is a session."""
+
+    def test_it_is_one_sentence(self, capsys):
+        """Nothing is kept, as there is nothing, and the status is that of an interrupt."""
+
+        def seat(_):
+            raise KeyboardInterrupt
+
+        assert hold(Telling(quiet=True), seat) == Status.INTERRUPTED
+        assert capsys.readouterr().err == "interrupted before the session was opened\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")

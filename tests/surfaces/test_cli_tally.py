@@ -182,11 +182,7 @@ class TestWhatIsWrong:
         [
             (["tallly"], "unknown command 'tallly'; did you mean 'tally'?"),
             (["tally"], "Missing argument 'FILE...'."),
-            (["tally", "-", "-"], "Standard input, -, can be read only once."),
-            (["tally", "-", "--weight", "r1"], "'r1' is not of the form name=value"),
-            (["tally", "-", "--rho", "much"], "'much' is not 'learn', 'none' or a number"),
-            (["tally", "-", "--param", "alpha=1"], "--param belongs to one rule"),
-            (["tally", "-", "--rule", "elo", "--session", "q"], "elo rates over all sessions"),
+            (["tally", "-", "--wieght", "r1=2"], "No such option"),
         ],
     )
     def test_arguments_that_cannot_be_parsed_show_the_usage(self, witan, arguments, sentence):
@@ -196,6 +192,26 @@ class TestWhatIsWrong:
         assert said.status == 2
         assert said.out == ""
         assert said.err.startswith("Usage: witan")
+        assert sentence in said.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["tally", "-", "-"], "Standard input, -, can be read only once."),
+            (["tally", "-", "--weight", "r1"], "'r1' is not of the form name=value"),
+            (["tally", "-", "--rho", "much"], "'much' is not 'learn', 'none' or a number"),
+            (["tally", "-", "--param", "alpha=1"], "--param belongs to one rule"),
+            (["tally", "-", "--rule", "elo", "--session", "q"], "elo rates over all sessions"),
+        ],
+    )
+    def test_a_value_that_is_not_accepted_is_one_sentence(self, witan, arguments, sentence):
+        """What is wrong with it goes to stderr; the status is 2."""
+        said = witan(*arguments)
+
+        assert said.status == 2
+        assert said.out == ""
+        assert said.err.startswith("witan: ")
+        assert said.err.count("\n") == 1
         assert sentence in said.err
 
     def test_a_missing_file_is_named(self, witan, tmp_path):

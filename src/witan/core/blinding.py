@@ -12,10 +12,10 @@ import numpy as np
 from witan.core.balance import balanced_orders
 from witan.errors import UnknownName
 
-__all__ = ["Sheet", "draw_sheets", "label_map", "mirror"]
+__all__ = ["Sheet", "draw_nonce", "draw_sheets", "label_map", "mirror"]
 
-DRAWN, MIRRORED, MAPPED = 0, 1, 2
-"""One seed serves all three draws, and none of them repeats another's nonce."""
+DRAWN, MIRRORED, MAPPED, FENCED = 0, 1, 2, 3
+"""One seed serves all four draws, and none of them repeats another's nonce."""
 
 NONCE_BYTES = 16
 
@@ -76,7 +76,7 @@ def draw_sheets(
     Every candidate stands at every position equally often: exactly where as many reviewers as
     candidates see all of them or each hide another one, else with counts that differ by at most
     one wherever such sheets exist. In the first two cases nobody stands directly before the same
-    rival twice; an odd council that sees everything cannot avoid a second time.
+    rival twice; but in an odd council that sees everything some pairs are neighbours twice.
 
     Parameters
     ----------
@@ -110,6 +110,11 @@ def label_map(reader: str, candidates: Sequence[str], seed: Sequence[int]) -> Sh
     """Draw one sheet in random order, for a reader who casts no ballot."""
     rng = _generator(seed, MAPPED)
     return _sheet(reader, [candidates[at] for at in rng.permutation(len(candidates))], rng)
+
+
+def draw_nonce(seed: Sequence[int]) -> str:
+    """Draw a nonce for fences outside of any sheet; it tells nothing of the seed."""
+    return _generator(seed, FENCED).bytes(NONCE_BYTES).hex()
 
 
 def _generator(seed: Sequence[int], purpose: int) -> np.random.Generator:

@@ -15,11 +15,16 @@ from witan.surfaces.text import clean
 
 __all__ = ["cli", "main"]
 
-COMMANDS = ("tally", "compare", "explain", "rules", "rubrics", "convert")
+COMMANDS = (
+    "ask", "demo", "plan", "show", "recount", "resume", "doctor",
+    "tally", "compare", "explain", "rules", "rubrics", "convert",
+)  # fmt: skip
 
 
 EXAMPLES = """\b
 Examples:
+  witan demo
+  witan ask "Is a hash map always faster than a sorted array?"
   witan tally ballots.jsonl
   witan explain ballots.jsonl --session q1
   witan compare ballots.csv --rules borda,schulze
@@ -62,19 +67,18 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(__version__, message="witan %(version)s")
 def cli() -> None:
-    """Count the ballots of a council, and say how sure the result is.
+    """Put a question to a council of models, count its ballots, and say how sure the result is.
 
     The answer goes to standard output, everything else to standard error.
-    Exit status: 0 answered, 1 unreadable lines under --strict, 2 misuse,
-    3 no ballot counts, 5 tied under --require-winner.
+    Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,
+    3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
+    130 interrupted.
     """
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; what we foresaw is one line on stderr."""
-    if sys.stdout is None:
-        # Standard output was closed before we started: there is nobody to answer.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    _open_closed_streams()
     # Council-sized matrices gain nothing from BLAS threads, whose start costs a third of a tally.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
@@ -98,12 +102,36 @@ def _run(args: Sequence[str] | None) -> int:
     except click.Abort:
         return Status.INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        if _is_misspelt(error):
+            error.show()
+        else:
+            click.echo(f"witan: {clean(error.format_message())}", err=True)
         return error.exit_code
     except WitanError as error:
         click.echo(f"witan: {clean(str(error))}", err=True)
         return status_of(error)
     return status if isinstance(status, int) else Status.ANSWERED
+
+
+def _open_closed_streams() -> None:
+    """Give a stream that was closed before we started a nowhere to read from or write to.
+
+    In this order they take the descriptors that they should have: else a file opened later would.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+def _is_misspelt(error: click.ClickException) -> bool:
+    """Whether seeing what there is would help: options, arguments, commands; values are not."""
+    kinds = (click.NoSuchOption, click.BadOptionUsage, click.MissingParameter)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return isinstance(error, kinds) or error.ctx.command is cli
+    return False
 
 
 def _cannot_write(error: OSError) -> int:

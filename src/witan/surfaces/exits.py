@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from witan.errors import NothingToCount, WitanError
+from witan.errors import NothingToCount, OverBudget, WitanError
 
 __all__ = ["Status", "status_of"]
 
@@ -14,6 +14,7 @@ class Status(IntEnum):
     FAILED = 1
     MISUSED = 2
     NO_QUORUM = 3
+    OVER_BUDGET = 4
     TIED = 5
     INTERRUPTED = 130
     PIPE_CLOSED = 141
@@ -21,4 +22,6 @@ class Status(IntEnum):
 
 def status_of(error: WitanError) -> Status:
     """The exit status that tells an error of ours."""
+    if isinstance(error, OverBudget):
+        return Status.OVER_BUDGET
     return Status.NO_QUORUM if isinstance(error, NothingToCount) else Status.MISUSED

@@ -13,15 +13,17 @@ NOTES_SHOWN = 10
 """Abstentions, and warnings, beyond this many are only counted."""
 
 
-def outcome_text(page: Page, outcome: Outcome) -> Iterator[str]:
-    """The lines of one outcome."""
-    parts = [outcome.session, outcome.rule, outcome.why]
+def outcome_text(page: Page, outcome: Outcome, *, simulated: bool = False) -> Iterator[str]:
+    """The lines of one outcome; marked, where scripts cast its ballots."""
+    mark = "simulated" if simulated else ""
+    parts = [mark, outcome.session, outcome.rule, outcome.why]
     yield page.sentence(" · ".join(part for part in parts if part), "bold", hang=2)
     yield page.sentence(outcome.interpretation)
     yield ""
     yield from standings_table(page, outcome)
     yield ""
-    yield page.sentence(trust_line(outcome), hang=2)
+    trust = " · ".join(part for part in (mark, trust_line(outcome)) if part)
+    yield page.sentence(trust, hang=2)
     for note in _notes(outcome):
         yield page.sentence(note, hang=2)
     for warning in _few([f"note: {text}" for text in outcome.warnings], "note"):

@@ -9,13 +9,31 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TextIO
 
-__all__ = ["UNKNOWN", "Page", "clean", "counted", "decimals", "listed", "number", "shorten", "span"]
+__all__ = [
+    "UNKNOWN",
+    "Folding",
+    "Page",
+    "clean",
+    "counted",
+    "decimals",
+    "listed",
+    "number",
+    "readable",
+    "shorten",
+    "span",
+]
 
 UNKNOWN = "–"
 """What stands where a number is not known."""
 
 MANY_NAMES = 5
 """More names than this in one sentence are counted instead of listed."""
+
+KEPT = "\n\t\u200c\u200d"
+"""Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
+
+TAB = 8
+"""Columns from one tab stop to the next."""
 
 STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warning": "\x1b[33m", "plain": ""}
 
@@ -65,9 +83,90 @@ class Page:
             lines = folded or lines
         return "\n".join(self.paint(line, style) for line in lines)
 
+    def prose(self, text: str, style: str = "plain", *, indent: str = "") -> str:
+        """A text of several lines, safe to print, each folded at its words."""
+        folding = Folding(None if self.width is None else self.width - span(indent))
+        folded = folding.take(readable(text)) + folding.end()
+        return "\n".join(indent + self.paint(line, style) for line in folded.split("\n"))
+
     def line(self, length: int) -> str:
         """A horizontal line."""
         return self.paint(("─" if self.ruled else "-") * length, "dim")
+
+
+class Folding:
+    """Folds a text at its words, however it comes in pieces; the last word is held until it ends.
+
+    What is wider than the width and has no place to break, such as an address, stays whole.
+
+    Parameters
+    ----------
+    width
+        Columns to stay within; None: nothing is folded, and nothing held.
+    """
+
+    def __init__(self, width: int | None) -> None:
+        self._width = width
+        self._column = 0
+        self._gap = self._word = ""
+
+    def take(self, text: str) -> str:
+        """What can be printed now that this has come in."""
+        if self._width is None:
+            return text
+        return "".join(map(self._taken, text))
+
+    def end(self) -> str:
+        """What was still held: the text is over, or broken off."""
+        return self._placed()
+
+    def _taken(self, char: str) -> str:
+        if char == "\n":
+            out, self._gap, self._column = self._placed() + char, "", 0
+            return out
+        if char in " \t":
+            out = self._placed()
+            self._gap += char
+            return out
+        # Scripts that are written without spaces may break before each of their wide characters.
+        wide = span(char) > 1 and not self._word.endswith("\u200d")
+        out = self._placed() if wide else ""
+        self._word += char
+        return out
+
+    def _placed(self) -> str:
+        if not self._word or self._width is None:
+            return ""
+        start = self._after(self._gap)
+        if self._column and start + span(self._word) > self._width:
+            gap, self._column = "\n", span(self._word)
+        else:
+            gap, self._column = self._gap, start + span(self._word)
+        word, self._gap, self._word = self._word, "", ""
+        return gap + word
+
+    def _after(self, gap: str) -> int:
+        column = self._column
+        for char in gap:
+            column += TAB - column % TAB if char == "\t" else 1
+        return column
+
+
+def readable(text: str) -> str:
+    """A model's text, safe to print: its lines and spaces stay, nothing else steers a terminal.
+
+    Every character is judged alone, so a text may come in pieces.
+    """
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    if char.isprintable() or char in KEPT or unicodedata.category(char) == "Zs":
+        return char
+    # A bare carriage return would write over what was said before it.
+    return "" if char == "\r" else char.encode("unicode_escape").decode("ascii")
 
 
 def clean(text: str) -> str:
@@ -88,7 +187,7 @@ def span(text: str) -> int:
 
 
 def _columns(char: str) -> int:
-    if unicodedata.combining(char):
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -1,0 +1,260 @@
+"""HTTP calls on asyncio: `aiohttp` under the client of `httpx2`, whose errors it raises."""
+
+import asyncio
+import io
+import re
+import ssl
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import aiohttp
+import httpx2
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import HttpProcessingError
+from anyio.lowlevel import cancel_shielded_checkpoint
+from yarl import URL
+
+if TYPE_CHECKING:
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
+__all__ = ["AiohttpTransport"]
+
+_LONGEST_HEADER = 65_536
+_LARGEST_AT_ONCE = 1_048_576
+"""A longer body is written piece by piece: `aiohttp` warns of one that is not."""
+
+_SENT_AS_GIVEN = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that `aiohttp` would add."""
+
+_CLAUSE = re.compile(r"[:\n]")
+_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_VALUE = re.compile(r"[\t -~]*")
+_TARGET = re.compile(r"[!-~]+")
+
+
+class AiohttpTransport(httpx2.AsyncBaseTransport):
+    """Connections of one event loop, over HTTP/1.1 and without a proxy.
+
+    Nothing is added to a request and nothing is kept of an answer: no credentials of a ``.netrc``,
+    no cookies. Redirects are answers; bodies come as they were sent.
+
+    Parameters
+    ----------
+    trust
+        For servers that are spoken to by TLS.
+    connect_seconds
+        The only limit: on the making of a connection, names and TLS included.
+    idle_connections, idle_seconds
+        How many connections are kept for later calls, and for how long.
+    """
+
+    def __init__(
+        self,
+        trust: ssl.SSLContext,
+        *,
+        connect_seconds: float,
+        idle_connections: int,
+        idle_seconds: float,
+    ) -> None:
+        self._connector = _Connector(trust, idle_connections, idle_seconds)
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            response_class=_Response,
+            timeout=aiohttp.ClientTimeout(connect=connect_seconds),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_SENT_AS_GIVEN,
+            auto_decompress=False,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; return as soon as the headers of its answer are there."""
+        url, headers = _address(request), _headers(request)
+        body = await request.aread()
+        try:
+            response = await self._session.request(
+                request.method,
+                url,
+                headers=headers,
+                data=body if len(body) <= _LARGEST_AT_ONCE else io.BytesIO(body),
+                allow_redirects=False,
+            )
+        except asyncio.CancelledError:
+            await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
+            raise
+        except (aiohttp.ClientError, ValueError) as error:
+            raise _unanswered(error) from _behind(error)
+        assert isinstance(response, _Response)  # noqa: S101 - of no other class
+        answer = _Body(response, self._connector)
+        if response.status < 200:
+            await answer.aclose()
+            raise _not_http(f"status {response.status}")
+        return httpx2.Response(
+            response.status, headers=response.raw_headers, stream=answer, request=request
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection, those of calls in flight included."""
+        await self._session.close()
+
+
+class _Response(aiohttp.ClientResponse):
+    """An answer that knows its connection after `aiohttp` has taken that back."""
+
+    protocol: "ResponseHandler | None" = None
+
+    async def start(self, connection: "Connection") -> aiohttp.ClientResponse:
+        self.protocol = connection.protocol
+        return await super().start(connection)
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer; closed before it was read to its end, it closes the connection."""
+
+    def __init__(self, response: _Response, connector: "_Connector") -> None:
+        self._response, self._connector, self._ended = response, connector, False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            while piece := await self._response.content.readany():
+                yield piece
+        except (aiohttp.ClientError, HttpProcessingError) as error:
+            raise _broken_off(error, self._response) from None
+        self._ended = True
+
+    async def aclose(self) -> None:
+        if not self._ended:
+            self._response.close()
+            self._connector.close_idle(self._response.protocol)
+            await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
+
+
+class _Protocol(ResponseHandler):
+    """One connection; its end is also that of a body.
+
+    `aiohttp` leaves a reader waiting for ever whose body turns out malformed after its beginning,
+    or whose connection is closed with all others.
+    """
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        body, problem = self._payload, self.exception()
+        super().connection_lost(exc)
+        _end(body, problem)
+
+    def close(self) -> None:
+        body = self._payload
+        super().close()
+        _end(body)
+
+    def abort(self) -> None:
+        body = self._payload
+        super().abort()
+        _end(body)
+
+
+def _end(body: aiohttp.StreamReader | None, problem: BaseException | None = None) -> None:
+    if body is not None and not body.is_eof() and body.exception() is None:
+        body.set_exception(problem or aiohttp.ClientConnectionError("closed"))
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Any number of connections at once, of which a number is kept."""
+
+    def __init__(self, trust: ssl.SSLContext, idle_connections: int, idle_seconds: float) -> None:
+        # A lookup that calls share would be cancelled for all of them as the connector closes.
+        super().__init__(
+            ssl=trust,
+            limit=0,
+            keepalive_timeout=idle_seconds,
+            use_dns_cache=False,
+            resolver=aiohttp.ThreadedResolver(),
+        )
+        self._factory = partial(_Protocol, loop=self._loop)  # type: ignore[assignment]
+        self._most_idle = idle_connections
+        self._idle: set[ResponseHandler] = set()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: "list[Trace]",
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - so it is called
+    ) -> "Connection":
+        connection = await super().connect(req, traces, timeout)
+        protocol = connection.protocol
+        assert protocol is not None  # noqa: S101 - it is None only after its release
+        self._idle.discard(protocol)
+        connection.add_callback(lambda: self._take_back(protocol))
+        return connection
+
+    def close_idle(self, protocol: "ResponseHandler | None") -> None:
+        """Close a connection unless another call has it."""
+        if protocol in self._idle:
+            protocol.close()
+
+    def _take_back(self, protocol: "ResponseHandler") -> None:
+        """Called before `aiohttp` keeps or closes a connection."""
+        if len(self._idle) >= self._most_idle:
+            self._idle = {each for each in self._idle if each.is_connected()}
+        if len(self._idle) < self._most_idle:
+            self._idle.add(protocol)
+        else:
+            protocol.force_close()
+
+
+def _address(request: httpx2.Request) -> URL:
+    """Where to call; a target that was set apart takes the place of the path, as in `httpx2`."""
+    target = bytes(request.extensions.get("target", request.url.raw_path)).decode("latin-1")
+    if not _TARGET.fullmatch(target):
+        raise httpx2.LocalProtocolError("the target holds what no request can")
+    return URL(f"{request.url.scheme}://{request.url.netloc.decode()}{target}", encoded=True)
+
+
+def _headers(request: httpx2.Request) -> list[tuple[str, str]]:
+    pairs = [
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw
+    ]
+    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in pairs):
+        raise httpx2.LocalProtocolError("a header holds what none can")
+    return pairs
+
+
+def _unanswered(error: Exception) -> httpx2.TransportError:
+    """Why no answer came, as `httpx2` says it: the words of `aiohttp` can show the query."""
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return httpx2.ConnectTimeout("")
+        case aiohttp.ClientConnectorError() | aiohttp.ClientConnectorCertificateError():
+            return httpx2.ConnectError(str(_behind(error) or ""))
+        case aiohttp.ClientConnectionError():
+            return httpx2.RemoteProtocolError("Server disconnected without sending a response.")
+        case aiohttp.ClientResponseError():
+            return _not_http(error.message)
+    return httpx2.LocalProtocolError("the address or a header is not accepted")
+
+
+def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception:
+    """Why a body has no end."""
+    if isinstance(error, HttpProcessingError):
+        return _not_http(error.message)
+    if not isinstance(error, aiohttp.ClientPayloadError):
+        return httpx2.ReadError("")
+    how = " (incomplete chunked read)" if "Transfer-Encoding" in response.headers else ""
+    return httpx2.RemoteProtocolError(
+        f"peer closed connection without sending complete message body{how}"
+    )
+
+
+def _not_http(problem: str) -> httpx2.RemoteProtocolError:
+    """The server broke the protocol; what it sent instead is left out."""
+    what = _CLAUSE.split(problem)[0]
+    return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({what})")
+
+
+def _behind(error: Exception) -> Exception | None:
+    """What the system said of a connection that did not come about."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return error.certificate_error
+    return error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None

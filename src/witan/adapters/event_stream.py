@@ -1,0 +1,72 @@
+"""Server-sent events, read as their bytes come in."""
+
+__all__ = ["EventStream"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventStream:
+    """Takes the bytes of a stream in pieces of any size and gives the data of each event.
+
+    Names, ids and retry times of events are passed over. An event that nothing ends is kept until
+    `close`, which gives it too: a stream may end without its last blank line.
+    """
+
+    __slots__ = ("_after_cr", "_begun", "_held")
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._after_cr = False
+        self._begun = False
+
+    @property
+    def pending(self) -> int:
+        """How many bytes are held of an event that has not ended."""
+        return len(self._held)
+
+    def feed(self, piece: bytes) -> list[str]:
+        """The data of every event that ends with this piece."""
+        if self._after_cr or b"\r" in piece:
+            piece = self._with_plain_ends(piece)
+        seen = max(len(self._held) - 1, 0)
+        self._held += piece
+        end = self._held.rfind(b"\n\n", seen)
+        if end < 0:
+            return []
+        events = bytes(self._held[:end])
+        del self._held[: end + 2]
+        return self._read(events)
+
+    def close(self) -> list[str]:
+        """The data of the event with which the stream broke off, if there is one."""
+        rest = bytes(self._held)
+        self._held.clear()
+        return self._read(rest)
+
+    def _with_plain_ends(self, piece: bytes) -> bytes:
+        """Every end of line as a line feed; one that two pieces share counts once."""
+        if self._after_cr and piece:
+            self._after_cr = False
+            piece = piece.removeprefix(b"\n")
+        self._after_cr = self._after_cr or piece.endswith(b"\r")
+        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _read(self, events: bytes) -> list[str]:
+        if not self._begun:
+            self._begun = True
+            events = events.removeprefix(_BOM)
+        text = events.decode(errors="replace")
+        found = (_data(event) for event in text.split("\n\n"))
+        return [data for data in found if data is not None]
+
+
+def _data(event: str) -> str | None:
+    """What the data lines of one event say; None: it has none."""
+    if event.startswith("data:") and "\n" not in event:
+        return event[5:].removeprefix(" ")
+    lines = [
+        line[5:].removeprefix(" ")
+        for line in event.split("\n")
+        if line == "data" or line.startswith("data:")
+    ]
+    return "\n".join(lines) if lines else None

@@ -1,0 +1,171 @@
+"""The first stage: all members answer at once; a straggler does not hold the council."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+
+from witan.core.blinding import draw_nonce, draw_sheets
+from witan.deliberation import events as e
+from witan.deliberation.answer_prompts import answer_messages, debate_messages
+from witan.deliberation.calls import Made
+from witan.deliberation.masking import mask
+from witan.deliberation.money import worst_usd
+from witan.deliberation.ports import Call, Member, Message
+from witan.deliberation.sitting import Sitting
+
+__all__ = ["answer", "gate"]
+
+Asked = Callable[[Member], tuple[Message, ...]]
+
+ANSWER, DEBATE = 0, 1
+"""Which of the session's draws the fences of files, and the sheets of a debate, come from."""
+
+
+async def answer(sitting: Sitting) -> dict[str, str]:
+    """Ask every member, and let them debate; return the answers by seat, in seat order."""
+    verdict = sitting.procedure.mode == "verdict"
+    nonce = draw_nonce((sitting.seed, ANSWER))
+
+    def first(member: Member) -> tuple[Message, ...]:
+        return answer_messages(
+            sitting.question,
+            conversation=sitting.conversation,
+            files=sitting.files,
+            system=member.options.system,
+            verdict=verdict,
+            nonce=nonce,
+        )
+
+    enough = sitting.procedure.enough or len(sitting.members)
+    answers = await _Round(sitting, 1, enough).held(sitting.members, first)
+    for number in range(2, sitting.procedure.debate_rounds + 2):
+        if len(answers) < 2:
+            break
+        answers |= await _debate(sitting, number, answers)
+    return answers
+
+
+async def _debate(sitting: Sitting, number: int, answers: Mapping[str, str]) -> dict[str, str]:
+    """One round in which everyone sees the others' answers, under labels, and may revise."""
+    present = [member for member in sitting.members if member.name in answers]
+    seats = [member.name for member in present]
+    masked = {seat: mask(answers[seat], sitting.question, sitting.names) for seat in seats}
+    sheets = draw_sheets(
+        seats, seats, (sitting.seed, DEBATE, number), hidden={seat: seat for seat in seats}
+    )
+
+    def again(member: Member) -> tuple[Message, ...]:
+        return debate_messages(
+            sitting.question,
+            conversation=sitting.conversation,
+            files=sitting.files,
+            system=member.options.system,
+            own=answers[member.name],
+            sheet=sheets[member.name],
+            answers=masked,
+            verdict=sitting.procedure.mode == "verdict",
+        )
+
+    return await _Round(sitting, number, len(present)).held(present, again)
+
+
+def gate(sitting: Sitting, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Check every answer, say what was found, and return the flags of those that failed."""
+    failed = {}
+    told = {event.seat for event in sitting.earlier if isinstance(event, e.GateVerdict)}
+    for seat, text in answers.items():
+        verdict = sitting.check(text)
+        if seat not in told:
+            sitting.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
+        if not verdict.passed:
+            failed[seat] = verdict.flags
+    return failed
+
+
+class _Round:
+    """All members at once, each until it is done, the stage is, or enough others were."""
+
+    def __init__(self, sitting: Sitting, number: int, enough: int) -> None:
+        self.sitting = sitting
+        self.number = number
+        self.enough = enough
+        self.answers = {
+            event.seat: event.text
+            for event in sitting.earlier
+            if isinstance(event, e.AnswerDone) and event.round == number
+        }
+        self.failed: set[str] = set()
+
+    async def held(self, members: Sequence[Member], asked: Asked) -> dict[str, str]:
+        """Ask those who have not answered yet; leave no seat without a word on why."""
+        closed = any(isinstance(event, e.SheetDrawn) for event in self.sitting.earlier)
+        waiting = [m for m in members if m.name not in self.answers and not closed]
+        grace_ran_out = False
+        with anyio.move_on_after(self.sitting.seconds_left()):
+            async with anyio.create_task_group() as group:
+                self.scope = group.cancel_scope
+                self._begin_grace()
+                for member in waiting:
+                    # Told before it runs: a scheduler may start tasks in any order.
+                    call = self.sitting.call("answer", member, asked(member))
+                    self.sitting.recorder.emit(
+                        e.AnswerStarted,
+                        seat=member.name,
+                        round=self.number,
+                        worst_usd=worst_usd(member, call),
+                    )
+                    group.start_soon(self._seat, member, call, name=f"answer:{member.name}")
+            grace_ran_out = group.cancel_scope.cancelled_caught
+        for member in waiting:
+            if member.name not in self.answers and member.name not in self.failed:
+                self._give_up(member, grace_ran_out)
+        return {m.name: self.answers[m.name] for m in members if m.name in self.answers}
+
+    async def _seat(self, member: Member, call: Call) -> None:
+        sitting, recorder = self.sitting, self.sitting.recorder
+
+        def hear(text: str) -> None:
+            recorder.emit(e.AnswerDelta, seat=member.name, round=self.number, text=text)
+
+        made = await sitting.caller.call(member, call, hear)
+        if not isinstance(made, Made):
+            self.failed.add(member.name)
+            recorder.emit(
+                e.AnswerFailed,
+                seat=member.name,
+                round=self.number,
+                reason=made.reason,
+                over_budget=made.over_budget,
+                spent=sitting.caller.taken(member.name),
+            )
+            return
+        self.answers[member.name] = made.reply.text
+        recorder.emit(
+            e.AnswerDone,
+            seat=member.name,
+            round=self.number,
+            text=made.reply.text,
+            cut=made.reply.cut,
+            notes=made.reply.notes,
+            spent=sitting.caller.taken(member.name),
+        )
+        self._begin_grace()
+
+    def _begin_grace(self) -> None:
+        """Once enough have answered, the rest have the shorter of what they had and the grace."""
+        if len(self.answers) >= self.enough:
+            grace = anyio.current_time() + self.sitting.limits.grace_seconds
+            self.scope.deadline = min(self.scope.deadline, grace)
+
+    def _give_up(self, member: Member, grace_ran_out: bool) -> None:
+        reason = self.sitting.out_of_time()
+        if grace_ran_out:
+            waited = self.sitting.limits.grace_seconds
+            reason = f"did not finish within {waited:g} s of the {self.enough} answers awaited"
+        self.sitting.recorder.emit(
+            e.AnswerFailed,
+            seat=member.name,
+            round=self.number,
+            reason=reason,
+            spent=self.sitting.caller.taken(member.name),
+        )

@@ -1,0 +1,215 @@
+"""One attempt at a call: in its provider's limits, in time, and made twice if it stalls."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from witan.deliberation.limits import Throttle
+from witan.deliberation.money import NOTHING, Purse, Reservation
+from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent
+from witan.errors import MissingExtra, MissingKey, ModelError, WitanError
+
+__all__ = ["Attempt", "Errand"]
+
+GATEWAY_TIMEOUTS = (408, 504, 524)
+"""Statuses that say only that nobody waited: the model behind may have worked, and be billed."""
+
+LONGEST_WORDS = 300
+"""Characters of a foreign exception's words: enough to recognise it by, and no page."""
+
+
+@dataclass(slots=True, eq=False)
+class Errand:
+    """One call on its way: where it goes, the time it has, and what it has taken so far.
+
+    Parameters
+    ----------
+    seconds, used
+        What all attempts and the waits between them may take, and took; not the waits for a slot.
+    reservations
+        One for every request sent.
+    began
+        On the clock's seconds, when the first attempt did; None: not yet.
+    """
+
+    member: Member
+    call: Call
+    hear: Hear
+    throttle: Throttle
+    purse: Purse
+    clock: Clock
+    seconds: float
+    used: float = 0.0
+    reservations: list[Reservation] = field(default_factory=list)
+    began: float | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline, were the call to go on now."""
+        return max(0.0, self.seconds - self.used)
+
+    def spent(self) -> Spent:
+        """What the requests took together: tokens and money unknown where those of one are."""
+        nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
+        took = 0.0 if self.began is None else self.clock.seconds() - self.began
+        spent = sum((reservation.spent for reservation in self.reservations), nothing)
+        return replace(spent, seconds=took)
+
+
+class Attempt:
+    """One attempt: a request, and a second one if the first has not said a word in time.
+
+    Parameters
+    ----------
+    hedge_seconds
+        How long to wait for the first word; None: for ever.
+    tell
+        Told, when the second request is sent, why, and how long it was held back: not at all.
+    """
+
+    def __init__(
+        self, errand: Errand, hedge_seconds: float | None, tell: Callable[[str, float], None]
+    ) -> None:
+        self._errand = errand
+        self._hedge_seconds = hedge_seconds
+        self._tell = tell
+        self._stirred = anyio.Event()
+        self._speaker: _Ear | None = None
+        self._replies: list[Reply] = []
+
+    async def reply(self) -> Reply:
+        """Wait for a slot, then for a reply until the errand's time is up.
+
+        Raises
+        ------
+        ModelError
+            If it brings none; what a member's own model raises is told in one.
+        OverBudget
+            If it could cross the ceiling.
+        """
+        errand = self._errand
+        async with errand.throttle.slot():
+            began = errand.clock.seconds()
+            if errand.began is None:
+                errand.began = began
+            try:
+                with anyio.move_on_after(errand.left):
+                    return await self._race()
+            except BaseExceptionGroup as group:
+                if len(group.exceptions) > 1:
+                    raise
+                raise group.exceptions[0] from None  # of one request, which needs no group
+            finally:
+                errand.used += errand.clock.seconds() - began
+        raise ModelError(errand.member.name, f"timed out after {errand.seconds:g} s")
+
+    def take_floor(self, ear: "_Ear") -> bool:
+        """Whether a request is the one that is heard: the first that said a word."""
+        self._stirred.set()
+        if self._speaker is None:
+            self._speaker = ear
+        return self._speaker is ear
+
+    async def _race(self) -> Reply:
+        """Whichever request finishes first; if both fail, the first one's failure counts.
+
+        Each is a task of its own: a model that cancels itself then ends alone.
+        """
+        failures: list[WitanError] = []
+        hedge_seconds = self._hedge_seconds
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._first, group, failures)
+            if hedge_seconds is not None:
+                with anyio.move_on_after(hedge_seconds):
+                    await self._stirred.wait()
+                if not self._stirred.is_set():
+                    await self._second(group, f"said nothing for {hedge_seconds:g} s")
+        if self._replies:
+            return self._replies[0]
+        if failures:
+            raise failures[0]
+        raise ModelError(self._errand.member.name, "cancelled its own call", transient=True)
+
+    async def _first(self, group: TaskGroup, failures: list[WitanError]) -> None:
+        try:
+            self._replies.append(await self._request())
+            group.cancel_scope.cancel()
+        except WitanError as error:
+            failures.append(error)
+        self._stirred.set()
+
+    async def _second(self, group: TaskGroup, reason: str) -> None:
+        async with self._errand.throttle.slot():
+            try:
+                self._replies.append(await self._request(partial(self._tell, reason, 0.0)))
+                group.cancel_scope.cancel()
+            except WitanError:
+                return
+
+    async def _request(self, sending: Callable[[], None] | None = None) -> Reply:
+        errand = self._errand
+        with errand.purse.reserve(errand.member, errand.call) as reservation:
+            errand.reservations.append(reservation)
+            if sending is not None:
+                sending()
+            return await _complete(errand, reservation, _Ear(self, errand.hear))
+
+
+class _Ear:
+    """What one request says: noted, and passed on while it has the floor."""
+
+    def __init__(self, attempt: Attempt, hear: Hear) -> None:
+        self._attempt = attempt
+        self._hear = hear
+        self.heard = False
+        self.fault: Exception | None = None
+
+    def __call__(self, text: str) -> None:
+        if not text:
+            return
+        self.heard = True
+        if self._attempt.take_floor(self):
+            try:
+                self._hear(text)
+            except Exception as error:
+                self.fault = error  # the listener's, which no model is to be blamed for
+                raise
+
+
+async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Reply:
+    """Send one request; settle what it costs, and tell every failure in an error of ours."""
+    name = errand.member.name
+    try:
+        reply: object = await errand.member.model.complete(errand.call, ear)
+    except WitanError as error:
+        if not ear.heard and _refused(error):
+            reservation.release()
+        raise
+    except Exception as error:
+        if error is ear.fault:
+            raise
+        raise _told(name, error) from error
+    if not isinstance(reply, Reply):
+        raise ModelError(name, f"returned {type(reply).__name__} where a Reply was due")
+    reservation.settle(reply)
+    if not (reply.text and reply.text.strip()):
+        raise ModelError(name, "said nothing", transient=True)
+    return reply
+
+
+def _refused(error: WitanError) -> bool:
+    """Whether the provider refused before it worked, if the request left this machine at all."""
+    if isinstance(error, ModelError):
+        answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
+        return answered or not error.sent
+    return isinstance(error, MissingKey | MissingExtra)
+
+
+def _told(name: str, error: Exception) -> ModelError:
+    """What a model that is not ours raised; time-outs and dropped connections may pass."""
+    words = " ".join(str(error).split())[:LONGEST_WORDS]
+    problem = f"raised {type(error).__name__}" + (f": {words}" if words else "")
+    return ModelError(name, problem, transient=isinstance(error, TimeoutError | ConnectionError))

@@ -1,0 +1,80 @@
+"""What the calls of a session cost, read off its events."""
+
+from dataclasses import dataclass
+from math import fsum
+
+from witan.deliberation import events as e
+from witan.deliberation.ports import Spent
+
+__all__ = ["Cost", "Costing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars; `total_usd` is None when some call's cost is unknown.
+
+    Parameters
+    ----------
+    committed_usd
+        The most that it may be: calls of unknown cost at their worst, those broken off included,
+        as far as their prices are known.
+    """
+
+    total_usd: float | None
+    known_usd: float
+    committed_usd: float
+
+
+class Costing:
+    """Adds the calls up as events come, those that were begun and never ended included."""
+
+    def __init__(self) -> None:
+        self._one: dict[tuple[str, str], float | None] = {}
+        self._under_way: dict[tuple[str, str], list[float | None]] = {}
+        self._known: list[float] = []
+        self._worst: list[float | None] = []
+
+    def take(self, event: e.Event) -> None:
+        """Note which call an event begins, or ends."""
+        match event:
+            case e.AnswerStarted():
+                self._begin("answer", event.seat, event.worst_usd)
+            case e.ReviewStarted():
+                self._begin("review", event.seat, event.worst_usd)
+            case e.BallotRepaired():
+                self._begin("review", event.seat, event.worst_usd)
+            case e.SynthesisStarted(chairman=str(chairman)):
+                self._begin("synthesis", chairman, event.worst_usd)
+            case e.CallRetried():
+                stage = "review" if event.stage == "repair" else event.stage
+                self._begin(stage, event.seat, self._one.get((stage, event.seat)))
+            case _:
+                self._take_end(event)
+
+    def _take_end(self, event: e.Event) -> None:
+        match event:
+            case e.AnswerDone() | e.AnswerFailed():
+                self._end("answer", event.seat, event.spent)
+            case e.BallotCast() | e.BallotAbstained():
+                self._end("review", event.seat, event.spent)
+            case e.SynthesisFailedOver() | e.SynthesisDone():
+                self._end("synthesis", event.chairman or "", event.spent)
+
+    def _begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
+        self._one[stage, seat] = worst_usd
+        self._under_way.setdefault((stage, seat), []).append(worst_usd)
+
+    def _end(self, stage: str, seat: str, spent: Spent) -> None:
+        begun = self._under_way.pop((stage, seat), [])
+        if spent.cost_usd is None:
+            self._worst += begun or [None]
+        else:
+            self._known.append(spent.cost_usd)
+
+    def total(self) -> Cost:
+        """The sum so far; what was begun and not ended may have been billed."""
+        broken_off = [w for begun in self._under_way.values() for w in begun if w != 0.0]
+        unknown = [*self._worst, *broken_off]
+        known = fsum(self._known)
+        most = known + fsum(worst for worst in unknown if worst is not None)
+        return Cost(None if unknown else known, known, most)

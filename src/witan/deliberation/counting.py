@@ -1,0 +1,142 @@
+"""Counting while ballots come in: the outcome so far, and whether more could change it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import anyio
+
+from witan.core.ballot import Ballot
+from witan.core.decided import decided
+from witan.core.gate import Gate
+from witan.core.outcome import Outcome
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
+from witan.deliberation import events as e
+from witan.deliberation.sitting import Sitting
+from witan.errors import UnsuitableBallots
+
+__all__ = ["Count"]
+
+SETTLE_SECONDS = 0.03
+"""Ballots that arrive this close together are counted together."""
+
+
+class Count:
+    """The ballots of a session as they come in."""
+
+    def __init__(
+        self, sitting: Sitting, roster: Sequence[str], failed: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self.sitting = sitting
+        self.roster = tuple(roster)
+        self.ballots: dict[str, Ballot] = {}
+        self.reasons: dict[str, str] = {}
+        found = [x.outcome for x in sitting.earlier if isinstance(x, e.OutcomeChanged)]
+        self.outcome: Outcome | None = found[-1] if found else None
+        self.problem: str | None = None
+        self.leader: str | None = None
+        self._outstanding: dict[str, str | None] = {}
+        self._complete = anyio.Event()
+        self._settling = False
+        self._last = True
+        self._failed = failed
+
+    @property
+    def settings(self) -> Settings:
+        """How the ballots are counted, the safety gate included."""
+        held = self.sitting.procedure.counting
+        if not self._failed:
+            return held
+        gate = Gate(self._failed, self.sitting.procedure.safety_cap)
+        return replace(held, gates={self.sitting.session: gate})
+
+    def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
+        """Expect one ballot, or abstention, from each of these; only the last round can decide."""
+        self._outstanding = {name: name if name in self.roster else None for name in reviewers}
+        self._complete = anyio.Event()
+        self._last = last
+        self.leader = None
+
+    @property
+    def outstanding(self) -> tuple[str, ...]:
+        """Who has neither cast a ballot nor abstained."""
+        return tuple(self._outstanding)
+
+    async def take(self, reviewer: str, ballot: Ballot | None) -> bool:
+        """Take a ballot, or an abstention; return whether the leader can no longer change."""
+        self._outstanding.pop(reviewer, None)
+        if ballot is not None:
+            self.ballots[reviewer] = ballot
+        if not self._outstanding:
+            self._complete.set()
+        if self._settling:
+            return False
+        if ballot is not None:
+            await self._settle()
+        if not self._outstanding:
+            return False
+        if ballot is not None:
+            self._count(replace(self.settings, flips=False))
+        return self._is_decided()
+
+    async def _settle(self) -> None:
+        """Wait a moment, for ballots that arrive together, unless all are in."""
+        self._settling = True
+        try:
+            with anyio.move_on_after(SETTLE_SECONDS):
+                await self._complete.wait()
+        finally:
+            self._settling = False
+
+    def finish(self) -> Outcome | None:
+        """Count everything that came in; None where fewer came than the quorum asks."""
+        self._count(self.settings)
+        return self.outcome
+
+    def _in_seat_order(self) -> list[Ballot]:
+        """One ballot per seat; those without one count in the coverage, not in the sums."""
+        return [
+            self.ballots.get(member.name)
+            or Ballot(
+                member.name,
+                session=self.sitting.session,
+                abstained=True,
+                reason=self.reasons.get(member.name, "did not finish"),
+                candidates=self.roster,
+            )
+            for member in self.sitting.members
+        ]
+
+    def _is_decided(self) -> bool:
+        if not (self._last and self.sitting.procedure.stop_when_decided):
+            return False
+        if len(self.ballots) < self.sitting.procedure.quorum:
+            return False
+        cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
+        self.leader = decided(
+            cast,
+            self._outstanding,
+            self.settings,
+            self.roster,
+            graded=self.sitting.procedure.graded,
+        )
+        return self.leader is not None
+
+    def _count(self, settings: Settings) -> None:
+        quorum = self.sitting.procedure.quorum
+        if len(self.ballots) < quorum:
+            self.problem = f"{len(self.ballots)} of the {quorum} ballots that a quorum needs"
+            return
+        try:
+            [outcome] = tally_sessions(self._in_seat_order(), settings)
+        except UnsuitableBallots as error:
+            self.problem = str(error)
+            return
+        if not outcome.leaders:
+            self.problem = "no ballot counts for anyone"
+            return
+        self.problem = None
+        if outcome != self.outcome:
+            self.outcome = outcome
+            counted = tuple(m.name for m in self.sitting.members if m.name in self.ballots)
+            self.sitting.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)

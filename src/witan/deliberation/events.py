@@ -1,0 +1,387 @@
+"""What happens during a session: one stream, of which every surface shows a view.
+
+SessionOpened
+├── per answer     AnswerStarted, AnswerDelta, AnswerDone | AnswerFailed, then GateVerdict
+├── per review     SheetDrawn, ReviewStarted, BallotRepaired, BallotCast | BallotAbstained
+├── counting       OutcomeChanged, Decided
+├── synthesis      SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone
+├── any call       CallRetried
+└── SessionClosed
+
+Deltas are shown and not kept: the event that ends a text holds all of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from witan.core.ballot import Ballot
+from witan.core.blinding import Sheet
+from witan.core.outcome import Outcome
+from witan.deliberation.plan import Plan
+from witan.deliberation.ports import Message, Seat, Spent, Stage
+from witan.deliberation.procedure import Mode, Procedure
+
+__all__ = [
+    "EVENTS",
+    "AnswerDelta",
+    "AnswerDone",
+    "AnswerFailed",
+    "AnswerStarted",
+    "BallotAbstained",
+    "BallotCast",
+    "BallotRepaired",
+    "CallRetried",
+    "Decided",
+    "Event",
+    "GateVerdict",
+    "OutcomeChanged",
+    "ReadBy",
+    "ReviewStarted",
+    "Seat",
+    "SessionClosed",
+    "SessionOpened",
+    "SheetDrawn",
+    "Spent",
+    "Status",
+    "SynthesisDelta",
+    "SynthesisDone",
+    "SynthesisFailedOver",
+    "SynthesisStarted",
+]
+
+Status = Literal["complete", "degraded", "failed"]
+
+ReadBy = Literal["schema", "tolerant"]
+"""How a review was read: as the schema says, or by looking for what was meant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened.
+
+    Parameters
+    ----------
+    seq
+        Its number in the session, from 1, without gaps as it happens.
+    at
+        The time of day, in UTC.
+    """
+
+    kind: ClassVar[str] = "event"
+    seq: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened(Event):
+    """A question was put to a council: who sits, how it will be run, what it may cost.
+
+    Parameters
+    ----------
+    conversation
+        What was said before the question, oldest first.
+    files
+        Name to text of the files that came with the question.
+    chairmen
+        Who writes the closing text, in the order in which they are tried; may be empty.
+    seed
+        What every sheet of the session is drawn from.
+    witan
+        The version that opened it.
+    notes
+        What to know about how the council was seated, a sentence each.
+    """
+
+    kind: ClassVar[str] = "session_opened"
+    session: str
+    question: str
+    conversation: tuple[Message, ...] = ()
+    files: Mapping[str, str]
+    seats: tuple[Seat, ...]
+    chairmen: tuple[Seat, ...]
+    procedure: Procedure
+    plan: Plan
+    seed: int
+    witan: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerStarted(Event):
+    """A member is asked the question; round 1 is the first, later ones are debate.
+
+    `worst_usd` is the most that one attempt can cost; None: unknown.
+    """
+
+    kind: ClassVar[str] = "answer_started"
+    seat: str
+    round: int = 1
+    worst_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerDelta(Event):
+    """The next piece of an answer."""
+
+    kind: ClassVar[str] = "answer_delta"
+    seat: str
+    round: int = 1
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerDone(Event):
+    """An answer is complete; `cut` if it ended at its token limit, `notes` on what was refused."""
+
+    kind: ClassVar[str] = "answer_done"
+    seat: str
+    round: int = 1
+    text: str
+    cut: bool = False
+    notes: tuple[str, ...] = ()
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFailed(Event):
+    """A member did not answer in this round, and why; `over_budget` if the ceiling forbade it."""
+
+    kind: ClassVar[str] = "answer_failed"
+    seat: str
+    round: int = 1
+    reason: str
+    over_budget: bool = False
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateVerdict(Event):
+    """What the safety gate found in an answer; without flags it passed."""
+
+    kind: ClassVar[str] = "gate_verdict"
+    seat: str
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetDrawn(Event):
+    """What one reviewer will see; `mirrored` is the same in reverse order."""
+
+    kind: ClassVar[str] = "sheet_drawn"
+    round: int = 1
+    sheet: Sheet
+    mirrored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewStarted(Event):
+    """A reviewer is handed its sheet, or both; `worst_usd` is the most that reading them costs."""
+
+    kind: ClassVar[str] = "review_started"
+    seat: str
+    round: int = 1
+    worst_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallotRepaired(Event):
+    """The review of a sheet could not be read, and its reviewer was asked once more."""
+
+    kind: ClassVar[str] = "ballot_repaired"
+    seat: str
+    round: int = 1
+    mirrored: bool = False
+    problem: str
+    reply: str
+    worst_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallotCast(Event):
+    """A review was read as a ballot.
+
+    Parameters
+    ----------
+    replies
+        The raw text that was read: one, or one per order where mirrored.
+    notes
+        What the reader had to overlook, in sentences.
+    flipped, compared
+        Of the pairs judged in both orders, those the reviewer reversed; 0 of 0 unless mirrored.
+    lost
+        Why only one of two orders could be read; None: nothing is lost.
+    """
+
+    kind: ClassVar[str] = "ballot_cast"
+    seat: str
+    round: int = 1
+    ballot: Ballot
+    replies: tuple[str, ...]
+    read_by: ReadBy
+    notes: tuple[str, ...] = ()
+    flipped: int = 0
+    compared: int = 0
+    lost: str | None = None
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallotAbstained(Event):
+    """A seat without a ballot, and why.
+
+    Parameters
+    ----------
+    over_budget
+        The ceiling forbade the call.
+    awaited
+        The ballot was waited for; not so once no ballot could change the leader.
+    """
+
+    kind: ClassVar[str] = "ballot_abstained"
+    seat: str
+    round: int = 1
+    reason: str
+    replies: tuple[str, ...] = ()
+    over_budget: bool = False
+    awaited: bool = True
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeChanged(Event):
+    """The ballots so far, counted; the last one is the session's outcome."""
+
+    kind: ClassVar[str] = "outcome_changed"
+    outcome: Outcome
+    counted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(Event):
+    """No ballot still out could change the leader, so nobody waits for them."""
+
+    kind: ClassVar[str] = "decided"
+    leader: str
+    cancelled: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisStarted(Event):
+    """A chairman is asked for the closing text; None: none is asked, the text is an answer."""
+
+    kind: ClassVar[str] = "synthesis_started"
+    chairman: str | None
+    mode: Mode
+    worst_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisDelta(Event):
+    """The next piece of the closing text."""
+
+    kind: ClassVar[str] = "synthesis_delta"
+    chairman: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisFailedOver(Event):
+    """A chairman failed; `next` is who is tried instead, None: the best answer is taken.
+
+    `over_budget` if the ceiling forbade the call.
+    """
+
+    kind: ClassVar[str] = "synthesis_failed_over"
+    chairman: str
+    reason: str
+    next: str | None
+    over_budget: bool = False
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisDone(Event):
+    """The closing text.
+
+    Parameters
+    ----------
+    chairman
+        Who wrote it; None: nobody, it is the best-ranked answer, or the tied ones.
+    labels
+        Label to seat: what [A] in the text stands for.
+    approved
+        In the mode ``verdict``: whether it approves; None: it does not say.
+    """
+
+    kind: ClassVar[str] = "synthesis_done"
+    chairman: str | None
+    mode: Mode
+    text: str
+    labels: Mapping[str, str]
+    approved: bool | None = None
+    cut: bool = False
+    notes: tuple[str, ...] = ()
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRetried(Event):
+    """An attempt failed and another follows, or one has said nothing yet and is made twice."""
+
+    kind: ClassVar[str] = "call_retried"
+    seat: str
+    stage: Stage
+    attempt: int
+    reason: str
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClosed(Event):
+    """The end.
+
+    Parameters
+    ----------
+    status
+        ``complete``; ``degraded``, and `missing` says exactly by what; ``failed``.
+    missing
+        Sentences, one for each thing that a complete session would have had.
+    cost_usd
+        None: some call's cost is unknown; `known_usd` is the sum of the others.
+    """
+
+    kind: ClassVar[str] = "session_closed"
+    status: Status
+    missing: tuple[str, ...]
+    cost_usd: float | None
+    known_usd: float
+    seconds: float
+
+
+EVENTS: Mapping[str, type[Event]] = {
+    event.kind: event
+    for event in (
+        SessionOpened,
+        AnswerStarted,
+        AnswerDelta,
+        AnswerDone,
+        AnswerFailed,
+        GateVerdict,
+        SheetDrawn,
+        ReviewStarted,
+        BallotRepaired,
+        BallotCast,
+        BallotAbstained,
+        OutcomeChanged,
+        Decided,
+        SynthesisStarted,
+        SynthesisDelta,
+        SynthesisFailedOver,
+        SynthesisDone,
+        CallRetried,
+        SessionClosed,
+    )
+}
+"""Every kind of event, by its name in records."""

@@ -1,0 +1,74 @@
+"""How much is asked of one provider at once, and in a minute, by all sessions of a council."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from math import inf
+
+import anyio
+
+from witan.deliberation.ports import Clock
+from witan.deliberation.procedure import Throttling
+
+__all__ = ["Throttle", "Throttles"]
+
+BURST_SECONDS = 1.0
+"""What a full bucket holds: the calls of one second, and one call at least.
+
+Enough for a council that begins all at once, too little to bring a minute's calls together.
+"""
+
+
+class Throttle:
+    """The limits of one provider: so many calls in flight, so many begun in a minute."""
+
+    def __init__(self, throttling: Throttling, clock: Clock) -> None:
+        self._clock = clock
+        self._turn = anyio.Lock()
+        self._free = anyio.Semaphore(throttling.concurrency)
+        rate = throttling.per_minute
+        self._interval = 0.0 if rate is None else 60.0 / rate
+        self._ahead = max(0.0, BURST_SECONDS - self._interval)
+        self._due = -inf
+        self._paused_until = -inf
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one call's place, first come, first served; whoever is cancelled takes none."""
+        async with AsyncExitStack() as held:
+            async with self._turn:
+                await held.enter_async_context(self._free)
+                await self._until_due()
+            yield
+
+    def pause(self, seconds: float) -> None:
+        """Begin no call for so long, because the provider asked for it."""
+        self._paused_until = max(self._paused_until, self._clock.seconds() + seconds)
+
+    async def _until_due(self) -> None:
+        """Wait for a token, and for the end of every pause, also of one that begins meanwhile.
+
+        The bucket is kept as the time at which it will be full again: one number, that gathers no
+        rounding errors as a count of fractional tokens does.
+        """
+        while (wait := self._begins() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
+            await anyio.sleep(wait)
+        self._due = max(self._due, self._clock.seconds()) + self._interval
+
+    def _begins(self) -> float:
+        return max(self._due - self._ahead, self._paused_until)
+
+
+class Throttles:
+    """The throttle of every provider, made when its first call is."""
+
+    def __init__(self, providers: Mapping[str, Throttling], clock: Clock) -> None:
+        self._providers = providers
+        self._clock = clock
+        self._made: dict[str, Throttle] = {}
+
+    def __getitem__(self, provider: str) -> Throttle:
+        """The one throttle that all calls to this provider share."""
+        if provider not in self._made:
+            throttling = self._providers.get(provider, Throttling())
+            self._made[provider] = Throttle(throttling, self._clock)
+        return self._made[provider]

@@ -1,0 +1,181 @@
+"""The money of one session: reserved at its worst before a call, settled at its price after it."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import fsum
+from typing import Any, Self
+
+from witan.deliberation.ports import Call, Member, Message, Price, Reply, Spent, Usage
+from witan.errors import OverBudget
+
+__all__ = ["Bill", "Purse", "Reservation", "most_input_tokens", "sum_known", "worst_usd"]
+
+MESSAGE_TOKENS = 16
+"""What a provider's template puts around one message: role, begin and end."""
+
+CALL_TOKENS = 64
+"""What a provider's template puts around a conversation, with a short system text of its own."""
+
+SCHEMA_TOKENS = 640
+"""What a provider says around a schema; for forced tools that is several hundred tokens."""
+
+ROUNDING_USD = 1e-9
+"""Slack for amounts that binary floats cannot hold: 0.1 + 0.2 keeps within a ceiling of 0.3."""
+
+NOTHING = Usage(0, 0)
+
+
+def most_input_tokens(messages: Iterable[Message], schema: Mapping[str, Any] | None = None) -> int:
+    """More tokens than any tokenizer makes of a call: one per byte, and what templates add.
+
+    Tokenizers fall back on bytes and never go below them, so this is a bound and no estimate;
+    prose takes a quarter of it.
+    """
+    tokens = CALL_TOKENS + sum(_bytes(message.text) + MESSAGE_TOKENS for message in messages)
+    if schema is not None:
+        tokens += _bytes(json.dumps(schema, ensure_ascii=False)) + SCHEMA_TOKENS
+    return tokens
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """US dollars; besides `known_usd`, so many calls may have cost something unknown."""
+
+    known_usd: float
+    unknown_calls: int
+
+    @property
+    def total_usd(self) -> float | None:
+        """The sum; None: some call's cost is unknown."""
+        return None if self.unknown_calls else self.known_usd
+
+
+class Purse:
+    """What one session has spent, and may still be billed, under a ceiling or none.
+
+    Parameters
+    ----------
+    max_usd
+        Never crossed, provided that no call costs more than its worst case; None: no ceiling.
+    spent_usd
+        What had been spent before: a session that is taken up again keeps its ceiling.
+    """
+
+    def __init__(self, max_usd: float | None, spent_usd: float = 0.0) -> None:
+        self._max_usd = max_usd
+        self._known_usd = spent_usd
+        self._reserved_usd = 0.0
+        self._unknown_calls = 0
+
+    def reserve(self, member: Member, call: Call) -> "Reservation":
+        """Set aside the most that a call can cost.
+
+        Raises
+        ------
+        OverBudget
+            If that could cross the ceiling, or there is a ceiling and the price is unknown.
+        """
+        worst = worst_usd(member, call)
+        if self._max_usd is not None:
+            self._check(member.name, worst, self._max_usd)
+        if worst is not None:
+            self._reserved_usd += worst
+        return Reservation(member.price, worst, partial(self._close, worst))
+
+    def total(self) -> Bill:
+        """What the calls that have ended came to."""
+        return Bill(self._known_usd, self._unknown_calls)
+
+    def _check(self, name: str, worst: float | None, ceiling: float) -> None:
+        if worst is None:
+            problem = f"without its price the ceiling of ${ceiling:.4f} cannot be kept"
+            raise OverBudget(name, problem)
+        committed = self._known_usd + self._reserved_usd
+        if not committed + worst <= ceiling + ROUNDING_USD:
+            raise OverBudget(
+                name,
+                f"it could cost ${worst:.4f}, and ${committed:.4f} of the ceiling of "
+                f"${ceiling:.4f} is spent or set aside",
+            )
+
+    def _close(self, reserved: float | None, cost: float | None) -> None:
+        """Take a reservation's end into account: an unknown cost stays reserved."""
+        if cost is None:
+            self._unknown_calls += 1
+            return
+        self._known_usd += cost
+        if reserved is not None:
+            self._reserved_usd -= reserved
+
+
+class Reservation:
+    """Money set aside for one call; a block left without a word on its cost loses it."""
+
+    def __init__(
+        self,
+        price: Price | None,
+        worst_usd: float | None,
+        close: Callable[[float | None], None],
+    ) -> None:
+        self._price = price
+        self._worst_usd = worst_usd
+        self._close = close
+        self._spent: Spent | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._spent is None:
+            self.lost()
+
+    @property
+    def spent(self) -> Spent:
+        """What the call took; unknown while nothing is known of it."""
+        return Spent() if self._spent is None else self._spent
+
+    def settle(self, reply: Reply) -> float | None:
+        """Take the cost as billed, else usage at the member's price; None: neither is known."""
+        cost = reply.cost_usd
+        read, written = reply.usage.input_tokens, reply.usage.output_tokens
+        if cost is None and self._price and read is not None and written is not None:
+            cost = self._price.of(read, written)
+        self._end(reply.usage, self._free if cost is None else cost)
+        return self.spent.cost_usd
+
+    def release(self) -> None:
+        """Nothing is billed: the provider refused the call before it worked on it."""
+        self._end(NOTHING, 0.0)
+
+    def lost(self) -> None:
+        """Nobody knows whether it is billed: it timed out, broke off or was cancelled."""
+        self._end(Usage(), self._free)
+
+    @property
+    def _free(self) -> float | None:
+        """What a call of unknown size costs: nothing where the price is nothing, else unknown."""
+        return 0.0 if self._worst_usd == 0.0 else None
+
+    def _end(self, usage: Usage, cost: float | None) -> None:
+        assert self._spent is None  # noqa: S101 - a call ends once
+        self._spent = Spent(usage, cost)
+        self._close(cost)
+
+
+def worst_usd(member: Member, call: Call) -> float | None:
+    """The most that one attempt at a call can cost, in US dollars; None: its price is unknown."""
+    if member.price is None:
+        return None
+    return member.price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
+
+
+def sum_known(costs: Sequence[float | None]) -> float | None:
+    """The sum of costs; None where one is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return fsum(known) if len(known) == len(costs) else None

@@ -1,0 +1,118 @@
+"""One question through all stages, and what a complete session would have had besides."""
+
+from collections.abc import Iterator
+
+from witan.deliberation import events as e
+from witan.deliberation.answering import answer, gate
+from witan.deliberation.closing import close
+from witan.deliberation.counting import Count
+from witan.deliberation.masking import mask
+from witan.deliberation.reviewing import review
+from witan.deliberation.session import Session
+from witan.deliberation.sitting import Sitting
+
+__all__ = ["sit"]
+
+
+async def sit(sitting: Sitting) -> Session:
+    """Answer, gate, review, count, synthesise; return the session once it is closed."""
+    began = sitting.clock.seconds()
+    answers = await answer(sitting)
+    failed = gate(sitting, answers) if sitting.procedure.safety else {}
+    count = Count(sitting, tuple(answers), failed)
+    for event in sitting.recorder.events:
+        if isinstance(event, e.AnswerFailed) and event.seat not in answers:
+            count.reasons[event.seat] = f"did not answer: {event.reason}"
+    if len(answers) > 1:
+        masked = {c: mask(text, sitting.question, sitting.names) for c, text in answers.items()}
+        await review(sitting, masked, count)
+        count.finish()
+        sound = {name: text for name, text in answers.items() if name not in failed}
+        if sitting.procedure.synthesis and sound:
+            await close(sitting, sound, masked, count.outcome)
+    return _closed(sitting, count, began)
+
+
+def _closed(sitting: Sitting, count: Count, began: float) -> Session:
+    session = Session.of(sitting.recorder.events)
+    missing = tuple(_missing(session, count))
+    status: e.Status = "degraded" if missing else "complete"
+    sitting.recorder.emit(
+        e.SessionClosed,
+        status=status if session.answers else "failed",
+        missing=missing,
+        cost_usd=session.cost.total_usd,
+        known_usd=session.cost.known_usd,
+        seconds=sitting.clock.seconds() - began + _seconds_before(sitting),
+    )
+    return Session.of(sitting.recorder.events)
+
+
+def _seconds_before(sitting: Sitting) -> float:
+    """How long an earlier, interrupted sitting took until its last event."""
+    if not sitting.earlier:
+        return 0.0
+    return (sitting.earlier[-1].at - sitting.earlier[0].at).total_seconds()
+
+
+def _missing(session: Session, count: Count) -> Iterator[str]:
+    """What a complete session would have had, in the order in which it was lost."""
+    for seat, reason in session.unanswered.items():
+        yield f"{seat} did not answer: {reason}"
+    for seat, said in session.answers.items():
+        if said.cut:
+            yield f"{seat}'s answer broke off at its limit of tokens"
+    yield from _unrevised(session)
+    if len(session.answers) == 1:
+        yield "nothing could be ranked: one member answered"
+    elif session.answers:
+        yield from _uncounted(session, count)
+        yield from _unwritten(session)
+
+
+def _unrevised(session: Session) -> Iterator[str]:
+    """Who kept what it had in a later round, because it could not be asked again."""
+    ends: dict[tuple[str, str, int], e.AnswerFailed | e.BallotAbstained | None] = {}
+    for event in session.events:
+        match event:
+            case e.AnswerFailed() | e.BallotAbstained():
+                what = "answer" if isinstance(event, e.AnswerFailed) else "ballot"
+                ends[event.seat, what, event.round] = event
+            case e.AnswerDone():
+                ends[event.seat, "answer", event.round] = None
+            case e.BallotCast():
+                ends[event.seat, "ballot", event.round] = None
+    for (seat, what, number), failed in ends.items():
+        had = any(ends.get((seat, what, before), failed) is None for before in range(1, number))
+        if failed is not None and had and getattr(failed, "awaited", True):
+            yield f"{seat} did not revise its {what}: {failed.reason}"
+
+
+def _uncounted(session: Session, count: Count) -> Iterator[str]:
+    """Which ballots are not there, unless nobody waited for them, and whether that left none."""
+    last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
+    for ballot in session.ballots:
+        match last.get(ballot.reviewer):
+            case e.BallotCast(lost=str(lost)):
+                yield f"{ballot.reviewer} was heard in one order only: {lost}"
+            case e.BallotAbstained(awaited=False):
+                continue
+        if ballot.abstained and ballot.reviewer in session.answers:
+            yield f"{ballot.reviewer} cast no ballot: {ballot.reason}"
+    if session.outcome is None:
+        yield f"there is no outcome: {count.problem}"
+
+
+def _unwritten(session: Session) -> Iterator[str]:
+    """Which chairmen failed, and whether the closing text is whole."""
+    procedure = session.opened.procedure
+    if procedure.synthesis and len(session.failed) == len(session.answers):
+        yield "there is no closing text: every answer failed the safety gate"
+    if session.synthesis is None:
+        return
+    for chairman, reason in session.synthesis.failed.items():
+        yield f"{chairman} did not write the closing text: {reason}"
+    if session.synthesis.cut:
+        yield "the closing text broke off at its limit of tokens"
+    if procedure.mode == "verdict" and session.synthesis.approved is None:
+        yield "there is no verdict: the closing text does not end with one"

@@ -1,0 +1,242 @@
+"""What a session will ask for, and cost at most, measured on the prompts that it will send."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from types import MappingProxyType
+
+from witan.core.ballot import Ballot
+from witan.core.blinding import Sheet, label_map
+from witan.core.rubric import HOLISTIC
+from witan.deliberation.answer_prompts import answer_messages, debate_messages
+from witan.deliberation.money import most_input_tokens, sum_known
+from witan.deliberation.plan import Plan, PlanLine
+from witan.deliberation.ports import Member, Message, Seat, Stage
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
+from witan.deliberation.synthesis_prompts import synthesis_messages
+
+__all__ = ["make_plan"]
+
+Seated = Member | Seat
+
+TOKENIZERS_DIFFER = 2
+"""A text of n tokens to its author has at most so many times n for any other model.
+
+Tokenizers in use differ by a third on prose in the larger languages and by less than twice on
+code; the rest is room for fences and masks.
+"""
+
+STANDINGS_TOKENS, CANDIDATE_TOKENS, PAIR_TOKENS = 256, 128, 32
+"""What a chairman is told of an outcome that is not known yet: in all, per candidate, per pair."""
+
+LONG_PROBLEM = "\N{GRINNING FACE}" * 1_000
+"""What is wrong with a review, at its worst: longer than is repeated, each character four bytes."""
+
+LONG_GRADE = 26 / 3
+"""A grade with as many digits as any; two orders of a sheet are averaged."""
+
+NONCE = "0" * 32
+
+NO_FILES: Mapping[str, str] = MappingProxyType({})
+
+
+def make_plan(
+    members: Sequence[Seated],
+    chairmen: Sequence[Seated],
+    procedure: Procedure,
+    question: str,
+    *,
+    conversation: Sequence[Message] = (),
+    files: Mapping[str, str] = NO_FILES,
+) -> Plan:
+    """Say what a session asks for when nothing fails, and what it costs at most.
+
+    Tokens are bounds and no estimates: known text has one token per byte, which no tokenizer
+    exceeds, and a text still to be written as many as its author may write, twice that where others
+    read it. Dollars follow from them, so no session without retries and hedges costs more. Most
+    cost a fraction: prose has four bytes a token, and few answers are as long as they may be.
+
+    The closing text is planned for the first chairman, and if needed for the others and at last for
+    the member whose writing of it could cost most, since the best-ranked member will be asked.
+    """
+    blank = _Blank(len(members), procedure, question, tuple(conversation), files)
+    return _Planner(tuple(members), procedure, blank).plan(chairmen)
+
+
+class _Planner:
+    """Each seat's calls: blank prompts, the seat's own system text, and answers at their longest.
+
+    Prompts are measured once, since those of two seats differ in nothing but the latter two.
+    """
+
+    def __init__(self, members: tuple[Seated, ...], procedure: Procedure, blank: "_Blank") -> None:
+        self._members = members
+        self._procedure = procedure
+        self._blank = blank
+
+    def plan(self, chairmen: Sequence[Seated]) -> Plan:
+        seats = self._members
+        answers, reviews = self._blank.answers(), self._blank.reviews()
+        lines = [self._answers(seat, answers) for seat in seats]
+        if reviews:
+            lines += [self._reviews(seat, [size for size, _ in reviews]) for seat in seats]
+            sizes = [size for _, size in reviews]
+            lines += [replace(self._repairs(seat, sizes), if_needed=True) for seat in seats]
+        if self._procedure.synthesis and self._procedure.mode != "best":
+            lines += self._synthesis(chairmen)
+        worst = sum_known([line.worst_usd for line in lines])
+        return Plan(tuple(lines), len(reviews) * len(seats), worst)
+
+    def _answers(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
+        first, *debates = blank
+        shown = self._longest(self._members)
+        return self._line(seat, "answer", [first, *(size + shown for size in debates)])
+
+    def _reviews(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
+        shown = self._longest(self._shown(seat))
+        return self._line(seat, "review", [size + shown for size in blank])
+
+    def _repairs(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
+        shown = self._longest([*self._shown(seat), seat])
+        return self._line(seat, "repair", [size + shown for size in blank])
+
+    def _shown(self, seat: Seated) -> list[Seated]:
+        everyone = self._procedure.self_review
+        return [other for other in self._members if everyone or other.name != seat.name]
+
+    def _synthesis(self, chairmen: Sequence[Seated]) -> list[PlanLine]:
+        """Every chairman, the second and later ones if needed; then the dearest member."""
+        size = self._blank.synthesis() + self._longest(self._members)
+        asked = [self._line(seat, "synthesis", [size]) for seat in chairmen]
+        names = {seat.name for seat in chairmen}
+        others = [
+            self._line(seat, "synthesis", [size])
+            for seat in self._members
+            if seat.name not in names
+        ]
+        dearest = max(
+            others, key=lambda line: inf if line.worst_usd is None else line.worst_usd, default=None
+        )
+        chain = asked if dearest is None else [*asked, dearest]
+        return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
+
+    def _line(self, seat: Seated, stage: Stage, prompts: Sequence[int]) -> PlanLine:
+        """The calls of one seat, one for each prompt."""
+        said = seat.options.system
+        system = 0 if said is None else most_input_tokens([Message("system", said)])
+        read = sum(prompts) + len(prompts) * system
+        written = len(prompts) * self._writes(seat)
+        worst = None if seat.price is None else seat.price.of(read, written)
+        return PlanLine(seat.name, stage, len(prompts), read, written, worst)
+
+    def _longest(self, authors: Iterable[Seated]) -> int:
+        """The most tokens that one reply of each author takes in a prompt."""
+        return TOKENIZERS_DIFFER * sum(self._writes(author) for author in authors)
+
+    def _writes(self, seat: Seated) -> int:
+        own = seat.options.max_tokens
+        return self._procedure.limits.max_tokens if own is None else own
+
+
+class _Blank:
+    """The prompts of a session without answers and system texts, in tokens at most."""
+
+    def __init__(
+        self,
+        n_members: int,
+        procedure: Procedure,
+        question: str,
+        conversation: tuple[Message, ...],
+        files: Mapping[str, str],
+    ) -> None:
+        self._procedure = procedure
+        self._question = question
+        self._conversation = conversation
+        self._files = files
+        self._seats = [f"seat {number}" for number in range(n_members)]
+
+    def answers(self) -> list[int]:
+        """One member's first answer, and every revision of it in debate."""
+        messages = answer_messages(
+            self._question,
+            conversation=self._conversation,
+            files=self._files,
+            system=None,
+            verdict=self._procedure.mode == "verdict",
+            nonce=NONCE,
+        )
+        rounds = self._procedure.debate_rounds
+        debates = [self._debate()] * rounds if rounds else []
+        return [most_input_tokens(messages), *debates]
+
+    def reviews(self) -> list[tuple[int, int]]:
+        """One member's reviews, each with its repair but for the reply that could not be read."""
+        shown = self._seats if self._procedure.self_review else self._seats[1:]
+        graded = self._procedure.rubric_scoring or self._procedure.holistic
+        if len(shown) < (1 if graded else 2):
+            return []
+        rounds = range(1, self._procedure.review_rounds + 1)
+        once = [self._review(shown, number) for number in rounds]
+        return once * 2 if self._procedure.mirrored else once
+
+    def _debate(self) -> int:
+        others = self._seats[1:]
+        return most_input_tokens(
+            debate_messages(
+                self._question,
+                conversation=self._conversation,
+                files=self._files,
+                system=None,
+                own="",
+                sheet=_sheet(others),
+                answers=dict.fromkeys(others, ""),
+                verdict=self._procedure.mode == "verdict",
+            )
+        )
+
+    def _review(self, shown: Sequence[str], number: int) -> tuple[int, int]:
+        sheet = _sheet(shown)
+        rubric = self._procedure.rubric if self._procedure.rubric_scoring else None
+        peers = self._ballots() if number > 1 else {}
+        messages = review_messages(
+            self._question,
+            sheet,
+            dict.fromkeys(shown, ""),
+            rubric,
+            holistic=self._procedure.holistic,
+            conversation=self._conversation,
+            files=self._files,
+            peers=peers or None,
+            own=next(iter(peers.values()), None),
+        )
+        schema = review_schema(sheet, rubric, holistic=self._procedure.holistic)
+        repair = repair_messages(messages, "", LONG_PROBLEM)
+        return most_input_tokens(messages, schema), most_input_tokens(repair, schema)
+
+    def synthesis(self) -> int:
+        """The closing text."""
+        n = len(self._seats)
+        messages = synthesis_messages(
+            self._question,
+            conversation=self._conversation,
+            files=self._files,
+            sheet=_sheet(self._seats),
+            answers=dict.fromkeys(self._seats, ""),
+            outcome=None,
+            mode=self._procedure.mode,
+            votes={},
+        )
+        standings = STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
+        return most_input_tokens(messages) + standings
+
+    def _ballots(self) -> dict[str, Ballot]:
+        """The others' ballots of the round before, as long as they can be, and one's own."""
+        criteria = [*(criterion.name for criterion in self._procedure.rubric.criteria), HOLISTIC]
+        grades = dict.fromkeys(self._seats, dict.fromkeys(criteria, LONG_GRADE))
+        groups = tuple((seat,) for seat in self._seats)
+        return {seat: Ballot(seat, groups, grades) for seat in self._seats[1:]}
+
+
+def _sheet(candidates: Sequence[str]) -> Sheet:
+    return label_map("plan", candidates, (0,))

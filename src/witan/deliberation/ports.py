@@ -1,0 +1,264 @@
+"""What the deliberation needs of the world: models, a clock, and whoever listens."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import inf
+from typing import Any, Literal, Protocol, get_args
+
+from witan.errors import InvalidParameter
+
+__all__ = [
+    "Call",
+    "Clock",
+    "Effort",
+    "Hear",
+    "Member",
+    "Message",
+    "Model",
+    "Options",
+    "Price",
+    "Reply",
+    "Role",
+    "Seat",
+    "Spent",
+    "Stage",
+    "Usage",
+    "deaf",
+]
+
+Role = Literal["system", "user", "assistant"]
+Effort = Literal["minimal", "low", "medium", "high"]
+Stage = Literal["answer", "review", "repair", "synthesis"]
+
+Hear = Callable[[str], None]
+"""Called with every piece of text as it arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one member is called; None leaves it to the provider.
+
+    Parameters
+    ----------
+    temperature
+        From 0 to 2.
+    max_tokens
+        The most tokens of one reply; None: the limit of the procedure.
+    reasoning_effort
+        How long a reasoning model thinks.
+    system
+        Said to the member before everything else.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: Effort | None = None
+    system: str | None = None
+
+    def __post_init__(self) -> None:
+        heat, most, system = self.temperature, self.max_tokens, self.system
+        if heat is not None and not (_is(heat, int | float) and 0 <= heat <= 2):
+            raise InvalidParameter("temperature", heat, "a number from 0 to 2, or None")
+        if most is not None and not (_is(most, int) and most >= 1):
+            raise InvalidParameter("max_tokens", most, "a whole number, 1 or more, or None")
+        if self.reasoning_effort not in (*get_args(Effort), None):
+            expected = "'minimal', 'low', 'medium', 'high' or None"
+            raise InvalidParameter("reasoning_effort", self.reasoning_effort, expected)
+        if system is not None and not _is(system, str):
+            raise InvalidParameter("system", system, "text or None")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, in US dollars."""
+
+    input_usd: float
+    output_usd: float
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of one call in US dollars."""
+        return (input_tokens * self.input_usd + output_tokens * self.output_usd) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call as the provider counted them; None: it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Call:
+    """What a model is asked; every attempt at it is made with the same object.
+
+    Parameters
+    ----------
+    stage
+        What the call is for; the text alone decides what the reply should be.
+    max_tokens
+        The most tokens of the reply.
+    schema
+        The JSON Schema that the reply should satisfy; None: free text.
+    """
+
+    stage: Stage
+    messages: tuple[Message, ...]
+    max_tokens: int
+    options: Options = field(default_factory=Options)
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said.
+
+    Parameters
+    ----------
+    cost_usd
+        As billed, where the provider says so; None: it does not.
+    cut
+        The reply ended at its token limit.
+    notes
+        What of the call the model went without, a sentence each.
+    """
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    cut: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Replies come from models of other people's making, and sums are made of them.
+        cost: object = self.cost_usd
+        number = isinstance(cost, int | float) and not isinstance(cost, bool)
+        if cost is not None and not (number and 0 <= self.cost_usd < inf):  # type: ignore[operator]
+            raise InvalidParameter("cost_usd", cost, "dollars, 0 or more, or None")
+        for name in ("input_tokens", "output_tokens"):
+            tokens: object = getattr(self.usage, name)
+            if not (tokens is None or (isinstance(tokens, int) and tokens >= 0)):
+                raise InvalidParameter(name, tokens, "a whole number, 0 or more, or None")
+
+
+class Model(Protocol):
+    """Anything that answers a call. Implementations keep no state of a session."""
+
+    async def complete(self, call: Call, hear: Hear, /) -> Reply:
+        """Answer one call, handing each piece of text to `hear` as it arrives, or none.
+
+        One attempt: deadlines, retries and limits are the caller's. A call that brings no reply
+        raises `ModelError`; cancelling it closes whatever it opened.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """The time, as it is recorded."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        ...
+
+    def seconds(self) -> float:
+        """Seconds on a clock that never goes back, from an arbitrary start."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A model with a seat.
+
+    Parameters
+    ----------
+    name
+        Of the seat; unique in a council.
+    source
+        How the seat is written, such as ``openai:gpt-5``: enough to seat it again.
+    provider
+        Calls to one provider share its limits.
+    price
+        None: unknown, which is not free.
+    simulated
+        It plays a script; nothing it says is a model's.
+    url, key_variable
+        The server it calls, and the variable that holds its key, instead of its provider's own.
+    """
+
+    name: str
+    model: Model
+    source: str = ""
+    provider: str = ""
+    options: Options = field(default_factory=Options)
+    price: Price | None = None
+    simulated: bool = False
+    url: str | None = None
+    key_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member as the record keeps it: without its model."""
+
+    name: str
+    source: str
+    provider: str
+    options: Options = field(default_factory=Options)
+    price: Price | None = None
+    simulated: bool = False
+    url: str | None = None
+    key_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the calls behind one event took, retries and repairs included.
+
+    Parameters
+    ----------
+    cost_usd
+        None: unknown, and so is the sum it belongs to.
+    seconds
+        From the first attempt to the last word.
+    calls
+        Attempts made.
+    """
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    calls: int = 1
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """What both took, one after the other; unknown where either is."""
+        return Spent(
+            Usage(
+                _sum(self.usage.input_tokens, other.usage.input_tokens),
+                _sum(self.usage.output_tokens, other.usage.output_tokens),
+            ),
+            _sum(self.cost_usd, other.cost_usd),
+            self.seconds + other.seconds,
+            self.calls + other.calls,
+        )
+
+
+def _is(value: object, kind: Any) -> bool:
+    """Whether a value is of a type, where truth is no number."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other
+
+
+def deaf(text: str) -> None:
+    """Hear nothing: for calls that nobody follows as they are written."""

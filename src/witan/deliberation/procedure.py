@@ -1,0 +1,172 @@
+"""How a session is run: every choice that is not who sits in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from witan.core.rubric import Rubric
+from witan.core.settings import Settings
+from witan.errors import InvalidParameter
+
+__all__ = ["Limits", "Mode", "Procedure", "Throttling"]
+
+Mode = Literal["consensus", "best", "verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """What one provider is asked at once, and in a minute.
+
+    Parameters
+    ----------
+    concurrency
+        Calls in flight.
+    per_minute
+        Calls begun in a minute, spent from a bucket that refills evenly; None: no limit.
+    """
+
+    concurrency: int = 64
+    per_minute: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise InvalidParameter("concurrency", self.concurrency, "a whole number ≥ 1")
+        if self.per_minute is not None and not self.per_minute > 0:
+            raise InvalidParameter("per_minute", self.per_minute, "a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Time, attempts and money. Deadlines nest: the earliest that encloses a call ends it.
+
+    Parameters
+    ----------
+    call_seconds
+        One call with its retries, not counting the wait for its provider's limits.
+    stage_seconds
+        Answers of one round, reviews of one round, the synthesis: each.
+    session_seconds
+        Everything.
+    grace_seconds
+        How long the stage waits for the rest once `enough` members have answered.
+    attempts
+        Of one call, the first included.
+    hedge_seconds
+        A call that has not said a word by then is made a second time, and the first to finish
+        counts; None: never.
+    max_tokens
+        The most tokens of one reply, unless a member's options say otherwise.
+    max_cost_usd
+        A call that could cross it is not made; None: no ceiling.
+    providers
+        Throttling per provider; the others get the default.
+    """
+
+    call_seconds: float = 120.0
+    stage_seconds: float = 240.0
+    session_seconds: float = 900.0
+    grace_seconds: float = 10.0
+    attempts: int = 4
+    hedge_seconds: float | None = None
+    max_tokens: int = 8_192
+    max_cost_usd: float | None = None
+    providers: Mapping[str, Throttling] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("call_seconds", "stage_seconds", "session_seconds"):
+            _positive(name, getattr(self, name))
+        if self.hedge_seconds is not None:
+            _positive("hedge_seconds", self.hedge_seconds)
+        if not 0 <= self.grace_seconds < float("inf"):
+            raise InvalidParameter("grace_seconds", self.grace_seconds, "a finite number ≥ 0")
+        for name in ("attempts", "max_tokens"):
+            if getattr(self, name) < 1:
+                raise InvalidParameter(name, getattr(self, name), "a whole number ≥ 1")
+        if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < float("inf"):
+            raise InvalidParameter("max_cost_usd", self.max_cost_usd, "dollars, 0 or more")
+
+
+def _positive(name: str, value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise InvalidParameter(name, value, "a finite number of seconds above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """How a council deliberates.
+
+    Parameters
+    ----------
+    counting
+        The rule and everything about how ballots are counted, the rubric included.
+    mode
+        ``consensus``: a chairman writes one answer. ``best``: the best-ranked answer, without a
+        call. ``verdict``: members and chairman approve or reject.
+    synthesis
+        Whether there is a closing text at all.
+    rubric_scoring
+        Reviewers grade every criterion of the rubric; without it they rank.
+    holistic
+        Reviewers also give each answer one grade of their own.
+    self_review
+        Reviewers see their own answer too; counting still recuses them.
+    mirrored
+        Every reviewer is asked a second time, in reverse order.
+    review_rounds
+        2: reviewers then see each other's grades, anonymous, and may revise.
+    debate_rounds
+        How often members see each other's answers, anonymous, and may revise their own.
+    stop_when_decided
+        Outstanding reviewers are cancelled once no ballot of theirs can change the leader.
+    safety, safety_cap
+        Whether answers pass the safety gate; what a failed answer's grades are capped at.
+    enough
+        Answers after which the grace period begins; None: all.
+    quorum
+        The fewest ballots for which an outcome is declared.
+    limits
+        Time, attempts and money.
+    """
+
+    counting: Settings = field(default_factory=Settings)
+    mode: Mode = "consensus"
+    synthesis: bool = True
+    rubric_scoring: bool = True
+    holistic: bool = False
+    self_review: bool = False
+    mirrored: bool = False
+    review_rounds: int = 1
+    debate_rounds: int = 0
+    stop_when_decided: bool = False
+    safety: bool = False
+    safety_cap: float = 0.0
+    enough: int | None = None
+    quorum: int = 2
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("consensus", "best", "verdict"):
+            raise InvalidParameter("mode", self.mode, "consensus, best or verdict")
+        if self.mode == "verdict" and not self.synthesis:
+            expected = "True in the mode verdict, whose closing text is what approves"
+            raise InvalidParameter("synthesis", self.synthesis, expected)
+        if self.review_rounds not in (1, 2):
+            raise InvalidParameter("review_rounds", self.review_rounds, "1 or 2")
+        if not 0 <= self.debate_rounds <= 5:
+            raise InvalidParameter("debate_rounds", self.debate_rounds, "from 0 to 5")
+        if self.enough is not None and self.enough < 2:
+            raise InvalidParameter("enough", self.enough, "a whole number ≥ 2")
+        if self.quorum < 1:
+            raise InvalidParameter("quorum", self.quorum, "a whole number ≥ 1")
+        if not 0.0 <= self.safety_cap <= 10.0:
+            raise InvalidParameter("safety_cap", self.safety_cap, "a grade from 0 to 10")
+
+    @property
+    def rubric(self) -> Rubric:
+        """What reviewers grade by."""
+        return self.counting.counting.rubric
+
+    @property
+    def graded(self) -> bool:
+        """Whether reviewers are asked for grades at all."""
+        return self.rubric_scoring or self.holistic

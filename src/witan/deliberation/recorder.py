@@ -1,0 +1,40 @@
+"""The one stream of a session: numbers its events, keeps them, and tells whoever listens."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from witan.deliberation.events import AnswerDelta, Event, SynthesisDelta
+from witan.deliberation.ports import Clock
+
+__all__ = ["Listener", "Recorder"]
+
+Listener = Callable[[Event], None]
+"""Called with every event, in order, as it happens; it must not wait."""
+
+
+class Recorder:
+    """Gives each event its number and time."""
+
+    def __init__(self, clock: Clock, listener: Listener | None, earlier: Iterable[Event]) -> None:
+        self._clock = clock
+        self._listener = listener
+        self.events: list[Event] = []
+        self.failure: Exception | None = None
+        self._seq = 0
+        for event in earlier:
+            self._keep(event)
+
+    def emit(self, event: type[Event], **fields: Any) -> None:
+        """Record that something happened now."""
+        self._keep(event(seq=self._seq + 1, at=self._clock.now(), **fields))
+
+    def _keep(self, event: Event) -> None:
+        self._seq = event.seq
+        if not isinstance(event, AnswerDelta | SynthesisDelta):
+            self.events.append(event)
+        if self._listener is not None:
+            try:
+                self._listener(event)
+            except Exception as error:
+                self.failure = error
+                raise

@@ -1,0 +1,49 @@
+"""Counting made-up ballots before real ones are paid for."""
+
+from dataclasses import replace
+from typing import Any
+
+from witan.core.ballot import Ballot
+from witan.core.rules import RULES
+from witan.core.settings import AUTO
+from witan.core.tally import tally_sessions
+from witan.deliberation.procedure import Procedure
+from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
+
+__all__ = ["rehearse"]
+
+
+def rehearse(procedure: Procedure, n_members: int) -> None:
+    """Count ballots as this procedure will get them, so that what cannot be counted is refused.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter of the rule is not accepted, the rule needs grades and none will be asked
+        for, or nobody could ever be ranked.
+    """
+    settings = procedure.counting
+    if settings.rule != AUTO and RULES[settings.rule].needs == "history":
+        raise InvalidParameter("the rule", settings.rule, "a rule that ranks a single session")
+    if n_members == 2 and not procedure.graded and not procedure.self_review:
+        expected = "at least three members, or grades: of two, each would rank one answer alone"
+        raise InvalidParameter("the number of members that only rank", 2, expected)
+    seats = ("a", "b", "c")
+    grades: dict[str, Any] = {}
+    if procedure.rubric_scoring:
+        grades = dict.fromkeys((c.name for c in procedure.rubric.criteria), 5)
+    elif procedure.holistic:
+        grades = {"overall": 5}
+    ballots = [_ballot(seat, seats, grades) for seat in seats]
+    try:
+        next(tally_sessions(ballots, replace(settings, weights={}, gates={})))
+    except UnsuitableBallots as error:
+        raise InvalidParameter("the rule", settings.rule, error.remedy) from error
+    except NothingToCount as error:
+        raise InvalidParameter("kind", settings.kind, "'all' or 'model'") from error
+
+
+def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ballot:
+    groups = tuple((seat,) for seat in seats)
+    given = {seat: {k: g + n for k, g in grades.items()} for n, seat in enumerate(seats)}
+    return Ballot(reviewer, groups, given if grades else {}, candidates=seats)

@@ -1,0 +1,321 @@
+"""The second stage: every reviewer gets its own sheet, and every seat ends in a ballot or a reason.
+
+Nobody sees its own answer as a candidate, unless that is what is to be measured.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from witan.core.ballot import Ballot
+from witan.core.blinding import Sheet, draw_sheets, mirror
+from witan.deliberation import events as e
+from witan.deliberation.calls import Made
+from witan.deliberation.counting import Count
+from witan.deliberation.mirroring import Merged, merge
+from witan.deliberation.money import sum_known, worst_usd
+from witan.deliberation.ports import Call, Member, Message
+from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
+from witan.deliberation.reviews import Review, read_review
+from witan.deliberation.sitting import Sitting
+from witan.errors import InvalidBallot
+
+__all__ = ["review"]
+
+REVIEW, MIRROR = 2, 3
+"""Which of the session's draws the sheets come from."""
+
+NOT_AWAITED = "was not awaited: the leader could no longer change"
+
+ALONE = "has nothing to compare: there is one answer besides its own"
+
+
+Shown = tuple[tuple[Sheet, Call], ...]
+"""What a reviewer is asked: the sheets it sees, one or two, and the call for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What came of one sheet: a review, or why there is none."""
+
+    review: Review | None
+    reason: str
+    replies: tuple[str, ...]
+    over_budget: bool = False
+    notes: tuple[str, ...] = ()
+
+
+async def review(sitting: Sitting, answers: Mapping[str, str], count: Count) -> None:
+    """Have every member that answered review the others, in one round or two.
+
+    `answers` are masked: nothing in them tells whose they are.
+    """
+    for number in range(1, sitting.procedure.review_rounds + 1):
+        peers = dict(count.ballots) if number > 1 else {}
+        await _Round(sitting, number, answers, count, peers).held()
+
+
+def _notes(reads: Sequence[_Read]) -> Iterator[str]:
+    """What had to be overlooked in the replies, and what their calls went without."""
+    for read in reads:
+        yield from read.notes
+        if read.review is not None:
+            yield from read.review.notes
+
+
+class _Round:
+    """All reviewers at once, each with its own sheet."""
+
+    def __init__(
+        self,
+        sitting: Sitting,
+        number: int,
+        answers: Mapping[str, str],
+        count: Count,
+        peers: Mapping[str, Ballot],
+    ) -> None:
+        self.sitting = sitting
+        self.number = number
+        self.answers = answers
+        self.count = count
+        self.peers = peers
+        self.settled: set[str] = set()
+        graded = sitting.procedure.rubric_scoring
+        self.rubric = sitting.procedure.rubric if graded else None
+
+    async def held(self) -> None:
+        """Hand out the sheets and take the ballots in."""
+        reviewers = [m for m in self.sitting.members if m.name in self.answers]
+        self._take_up()
+        waiting = [member for member in reviewers if member.name not in self.settled]
+        last = self.number == self.sitting.procedure.review_rounds
+        self.count.await_ballots([member.name for member in waiting], last=last)
+        if self._is_over():
+            self._excuse(waiting)
+            return
+        sheets = self._sheets([member.name for member in reviewers])
+        with anyio.move_on_after(self.sitting.seconds_left()):
+            async with anyio.create_task_group() as group:
+                self.scope = group.cancel_scope
+                for member in waiting:
+                    # Told before it runs: a scheduler may start tasks in any order.
+                    calls = self._calls(member, sheets[member.name])
+                    worst = [worst_usd(member, call) for call in calls]
+                    self.sitting.recorder.emit(
+                        e.ReviewStarted,
+                        seat=member.name,
+                        round=self.number,
+                        worst_usd=sum_known(worst),
+                    )
+                    shown = tuple(zip(sheets[member.name], calls, strict=False))
+                    group.start_soon(self._seat, member, shown, name=f"review:{member.name}")
+        for member in waiting:
+            if member.name not in self.settled:
+                self._give_up(member)
+
+    def _is_over(self) -> bool:
+        """Whether an earlier, interrupted sitting had gone beyond this round."""
+        return any(
+            isinstance(event, e.SynthesisStarted | e.Decided)
+            or (isinstance(event, e.SheetDrawn) and event.round > self.number)
+            for event in self.sitting.earlier
+        )
+
+    def _excuse(self, waiting: Sequence[Member]) -> None:
+        """Record those as not awaited whom an earlier sitting cancelled, and had no time to."""
+        for event in self.sitting.earlier:
+            if isinstance(event, e.Decided):
+                for member in waiting:
+                    if member.name in event.cancelled and member.name not in self.count.reasons:
+                        self._abstain(member, NOT_AWAITED, awaited=False)
+
+    def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
+        """One sheet per reviewer, or two in opposite orders; drawn again, they are the same."""
+        sitting = self.sitting
+        own = {} if sitting.procedure.self_review else {name: name for name in reviewers}
+        drawn = draw_sheets(
+            reviewers, list(self.answers), (sitting.seed, REVIEW, self.number), hidden=own
+        )
+        sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
+        if sitting.procedure.mirrored:
+            for seat, name in enumerate(reviewers):
+                seed = (sitting.seed, MIRROR, self.number, seat)
+                sheets[name] = (drawn[name], mirror(drawn[name], seed))
+        for name in reviewers:
+            for turn, sheet in enumerate(sheets[name]):
+                event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
+                if not any(self._same(held, event) for held in sitting.earlier):
+                    sitting.recorder.emit(e.SheetDrawn, **event)
+        return sheets
+
+    def _same(self, held: e.Event, event: Mapping[str, object]) -> bool:
+        return (
+            isinstance(held, e.SheetDrawn)
+            and held.round == self.number
+            and held.sheet == event["sheet"]
+        )
+
+    def _take_up(self) -> None:
+        """Let stand what an earlier, interrupted sitting had already settled."""
+        for event in self.sitting.earlier:
+            match event:
+                case e.BallotCast() if event.round == self.number:
+                    self.count.ballots[event.seat] = event.ballot
+                    self.settled.add(event.seat)
+                case e.BallotAbstained() if event.round == self.number:
+                    self.count.reasons[event.seat] = event.reason
+
+    async def _seat(self, member: Member, shown: Shown) -> None:
+        reads = await self._both(member, shown) if shown else [_Read(None, ALONE, ())]
+        ballot = self._settle(member, reads)
+        if await self.count.take(member.name, ballot):
+            self._decided()
+
+    async def _both(self, member: Member, shown: Shown) -> list[_Read]:
+        """Read the reviewer's one sheet, or both at once."""
+        if len(shown) == 1:
+            return [await self._ask(member, *shown[0], mirrored=False)]
+        reads: dict[int, _Read] = {}
+
+        async def one(turn: int, sheet: Sheet, call: Call) -> None:
+            reads[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
+
+        async with anyio.create_task_group() as group:
+            for turn, (sheet, call) in enumerate(shown):
+                group.start_soon(one, turn, sheet, call)
+        return [reads[turn] for turn in sorted(reads)]
+
+    def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
+        """One call per sheet; none where a sheet holds nothing to compare."""
+        if len(sheets[0].candidates) < 2 and not self.sitting.procedure.graded:
+            return []
+        return [
+            replace(
+                self.sitting.call("review", member, self._messages(member, sheet)),
+                schema=review_schema(sheet, self.rubric, holistic=self.sitting.procedure.holistic),
+            )
+            for sheet in sheets
+        ]
+
+    async def _ask(self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool) -> _Read:
+        """Ask for one review; for one repair, should it not be readable."""
+        sitting = self.sitting
+        made = await sitting.caller.call(member, call)
+        if not isinstance(made, Made):
+            return _Read(None, made.reason, (), made.over_budget)
+        first = made.reply.text
+        try:
+            return _Read(self._read(first, sheet), "", (first,), notes=made.reply.notes)
+        except InvalidBallot as error:
+            problem = error.problem
+        messages = repair_messages(call.messages, first, problem)
+        repair = replace(call, stage="repair", messages=messages)
+        sitting.recorder.emit(
+            e.BallotRepaired,
+            seat=member.name,
+            round=self.number,
+            mirrored=mirrored,
+            problem=problem,
+            reply=first,
+            worst_usd=worst_usd(member, repair),
+        )
+        made = await sitting.caller.call(member, repair)
+        if not isinstance(made, Made):
+            reason = f"its review {problem}, and the repair failed: {made.reason}"
+            return _Read(None, reason, (first,), made.over_budget)
+        second = made.reply.text
+        try:
+            return _Read(self._read(second, sheet), "", (second,), notes=made.reply.notes)
+        except InvalidBallot as error:
+            after = "is no better" if error.problem == problem else error.problem
+            reason = f"its review {problem}, and the repair {after}"
+            return _Read(None, reason, (first, second))
+
+    def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
+        sitting = self.sitting
+        return review_messages(
+            sitting.question,
+            sheet,
+            self.answers,
+            self.rubric,
+            holistic=sitting.procedure.holistic,
+            conversation=sitting.conversation,
+            files=sitting.files,
+            system=member.options.system,
+            peers={name: b for name, b in self.peers.items() if name != member.name} or None,
+            own=self.peers.get(member.name),
+        )
+
+    def _read(self, reply: str, sheet: Sheet) -> Review:
+        return read_review(
+            reply,
+            sheet,
+            rubric=self.rubric,
+            holistic=self.sitting.procedure.holistic,
+            session=self.sitting.session,
+            roster=tuple(self.answers),
+        )
+
+    def _settle(self, member: Member, reads: Sequence[_Read]) -> Ballot | None:
+        """Record what the seat came to: its ballot, or why it has none."""
+        self.settled.add(member.name)
+        replies = tuple(reply for read in reads for reply in read.replies)
+        found = [read.review for read in reads if read.review is not None]
+        if not found:
+            forbidden = any(read.over_budget for read in reads)
+            self._abstain(member, reads[0].reason, replies, over_budget=forbidden)
+            return None
+        merged = Merged(found[0].ballot, 0, 0)
+        if len(found) == 2:
+            counting = self.sitting.procedure.counting.counting
+            merged = merge(found[0].ballot, found[1].ballot, counting)
+        self.sitting.recorder.emit(
+            e.BallotCast,
+            seat=member.name,
+            round=self.number,
+            ballot=merged.ballot,
+            replies=replies,
+            read_by="tolerant" if any(r.read_by == "tolerant" for r in found) else "schema",
+            notes=tuple(dict.fromkeys(_notes(reads))),
+            flipped=merged.flipped,
+            compared=merged.compared,
+            lost=next((read.reason for read in reads if read.review is None), None),
+            spent=self.sitting.caller.taken(member.name),
+        )
+        return merged.ballot
+
+    def _abstain(
+        self,
+        member: Member,
+        reason: str,
+        replies: tuple[str, ...] = (),
+        *,
+        over_budget: bool = False,
+        awaited: bool = True,
+    ) -> None:
+        self.count.reasons[member.name] = reason
+        self.sitting.recorder.emit(
+            e.BallotAbstained,
+            seat=member.name,
+            round=self.number,
+            reason=reason,
+            replies=replies,
+            over_budget=over_budget,
+            awaited=awaited,
+            spent=self.sitting.caller.taken(member.name),
+        )
+
+    def _decided(self) -> None:
+        """Stop waiting: nobody who is still out can change who leads."""
+        assert self.count.leader is not None  # noqa: S101 - what being decided means
+        self.sitting.recorder.emit(
+            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
+        )
+        self.scope.cancel()
+
+    def _give_up(self, member: Member) -> None:
+        if self.count.leader is None:
+            self._abstain(member, self.sitting.out_of_time())
+        else:
+            self._abstain(member, NOT_AWAITED, awaited=False)

@@ -1,0 +1,338 @@
+"""Everything one question produced, as a value folded from its events."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+from witan.core.approval import Approval, approval
+from witan.core.ballot import Ballot
+from witan.core.gate import Gate
+from witan.core.outcome import Outcome
+from witan.core.rules import RULES
+from witan.core.settings import AUTO, Settings
+from witan.core.tally import tally_sessions
+from witan.deliberation import events as e
+from witan.deliberation.answer_prompts import read_verdict
+from witan.deliberation.costing import Cost, Costing
+from witan.deliberation.ports import Message
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
+
+__all__ = ["Answer", "Cost", "Session", "State", "Synthesis"]
+
+State = Literal["complete", "degraded", "failed", "interrupted"]
+"""How a session stands; ``interrupted``: it was never closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A member's text for the question; `cut` if it ended at its token limit."""
+
+    seat: str
+    text: str
+    round: int
+    cut: bool
+    spent: e.Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """The closing text, who wrote it, and who failed to before.
+
+    Parameters
+    ----------
+    chairman
+        None: nobody, the text is the best-ranked answer, or the tied ones.
+    labels
+        Label to seat: what [A] in the text stands for.
+    approved
+        In the mode ``verdict``: whether it approves.
+    failed
+        Chairman to reason, in the order in which they were tried.
+    """
+
+    text: str
+    chairman: str | None
+    mode: str
+    labels: Mapping[str, str]
+    approved: bool | None
+    cut: bool
+    failed: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One question through all stages.
+
+    Parameters
+    ----------
+    events
+        Everything that happened, deltas aside; the rest is read off it.
+    opened
+        The question, the seats, the procedure, the plan and the seed.
+    answers
+        Seat to its last answer, in seat order.
+    unanswered
+        Seat to why it has no answer.
+    failed
+        Seat to flags of the safety gate.
+    ballots
+        One per seat in seat order, abstentions included; of the last round where there are two.
+    outcome
+        None: fewer ballots than the quorum.
+    missing
+        What a complete session would have had, a sentence each.
+    """
+
+    events: tuple[e.Event, ...]
+    opened: e.SessionOpened
+    answers: Mapping[str, Answer]
+    unanswered: Mapping[str, str]
+    failed: Mapping[str, tuple[str, ...]]
+    ballots: tuple[Ballot, ...]
+    outcome: Outcome | None
+    synthesis: Synthesis | None
+    status: State
+    missing: tuple[str, ...]
+    cost: Cost
+    seconds: float
+
+    @classmethod
+    def of(cls, events: Iterable[e.Event]) -> "Session":
+        """Fold a stream, whole or broken off, into the session that it tells of.
+
+        Raises
+        ------
+        NothingToCount
+            If the stream does not begin with the opening of a session, or is not one stream.
+        """
+        kept = tuple(x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta))
+        if not kept or not isinstance(kept[0], e.SessionOpened):
+            raise NothingToCount("the events do not begin with the opening of a session")
+        fold = _Fold(kept[0])
+        for before, event in pairwise(kept):
+            if event.seq <= before.seq or isinstance(before, e.SessionClosed):
+                raise NothingToCount(f"event {event.seq} does not follow event {before.seq}")
+            fold.take(event)
+        return fold.session(kept)
+
+    @property
+    def id(self) -> str:
+        """The session's name in records and on ballots."""
+        return self.opened.session
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return self.opened.question
+
+    @property
+    def text(self) -> str | None:
+        """The closing text; without one, the only answer there is; None: neither."""
+        if self.synthesis is not None:
+            return self.synthesis.text
+        return next(iter(self.answers.values())).text if len(self.answers) == 1 else None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any seat plays a script."""
+        return any(seat.simulated for seat in (*self.opened.seats, *self.opened.chairmen))
+
+    @property
+    def consistency(self) -> Mapping[str, tuple[int, int]]:
+        """Reviewer to pairs that it judged alike in both orders, of those it was asked in both."""
+        cast = {event.seat: event for event in self.events if isinstance(event, e.BallotCast)}
+        return {
+            seat: (event.compared - event.flipped, event.compared)
+            for seat, event in cast.items()
+            if event.compared
+        }
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether some call was not made because of the ceiling on cost."""
+        return any(getattr(event, "over_budget", False) for event in self.events)
+
+    @property
+    def approval(self) -> Approval | None:
+        """How the members voted, in the mode ``verdict``; None in the others."""
+        if self.opened.procedure.mode != "verdict":
+            return None
+        votes = (self.answers.get(seat.name) for seat in self.opened.seats)
+        return approval([None if said is None else read_verdict(said.text) for said in votes])
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """The conversation so far, this question and its closing text included."""
+        said = (*self.opened.conversation, Message("user", self.question))
+        return said if self.text is None else (*said, Message("assistant", self.text))
+
+    @property
+    def settings(self) -> Settings:
+        """How the ballots were counted, the safety gate included."""
+        gate = Gate(self.failed, self.opened.procedure.safety_cap)
+        return replace(self.opened.procedure.counting, gates={self.id: gate} if self.failed else {})
+
+    def recount(
+        self, rule: str | None = None, *, without: Sequence[str] = (), **given: Any
+    ) -> Outcome:
+        """Count the stored ballots again, under another rule or without some reviewers.
+
+        Parameters
+        ----------
+        rule
+            None: the session's own.
+        without
+            Reviewers whose ballots do not count.
+        **given
+            Settings and parameters of the rule, as `witan.tally` takes them.
+
+        Raises
+        ------
+        UnknownName
+            If a reviewer or the rule does not exist.
+        NothingToCount
+            If no ballot is left.
+        """
+        seats = [seat.name for seat in self.opened.seats]
+        weighed = (given.get("weights") or {}, given.get("reliability") or {})
+        for name in (*without, *weighed[0], *weighed[1]):
+            if name not in seats:
+                raise UnknownName("reviewer", name, seats)
+        if rule is not None and rule != AUTO and RULES[rule].needs == "history":
+            raise InvalidParameter("the rule", rule, "a rule that ranks a single session")
+        ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
+        if not any(not ballot.abstained for ballot in ballots):
+            raise NothingToCount(f"no ballot of the session {self.id} is left to count")
+        [outcome] = tally_sessions(ballots, self._recounting(rule, given))
+        return outcome
+
+    def _recounting(self, rule: str | None, given: Mapping[str, Any]) -> Settings:
+        held = self.settings
+        if rule is None and not given:
+            return held
+        same = rule in (None, held.rule)
+        asked = Settings.of(rule or held.rule, **given)
+        counting = {"recusal", "unranked", "rubric"} & given.keys()
+        kept = replace(
+            held,
+            rule=asked.rule,
+            parameters={**(held.parameters if same else {}), **asked.parameters},
+            counting=replace(held.counting, **{name: given[name] for name in counting}),
+        )
+        own = {name: getattr(asked, name) for name in given if name in Settings.__slots__}
+        return replace(kept, **{name: own[name] for name in own if name != "counting"})
+
+
+class _Fold:
+    """What the events so far amount to."""
+
+    def __init__(self, opened: e.SessionOpened) -> None:
+        self.opened = opened
+        self.answers: dict[str, Answer] = {}
+        self.unanswered: dict[str, str] = {}
+        self.flags: dict[str, tuple[str, ...]] = {}
+        self.ballots: dict[str, Ballot] = {}
+        self.rounds: dict[str, int] = {}
+        self.abstained: dict[str, str] = {}
+        self.outcome: Outcome | None = None
+        self.synthesis: Synthesis | None = None
+        self.fell: dict[str, str] = {}
+        self.closed: e.SessionClosed | None = None
+        self.costing = Costing()
+
+    def take(self, event: e.Event) -> None:
+        """Fold one more event in."""
+        self._check_seat(event)
+        self.costing.take(event)
+        match event:
+            case e.AnswerDone():
+                self.answers[event.seat] = Answer(
+                    event.seat, event.text, event.round, event.cut, event.spent
+                )
+            case e.AnswerFailed():
+                # A member that fails in a debate keeps the answer it had.
+                self.unanswered[event.seat] = event.reason
+            case e.GateVerdict() if event.flags:
+                self.flags[event.seat] = event.flags
+            case e.SessionClosed():
+                self.closed = event
+            case _:
+                self._take_later(event)
+
+    def _check_seat(self, event: e.Event) -> None:
+        """Refuse what is told of a seat that is not there, or a ballot that is another's."""
+        seat = getattr(event, "seat", None)
+        known = (*self.opened.seats, *self.opened.chairmen)
+        if seat is not None and all(seat != each.name for each in known):
+            raise NothingToCount(f"event {event.seq} tells of {seat}, who has no seat")
+        if isinstance(event, e.BallotCast):
+            ballot = event.ballot
+            if (ballot.reviewer, ballot.session) != (seat, self.opened.session):
+                raise NothingToCount(f"event {event.seq} holds a ballot of another seat or session")
+
+    def _take_later(self, event: e.Event) -> None:
+        """Fold in what came after the answers."""
+        match event:
+            case e.BallotCast() if event.round >= self.rounds.get(event.seat, 0):
+                self.ballots[event.seat] = event.ballot
+                self.rounds[event.seat] = event.round
+            case e.BallotAbstained():
+                self.abstained[event.seat] = event.reason
+            case e.OutcomeChanged():
+                self.outcome = event.outcome
+            case e.SynthesisFailedOver():
+                self.fell[event.chairman] = event.reason
+            case e.SynthesisDone():
+                self.synthesis = Synthesis(
+                    event.text,
+                    event.chairman,
+                    event.mode,
+                    event.labels,
+                    event.approved,
+                    event.cut,
+                    dict(self.fell),
+                )
+
+    def session(self, events: tuple[e.Event, ...]) -> Session:
+        """The session that these events tell of."""
+        seats = [seat.name for seat in self.opened.seats]
+        closed = self.closed
+        return Session(
+            events=events,
+            opened=self.opened,
+            answers={name: self.answers[name] for name in seats if name in self.answers},
+            unanswered={
+                name: self.unanswered.get(name, "did not finish")
+                for name in seats
+                if name not in self.answers
+            },
+            failed={name: self.flags[name] for name in seats if name in self.flags},
+            ballots=tuple(self._ballot(name) for name in seats),
+            outcome=self.outcome,
+            synthesis=self.synthesis,
+            status="interrupted" if closed is None else closed.status,
+            missing=("the session was interrupted",) if closed is None else closed.missing,
+            cost=self.costing.total(),
+            seconds=(
+                (events[-1].at - events[0].at).total_seconds() if closed is None else closed.seconds
+            ),
+        )
+
+    def _ballot(self, name: str) -> Ballot:
+        if name in self.ballots:
+            return self.ballots[name]
+        if name in self.abstained:
+            reason = self.abstained[name]
+        elif name in self.answers:
+            reason = "did not finish"
+        else:
+            reason = f"did not answer: {self.unanswered.get(name, 'did not finish')}"
+        roster = tuple(s.name for s in self.opened.seats if s.name in self.answers)
+        return Ballot(
+            name,
+            session=self.opened.session,
+            abstained=True,
+            reason=reason,
+            candidates=roster or None,
+        )

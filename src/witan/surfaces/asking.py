@@ -1,0 +1,134 @@
+"""What is asked on the command line, and what of the session is shown where."""
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from witan.deliberation.ports import Message
+    from witan.surfaces.panel import Panel
+
+__all__ = ["Telling", "read_conversation", "read_files", "read_question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What of a session is said, and where.
+
+    Parameters
+    ----------
+    as_json
+        The record of the session on standard output, in place of its text.
+    events
+        Every event on standard output as it happens, in place of the text.
+    quiet
+        No progress, and no line of trust unless something is missing.
+    save
+        Where the record is written; None: nowhere, unless the session is interrupted.
+    require_winner
+        A session without a clear leader ends with its own exit status.
+    mark
+        What every line of the text begins with.
+    """
+
+    as_json: bool = False
+    events: bool = False
+    quiet: bool = False
+    save: Path | None = None
+    require_winner: bool = False
+    mark: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], save: Path | None = None, mark: str = "") -> "Telling":
+        """What the options of `telling_options` ask for; `save` where they name no file."""
+        return cls(
+            as_json=options["as_json"],
+            events=options["events"],
+            quiet=options["quiet"],
+            save=options["save"] or save,
+            require_winner=options.get("require_winner", False),
+            mark=mark,
+        )
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.events:
+            raise click.UsageError("choose --json or --events, not both")
+        if self.save is not None:
+            # After a session that cost money it would be too late to find out.
+            folder = self.save.absolute().parent
+            if not folder.is_dir():
+                problem = f"{self.save.parent} is no directory"
+                raise click.BadParameter(problem, param_hint="--save")
+            if not os.access(folder, os.W_OK):
+                problem = f"{self.save.parent} cannot be written to"
+                raise click.BadParameter(problem, param_hint="--save")
+
+    def panel(self, stack: ExitStack) -> "Panel | None":
+        """Open the live view, where there is a terminal for it; `stack` closes it."""
+        if self.quiet or not sys.stderr.isatty() or (self.events and sys.stdout.isatty()):
+            return None
+        from witan.surfaces.panel import Panel
+
+        return stack.enter_context(Panel())
+
+
+def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
+    """The question as given, or from standard input where it is ``-`` or missing.
+
+    `inputs` are the files that are read besides; only one of all may be standard input.
+    """
+    if inputs.count("-") + (question in (None, "-")) > 1:
+        raise click.UsageError("standard input, -, can be read only once")
+    if question is None and sys.stdin.isatty():
+        raise click.UsageError("ask something: give a QUESTION, or pipe it in")
+    text = _decoded("-", "QUESTION") if question is None or question == "-" else question
+    if not text.strip():
+        raise click.UsageError("the question is empty: ask something")
+    return text
+
+
+def read_conversation(path: str | None) -> "tuple[Message, ...]":
+    """What was said in the session of a file, to go on from; without a file, nothing.
+
+    Raises
+    ------
+    SessionFileError
+        If it cannot be read, or came to no closing text.
+    """
+    if path is None:
+        return ()
+    from witan.adapters.session_files import read_session
+    from witan.errors import SessionFileError
+
+    session = read_session(path)
+    if session.status == "interrupted" and session.synthesis is None:
+        remedy = f"take it up first, with witan resume {path}"
+        raise SessionFileError(path, f"was interrupted before its closing text; {remedy}")
+    if session.text is None:
+        raise SessionFileError(path, "has no closing text to go on from")
+    return session.conversation
+
+
+def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
+    """The text of each file, by its path as given."""
+    return {path: _decoded(path, "--file") for path in paths}
+
+
+def _decoded(path: str, option: str) -> str:
+    name = "standard input" if path == "-" else path
+    try:
+        with click.open_file(path, "rb") as file:
+            held: bytes = file.read()
+        return held.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"{name} is no UTF-8 text (byte {error.start:,})"
+        raise click.BadParameter(problem, param_hint=option) from None
+    except OSError as error:
+        problem = f"{name} cannot be read: {error.strerror or error}"
+        raise click.BadParameter(problem, param_hint=option) from None

@@ -1,0 +1,69 @@
+"""``witan ask``: put a question to the council."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.asking import Telling, read_conversation, read_files, read_question
+from witan.surfaces.commands.council_options import (
+    council_options,
+    overrides,
+    seated,
+    telling_options,
+)
+from witan.surfaces.holding import Say, hold
+
+if TYPE_CHECKING:
+    from witan.deliberation.recorder import Listener
+    from witan.deliberation.session import Session
+    from witan.surfaces.following import Hold
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan ask "Is a hash map always faster than a sorted array?"
+  git diff | witan ask "Is this change safe?" -f - --mode verdict
+  witan ask "Which?" --member openai:gpt-5 --member ollama:qwen3 --save session.json
+"""
+
+
+@click.command("ask", short_help="Put a question to the council.", epilog=EXAMPLES)
+@council_options
+@click.option(
+    "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
+)
+@telling_options
+@click.option(
+    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
+)
+def command(**options: Any) -> int:
+    """Put QUESTION to the council; print its closing text, and how far to trust it.
+
+    Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps what came
+    in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict), 2 misuse,
+    3 no quorum, 4 over budget, 5 tied under --require-winner, 130 interrupted.
+    """
+    telling = Telling.of(options)
+    earlier = options["earlier"]
+    question = read_question(options["question"], (*options["files"], earlier))
+    files = read_files(options["files"])
+
+    def seat(say: Say) -> "Hold":
+        conversation = read_conversation(earlier)
+        council = seated(options["config"], overrides(options), say)
+
+        async def held(listener: "Listener") -> "Session":
+            async with council:
+                return await council.ask(
+                    question,
+                    conversation=conversation,
+                    files=files,
+                    seed=options["seed"],
+                    listener=listener,
+                )
+
+        return held
+
+    return hold(telling, seat)

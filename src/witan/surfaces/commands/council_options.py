@@ -1,0 +1,192 @@
+"""The options of every command that seats a council, and what they override."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from witan.surfaces.holding import Say
+
+if TYPE_CHECKING:
+    from witan.deliberation.procedure import Procedure
+    from witan.surfaces.council import Council
+
+__all__ = [
+    "config_option",
+    "council_options",
+    "overrides",
+    "record_options",
+    "seated",
+    "telling_options",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Decorator = Callable[[F], F]
+
+RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+def _stack(*decorators: Decorator[Any]) -> Decorator[Any]:
+    """Apply decorators so that their options stand in the help in this order."""
+
+    def apply(command: F) -> F:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return apply
+
+
+def _flag(name: str, words: str) -> Decorator[Any]:
+    """A switch that leaves the configuration alone unless it is given."""
+    return click.option(f"--{name}/--no-{name}", default=None, help=words)
+
+
+def _number(name: str, kind: type[int] | type[float], words: str) -> Decorator[Any]:
+    return click.option(f"--{name}", type=kind, metavar="NUMBER", help=words)
+
+
+config_option = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.toml",
+    help="Read this configuration instead of the project's witan.toml.",
+)
+
+save_option = click.option(
+    "--save",
+    type=RECORD_FILE,
+    metavar="FILE.json",
+    help="Write the record of the session here; an interrupted one, too.",
+)
+
+record_options = _stack(
+    click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON object."),
+    click.option(
+        "--events", is_flag=True, help="Print every event as a line of JSON, as it happens."
+    ),
+)
+
+telling_options = _stack(
+    record_options,
+    save_option,
+    click.option("--quiet", is_flag=True, help="Show no progress."),
+)
+
+_question_options = _stack(
+    click.argument("question", required=False),
+    click.option(
+        "-f",
+        "--file",
+        "files",
+        multiple=True,
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="Hand this text file to the council with the question; - is standard input.",
+    ),
+    click.option(
+        "--continue",
+        "earlier",
+        type=click.Path(allow_dash=True),
+        metavar="FILE.json",
+        help="Go on from the closing text of this session.",
+    ),
+)
+
+_seat_options = _stack(
+    click.option(
+        "--member",
+        "members",
+        multiple=True,
+        metavar="SEAT",
+        help="Seat this member, such as openai:gpt-5; at least two.",
+    ),
+    click.option(
+        "--chairman",
+        "chairmen",
+        multiple=True,
+        metavar="SEAT",
+        help="Have this model write the closing text; the next one where it fails.",
+    ),
+)
+
+_procedure_options = _stack(
+    click.option(
+        "--mode",
+        type=click.Choice(["consensus", "best", "verdict"]),
+        help="Close with one common text, with the best answer, or by approving or rejecting.",
+    ),
+    click.option("--rule", metavar="NAME", help="Count by this rule; `witan rules` lists them."),
+    click.option("--rubric", metavar="NAME|FILE.toml", help="Have answers graded by this rubric."),
+    _flag("rubric-scoring", "Have reviewers grade by the rubric, or only rank."),
+    _flag("holistic", "Have reviewers give each answer one grade of their own, too."),
+    _flag("mirrored", "Ask every reviewer again in reverse order."),
+    _flag("self-review", "Show reviewers their own answers, too; counting still recuses them."),
+    _flag("stop-when-decided", "Stop waiting once no ballot could change the leader."),
+    _flag("safety", "Pass answers through the safety gate."),
+    _flag("synthesis", "Write a closing text, or end with the standings."),
+    _number("review-rounds", int, "2: let reviewers see the others' grades, and revise."),
+    _number("debate-rounds", int, "Let members see the others' answers so often, and revise."),
+    _number("enough", int, "Wait only a grace period once so many members have answered."),
+    _number("quorum", int, "Declare an outcome from so many ballots on."),
+)
+
+_limit_options = _stack(
+    _number("max-cost", float, "Make no call that could cross so many US dollars."),
+    _number("max-tokens", int, "The most tokens of one reply."),
+    _number("call-seconds", float, "End a call, its retries included, after so long."),
+    _number("stage-seconds", float, "End a round of answers or reviews after so long."),
+    _number("session-seconds", float, "End the session after so long."),
+    _number("grace-seconds", float, "Wait so long for the rest once enough have answered."),
+    _number("attempts", int, "Attempt a call so often, the first time included."),
+    _number("hedge-seconds", float, "Ask a second time where nothing came for so long."),
+)
+
+OVERRIDING = (
+    "members", "chairmen", "mode", "rule", "rubric", "rubric_scoring", "holistic", "mirrored",
+    "self_review", "stop_when_decided", "safety", "synthesis", "review_rounds", "debate_rounds",
+    "enough", "quorum", "max_tokens", "call_seconds", "stage_seconds", "session_seconds",
+    "grace_seconds", "attempts", "hedge_seconds",
+)  # fmt: skip
+"""Options that are called as in the configuration."""
+
+
+def council_options(command: F) -> F:
+    """The question, who sits, how they deliberate, within which limits."""
+    decorated: F = _stack(
+        _question_options, _seat_options, _procedure_options, _limit_options, config_option
+    )(command)
+    return decorated
+
+
+def overrides(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options of `council_options` set, as the configuration names it."""
+    given = {name: options[name] for name in OVERRIDING if options[name] not in (None, ())}
+    return {**given, "max_cost_usd": options["max_cost"]}
+
+
+def seated(
+    config: Path | None,
+    given: Mapping[str, Any],
+    say: Say,
+    procedure: "Procedure | None" = None,
+    *,
+    giver: str = "the command line",
+) -> "Council":
+    """Seat the council of the configuration, with what was `given` in place of what it says.
+
+    `say` is told what to know about how it was seated; a `procedure` stands in for all that is
+    configured of how it deliberates. An error names the `giver` of what was given.
+    """
+    import os
+
+    from witan.surfaces.config import load_config
+    from witan.surfaces.council import seat_council
+
+    read = load_config(os.environ, Path.cwd(), config, given, overriding=giver)
+    council = seat_council(read, os.environ, procedure=procedure)
+    for note in council.notes:
+        say(note)
+    return council

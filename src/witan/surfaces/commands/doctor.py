@@ -1,0 +1,153 @@
+"""``witan doctor``: what is configured, where it comes from, and whether a council could sit."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.options import json_option
+from witan.surfaces.exits import Status
+from witan.surfaces.text import UNKNOWN, Page, listed
+
+if TYPE_CHECKING:
+    from witan.deliberation.ports import Price
+    from witan.surfaces.examining import Examination, SeatFinding
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan doctor
+  witan doctor --offline
+  witan doctor --config ./witan.toml --json
+"""
+
+
+@click.command(
+    "doctor", short_help="Say what is configured, and whether a council could sit.", epilog=EXAMPLES
+)
+@config_option
+@json_option
+@click.option("--offline", is_flag=True, help="Ask no endpoint and look for no server.")
+def command(config: Path | None, *, as_json: bool, offline: bool) -> int:
+    """Show every setting with its source, and every seat with its key, price and endpoint.
+
+    Keys are never shown, only the variables that hold them. Exit status: 0 if a council could
+    sit, 2 if not.
+    """
+    import anyio
+
+    from witan.surfaces.config import load_config
+    from witan.surfaces.examining import examine
+
+    read = load_config(os.environ, Path.cwd(), config)
+    found = anyio.run(partial(examine, read, os.environ, offline=offline))
+    if as_json:
+        from witan.surfaces.json_output import to_json
+
+        click.echo(to_json(_object(found)))
+    else:
+        click.echo("\n".join(_text(Page.of(sys.stdout), found)))
+    return Status.ANSWERED if found.can_sit else Status.MISUSED
+
+
+def _text(page: Page, found: "Examination") -> Iterator[str]:
+    """The settings, the seats, the servers, the versions, then the verdict."""
+    yield from _settings(page, found)
+    for title, seats in (("Members", found.members), ("Chairmen", found.chairmen)):
+        if seats:
+            yield ""
+            yield from _seats(page, title, seats)
+    if found.servers:
+        yield ""
+        yield page.sentence("Servers on this machine", "bold")
+    for server in found.servers:
+        models = listed(server.models) or "no model"
+        yield page.sentence(f"{server.kind} at {server.url}: {models}", hang=2)
+    yield ""
+    yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
+    yield ""
+    for note in found.notes:
+        yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
+    if found.can_sit:
+        names = listed([seat.name for seat in found.members])
+        yield page.sentence(f"A council could sit: {names}.", "bold")
+    else:
+        yield page.sentence("No council could sit:", "bold")
+    for problem in found.problems:
+        yield page.sentence(f"  {problem}", "warning", hang=4)
+
+
+def _settings(page: Page, found: "Examination") -> Iterator[str]:
+    from witan.surfaces.tables import Column, table
+
+    files = listed(found.files) or "none"
+    yield page.sentence(f"Configuration files read: {files}", "bold")
+    columns = [
+        Column("setting", "left"),
+        Column("value", "left", elastic=True),
+        Column("from", "left", elastic=True),
+    ]
+    rows = [[line.key, _shown(line.value), line.where] for line in found.settings]
+    given = [number for number, line in enumerate(found.settings) if line.where != "default"]
+    yield from table(page, columns, rows, bold=given)
+
+
+def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[str]:
+    from witan.surfaces.tables import Column, table
+
+    yield page.sentence(title, "bold")
+    columns = [
+        Column("name", "left", elastic=True),
+        Column("seat", "left", keep=60, elastic=True),
+        Column("key", "left", keep=80),
+        Column("$ in/out per million", "left", keep=40),
+        Column("state", "left"),
+    ]
+    rows = [[seat.name, seat.seat, _key(seat), _price(seat.price), seat.state] for seat in seats]
+    yield from table(page, columns, rows)
+    for seat in seats:
+        # In a column of its own, the one sentence that helps would be cut to fit.
+        yield page.sentence(f"{seat.name}: {seat.finding}", hang=2)
+
+
+def _key(seat: "SeatFinding") -> str:
+    if seat.has_key is None:
+        return "none needed"
+    return f"{seat.variable} {'present' if seat.has_key else 'missing'}"
+
+
+def _price(price: "Price | None") -> str:
+    if price is None:
+        return "unknown"
+    return f"{price.input_usd:g} / {price.output_usd:g}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _object(found: "Examination") -> dict[str, Any]:
+    return {
+        "can_sit": found.can_sit,
+        "problems": found.problems,
+        "notes": found.notes,
+        "files": found.files,
+        "settings": found.settings,
+        "members": found.members,
+        "chairmen": found.chairmen,
+        "servers": found.servers,
+        "versions": found.versions,
+    }

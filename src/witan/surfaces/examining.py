@@ -1,0 +1,353 @@
+"""What ``witan doctor`` finds out: settings and their sources, seats, endpoints, servers."""
+
+import platform
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import anyio
+
+from witan.adapters.connections import Connections
+from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
+from witan.adapters.model_lists import list_models
+from witan.adapters.script import read_script
+from witan.core.interpretation import Counting
+from witan.deliberation.ports import Price
+from witan.deliberation.procedure import Procedure
+from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
+from witan.surfaces.arranging import procedure_of, traced
+from witan.surfaces.config import SEATS, Config, dotted
+from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
+from witan.surfaces.council import Council
+from witan.surfaces.finding import Found, find_council, shared_votes
+from witan.surfaces.providers import PROVIDERS, Provider, key_of
+from witan.surfaces.seating import SeatSpec, base_url, key_variables, price_of_seat
+
+__all__ = ["Examination", "SeatFinding", "SettingFinding", "examine"]
+
+ANSWER_SECONDS = 3.0
+"""How long an endpoint may take to list its models."""
+
+DEFAULT = "default"
+
+PACKAGES = ("numpy", "scipy", "pydantic", "httpx2", "anyio", "pydantic-ai-slim")
+
+State = Literal["ready", "unchecked", "unable"]
+"""Whether a seat could be taken; ``unchecked``: nothing tells that it could not, nor that it could.
+
+A server may chat that lists no models, or not the one that is asked for.
+"""
+
+_SHUT = (None, 401, 403)
+"""What an endpoint says to whoever could not call it either: nothing, or that the key is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFinding:
+    """One setting: its value, and the file or variable it comes from, or ``default``."""
+
+    key: str
+    value: Any
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeatFinding:
+    """One seat, and whether it could be taken.
+
+    Parameters
+    ----------
+    variable
+        Where its key is, or is looked for; None: it needs none.
+    has_key
+        None: it needs none.
+    price
+        None: unknown.
+    finding
+        What was found out about its endpoint, script or program.
+    """
+
+    name: str
+    seat: str
+    provider: str
+    variable: str | None
+    has_key: bool | None
+    price: Price | None
+    state: State
+    finding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything found out.
+
+    Parameters
+    ----------
+    problems
+        What keeps the council from sitting, a sentence each; empty: it could.
+    notes
+        What else there is to know.
+    """
+
+    files: tuple[str, ...]
+    settings: tuple[SettingFinding, ...]
+    members: tuple[SeatFinding, ...]
+    chairmen: tuple[SeatFinding, ...]
+    servers: tuple[LocalServer, ...]
+    versions: Mapping[str, str]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def can_sit(self) -> bool:
+        """Whether a council could sit."""
+        return not self.problems
+
+
+async def examine(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    offline: bool = False,
+    servers: Mapping[str, str] = LOCAL_SERVERS,
+) -> Examination:
+    """Look at everything a council needs; ask every endpoint at once, or none when `offline`."""
+    problems, notes = list[str](), list[str]()
+    procedure = Procedure()
+    try:
+        procedure = procedure_of(config)
+    except ConfigError as error:
+        problems.append(str(error))
+    members, local = config.members, list[LocalServer]()
+    if not members:
+        try:
+            found = await _found(config, environment, servers, offline=offline)
+            members = found.seats
+            notes += found.notes
+        except (ConfigError, NoCouncil) as error:
+            problems.append(str(error))
+    else:
+        notes += shared_votes(members)
+    async with Connections() as connections:
+        examining = _Seats(environment, connections, offline=offline)
+        seats = await examining.look([*members, *config.chairmen])
+    if not offline:
+        try:
+            local = await find_local_servers(environment, servers)
+        except ConfigError as error:
+            notes.append(str(error))
+    problems += _unable(seats[: len(members)], seats[len(members) :])
+    if not problems:
+        problems += _refused(config, members, procedure, environment)
+    return Examination(
+        files=config.files,
+        settings=tuple(_settings(config, procedure)),
+        members=tuple(seats[: len(members)]),
+        chairmen=tuple(seats[len(members) :]),
+        servers=tuple(local),
+        versions=_versions(),
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+async def _found(
+    config: Config,
+    environment: Mapping[str, str],
+    servers: Mapping[str, str],
+    *,
+    offline: bool,
+) -> Found:
+    if offline:
+        raise NoCouncil(
+            "no council is configured", "without --offline, one is looked for in keys and servers"
+        )
+    return await find_council(environment, servers, reached=config.reached)
+
+
+def _refused(
+    config: Config,
+    members: Sequence[SeatSpec],
+    procedure: Procedure,
+    environment: Mapping[str, str],
+) -> list[str]:
+    """What keeps a council from being made of these, as whoever asks it would be told."""
+    try:
+        with traced(config):
+            Council(members, config.chairmen, environment=environment, procedure=procedure)
+    except WitanError as error:
+        return [str(error)]
+    return []
+
+
+def _unable(members: Sequence[SeatFinding], chairmen: Sequence[SeatFinding]) -> list[str]:
+    """What keeps the seats from being a council."""
+    seats = {finding.name: finding for finding in (*members, *chairmen)}
+    keyless = [
+        f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
+    ]
+    able = [finding for finding in members if finding.state != "unable"]
+    if members and len(able) < 2:
+        silent = [
+            f"{s.name}: {s.finding}"
+            for s in members
+            if s.state == "unable" and s.has_key is not False
+        ]
+        count = "one member" if len(able) == 1 else "no member"
+        return [*keyless, f"a council needs two members and {count} could sit", *silent]
+    return keyless
+
+
+def _versions() -> Mapping[str, str]:
+    found = {"witan": version("witan"), "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
+    """Every setting with the value that holds, and whose it is."""
+    held = {
+        **{f.name: getattr(procedure, f.name) for f in fields(procedure)},
+        **{f.name: getattr(procedure.limits, f.name) for f in fields(procedure.limits)},
+        **{f.name: getattr(procedure.counting, f.name) for f in fields(procedure.counting)},
+        **{f.name: getattr(procedure.counting.counting, f.name) for f in fields(Counting)},
+        "rubric": procedure.rubric.name,
+    }
+    given = {setting.key: setting for setting in config.settings}
+    own = [key for key in given if key[:-1] in OPEN_TABLES or key[0] == "providers"]
+    found = [
+        SettingFinding(dotted(key), [each.name for each in seats], given[key].where)
+        for key, seats in zip(SEATS, (config.members, config.chairmen), strict=True)
+        if key in given
+    ]
+    for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):
+        value = given[key].value if key in given else held.get(key[-1])
+        where = given[key].where if key in given else DEFAULT
+        found.append(SettingFinding(dotted(key), value, where))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Where models are listed, the variable of the key, and the header it is sent in."""
+
+    url: str
+    variable: str | None
+    key_header: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What an endpoint answered: its models where it is ready, else why it lists none."""
+
+    state: State
+    problem: str
+    models: tuple[str, ...] = ()
+
+
+class _Seats:
+    """Looks at seats, each endpoint asked once however many seats it has."""
+
+    def __init__(
+        self, environment: Mapping[str, str], connections: Connections, *, offline: bool
+    ) -> None:
+        self._environment, self._connections = environment, connections
+        self._offline = offline
+        self._lists: dict[_Endpoint, _Heard] = {}
+
+    async def look(self, specs: Sequence[SeatSpec]) -> list[SeatFinding]:
+        """What is found about each seat, in order."""
+        places = [self._endpoint(spec) for spec in specs]
+        async with anyio.create_task_group() as group:
+            for place in dict.fromkeys(places):
+                if isinstance(place, _Endpoint) and not self._offline:
+                    group.start_soon(self._ask, place)
+        return [self._finding(spec, place) for spec, place in zip(specs, places, strict=True)]
+
+    def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
+        """Where models are listed, or why that is unknown; None: nowhere, or the key is missing."""
+        variables = key_variables(spec)
+        found = key_of(variables, self._environment)
+        provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
+        try:
+            url = base_url(spec, self._environment)
+        except ConfigError as error:
+            return error
+        # Moved away, only an OpenAI-compatible interface is known to list its models.
+        listing = provider.models_url if spec.url is None else None
+        if listing is None and provider.url is not None:
+            listing = f"{url}/models"
+        if listing is None or (variables and found is None):
+            return None
+        return _Endpoint(listing, None if found is None else found[0], provider.key_header)
+
+    async def _ask(self, place: _Endpoint) -> None:
+        key = None if place.variable is None else self._environment[place.variable].strip()
+        self._lists[place] = _Heard("unable", f"did not answer within {ANSWER_SECONDS:g} s")
+        with anyio.move_on_after(ANSWER_SECONDS):
+            try:
+                models = await list_models(
+                    "the endpoint", place.url, key, self._connections, key_header=place.key_header
+                )
+            except ModelError as error:
+                state: State = "unable" if error.status in _SHUT else "unchecked"
+                self._lists[place] = _Heard(state, error.problem)
+            else:
+                self._lists[place] = _Heard("ready", "", tuple(model.id for model in models))
+
+    def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
+        variables = key_variables(spec)
+        found = key_of(variables, self._environment)
+        astray = isinstance(place, ConfigError)
+        state, finding = self._state(spec, place)
+        return SeatFinding(
+            name=spec.name,
+            seat=spec.source,
+            provider=spec.provider,
+            variable=found[0] if found else " or ".join(variables) or None,
+            has_key=found is not None if variables else None,
+            price=spec.price if astray else price_of_seat(spec, self._environment),
+            state=state,
+            finding=finding,
+        )
+
+    def _state(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> tuple[State, str]:
+        if spec.provider in ("script", "cmd"):
+            return _here(spec)
+        if key_variables(spec) and key_of(key_variables(spec), self._environment) is None:
+            return "unable", "it lacks its key"
+        if isinstance(place, ConfigError):
+            return "unable", str(place)
+        if place is None or self._offline:
+            return "unchecked", "not asked"
+        return _told(spec.model, self._lists[place])
+
+
+def _here(spec: SeatSpec) -> tuple[State, str]:
+    """Whether a script can be read, or a program started."""
+    if spec.provider == "cmd":
+        there = shutil.which(shlex.split(spec.model)[0]) is not None
+        return ("ready", "its program is there") if there else ("unable", "no such program")
+    try:
+        read_script(spec.model)
+    except ConfigError as error:
+        return "unable", str(error)
+    return "ready", "its script can be read"
+
+
+def _told(model: str, heard: _Heard) -> tuple[State, str]:
+    """What an endpoint's list says of a model."""
+    if heard.state != "ready":
+        return heard.state, heard.problem
+    if model in heard.models:
+        return "ready", "answers, knows the model"
+    nearest = UnknownName("model", model, heard.models).nearest
+    hint = "" if nearest is None else f"; did you mean {nearest}?"
+    return "unchecked", f"answers, does not list {model}{hint}"

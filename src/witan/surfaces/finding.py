@@ -1,0 +1,236 @@
+"""A council where none is configured: the keys in the environment, then the servers found here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from types import MappingProxyType
+
+import anyio
+
+from witan.adapters.connections import Connections
+from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
+from witan.adapters.model_lists import Listed, list_models, seems_to_chat
+from witan.deliberation.ports import Member, Options
+from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
+from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
+from witan.surfaces.seating import SeatSpec, base_url, key_variables, name_seats, seat
+from witan.surfaces.text import listed
+
+__all__ = ["Found", "find_council", "shared_votes"]
+
+LOOK_SECONDS = 5.0
+"""How long a provider may take to list its models."""
+
+FEWEST, MOST = 3, 5
+"""Seats to fill when there are models for them; sources that take a seat at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Who sits for want of a configuration, and why, a sentence each."""
+
+    seats: tuple[SeatSpec, ...]
+    notes: tuple[str, ...]
+
+
+Source = tuple[SeatSpec, ...]
+"""The models of one provider or server, the one to take first first."""
+
+
+NOT_MOVED: Mapping[str, Reach] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A provider that is asked for its models, as any seat of it would be called.
+
+    Parameters
+    ----------
+    seat
+        One of its seats, whatever the model.
+    listing
+        Where it lists its models; None: nowhere that is known.
+    key
+        The variable that holds its key, and the key; None: it needs none.
+    """
+
+    provider: Provider
+    seat: SeatSpec
+    listing: str | None
+    key: tuple[str, str] | None
+
+
+async def find_council(
+    environment: Mapping[str, str],
+    servers: Mapping[str, str] = LOCAL_SERVERS,
+    providers: Mapping[str, Provider] = PROVIDERS,
+    reached: Mapping[str, Reach] = NOT_MOVED,
+) -> Found:
+    """Seat what there is, one model of each source first.
+
+    Sources are the providers whose key is in the environment, each with its chat models, newest
+    first, and after them the servers on this machine, with their models as listed. Every source
+    takes a seat, five at most; while there are fewer than three seats, each gives its next model.
+    A single model takes three. A provider that is `reached` elsewhere is asked and seated there,
+    with the key that is meant for it there.
+
+    Raises
+    ------
+    NoCouncil
+        If there is no model; it says what was looked for and how to seat a council.
+    """
+    asked = [a for p in providers.values() if (a := _asked(p, environment, reached)) is not None]
+    here = {kind: url for kind, url in servers.items() if kind not in reached}
+    if "ollama" in here:
+        base_url(SeatSpec("", "ollama", ""), environment)  # in the group, its error would be one
+    silent: list[str] = []
+    async with Connections() as connections:
+        lists = {a.provider.name: _unseatable(a, environment, connections) for a in asked}
+        async with anyio.create_task_group() as group:
+            for each in (a for a in asked if not lists[a.provider.name]):
+                group.start_soon(_ask, each, connections, lists, silent)
+            local = await find_local_servers(environment, here)
+    sources = [models for models in lists.values() if isinstance(models, tuple) and models]
+    sources += [models for server in local if (models := _served(server, environment, silent))]
+    problems = [problem for problem in lists.values() if isinstance(problem, str)]
+    if silent:
+        problems.append(f"not seated, as they seem not to chat: {listed(sorted(silent))}")
+    if not sources:
+        raise _nobody(problems, servers, reached)
+    seats = _dealt(sources)
+    named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
+    note = f"no council is configured; these were found: {listed([s.source for s in named])}"
+    return Found(named, (note, *shared_votes(named), *problems))
+
+
+def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:
+    """A sentence for every model that holds several seats in the same way.
+
+    Scripts and programs may well say something else in each of their seats, and so may whatever
+    was handed over as an object.
+    """
+    held: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
+    for each in seats:
+        if each.source and each.provider not in ("script", "cmd"):
+            held.setdefault((each.source, each.url, each.options), []).append(each)
+    return tuple(
+        f"{'all seats' if len(same) == len(seats) else listed([each.name for each in same])} "
+        f"are held by one model, {source}: their votes are not independent"
+        for (source, _, _), same in held.items()
+        if len(same) > 1
+    )
+
+
+def _dealt(sources: Sequence[Source]) -> list[SeatSpec]:
+    """One seat per source, then further ones in turn until there are enough."""
+    seats = [source[0] for source in sources[:MOST]]
+    for turn in range(1, max(map(len, sources))):
+        for source in sources:
+            if len(seats) < FEWEST and len(source) > turn:
+                seats.append(source[turn])
+    return seats
+
+
+def _asked(
+    provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
+) -> _Asked | None:
+    """How a provider is asked for its models; None: it is not, for want of a key or a list."""
+    place = reached.get(provider.name, Reach())
+    if provider.local and provider.name not in reached:
+        return None  # those are looked for where they listen by default
+    spec = SeatSpec("", provider.name, "", url=place.url, key_variable=place.key_variable)
+    variables = key_variables(spec)
+    key = key_of(variables, environment)
+    if (key is None and variables) or not (provider.local or variables):
+        return None
+    # Moved away, only an OpenAI-compatible interface is known to list its models.
+    listing = provider.listing if place.url is None else None
+    if place.url is not None and provider.url is not None:
+        listing = f"{place.url}/models"
+    if listing is None and place.url is None:
+        return None
+    return _Asked(provider, spec, listing, key)
+
+
+def _unseatable(
+    asked: _Asked, environment: Mapping[str, str], connections: Connections
+) -> Source | str:
+    """Why no model of a provider could be seated, whichever it lists; else nobody yet."""
+    name = asked.provider.name
+    if asked.listing is None:
+        return f"{name} is passed over: nothing is known to list its models at its configured url"
+    try:
+        [spec] = _seats(asked.seat, ["any"])
+        seat(replace(spec, name=name), environment, connections)
+    except (ConfigError, MissingExtra) as error:
+        return f"{name} is passed over: {error}"
+    return ()
+
+
+async def _ask(
+    asked: _Asked,
+    connections: Connections,
+    lists: dict[str, Source | str],
+    silent: list[str],
+) -> None:
+    """Note a provider's chat models, newest first, or why there are none."""
+    name = asked.provider.name
+    lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
+    with anyio.move_on_after(LOOK_SECONDS):
+        try:
+            models = await list_models(
+                name,
+                asked.listing or "",
+                None if asked.key is None else asked.key[1],
+                connections,
+                key_header=asked.provider.key_header,
+            )
+        except ModelError as error:
+            told = "" if asked.key is None else f" (the key is that of {asked.key[0]})"
+            lists[name] = f"{error}{told}"
+            return
+        chatting = [model for model in models if model.chats]
+        silent += [f"{name}:{model.id}" for model in models if not model.chats]
+        lists[name] = _seats(asked.seat, [m.id for m in sorted(chatting, key=_age)])
+
+
+def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
+    """The seats of these models; an id that is blank names none."""
+    named = (model.strip() for model in models)
+    return tuple(
+        replace(like, source=f"{like.provider}:{model}", model=model) for model in named if model
+    )
+
+
+def _age(model: Listed) -> float:
+    """Newest first; what does not say comes last, in the order of the list."""
+    return inf if model.created is None else -model.created
+
+
+def _served(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
+    """The models of a server on this machine; those that seem not to chat are noted."""
+    silent += [f"{server.kind}:{name}" for name in server.models if not seems_to_chat(name)]
+    return tuple(
+        spec if base_url(spec, environment) == server.url else replace(spec, url=server.url)
+        for spec in _seats(
+            SeatSpec("", server.kind, ""), [name for name in server.models if seems_to_chat(name)]
+        )
+    )
+
+
+def _nobody(
+    problems: Sequence[str], servers: Mapping[str, str], reached: Mapping[str, Reach]
+) -> NoCouncil:
+    specs = [
+        SeatSpec("", p.name, "", key_variable=reached.get(p.name, Reach()).key_variable)
+        for p in PROVIDERS.values()
+        if p.listing
+    ]
+    variables = dict.fromkeys(v for spec in specs for v in key_variables(spec))
+    tried = problems or [f"no key in {listed([*variables])}"]
+    return NoCouncil(
+        f"no council is configured and nothing was found to seat: {'; '.join(tried)}; "
+        f"no models on this machine from {listed([*servers], most=len(servers))}",
+        "write members = [...] into witan.toml, or name seats as in --member openai:MODEL, or set "
+        "a provider's key or start a local server; witan demo needs none of these",
+    )

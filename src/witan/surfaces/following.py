@@ -1,0 +1,283 @@
+"""A session as it happens: shown, streamed, and kept whatever ends it."""
+
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import click
+
+from witan.adapters.session_files import write_session
+from witan.deliberation import events as e
+from witan.deliberation.record import event_to_json, session_to_json
+from witan.deliberation.recorder import Listener
+from witan.deliberation.session import Session
+from witan.errors import WitanError
+from witan.surfaces.asking import Telling
+from witan.surfaces.board import Board
+from witan.surfaces.exits import Status
+from witan.surfaces.panel import Panel
+from witan.surfaces.render import outcome_text
+from witan.surfaces.seating import to_trust
+from witan.surfaces.session_text import legend_text, session_trust
+from witan.surfaces.text import Folding, Page, clean, counted, readable, span
+
+__all__ = ["Following", "Hold", "session_status"]
+
+Hold = Callable[[Listener], Awaitable[Session]]
+"""Holds a session from beginning to end, and tells a listener of everything that happens."""
+
+
+class Following:
+    """Follows one session.
+
+    Parameters
+    ----------
+    panel
+        The live view, already drawn; None: there is no terminal for it.
+    """
+
+    def __init__(self, telling: Telling, panel: Panel | None) -> None:
+        self.telling, self.panel = telling, panel
+        self.heard: list[e.Event] = []
+        self.board = Board()
+        self.voice = _Voice(telling, panel)
+        self.session: Session | None = None
+        self.interrupted = False
+        self._failure: WitanError | OSError | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._scripted = False
+
+    def run(self, hold: Hold) -> int:
+        """Hold the session, say what came of it, and return the exit status."""
+        try:
+            anyio.run(self._held, hold)
+        except KeyboardInterrupt:  # where no signal can be waited for, or the loop was closing
+            self._interrupt()
+        self._close_panel()
+        if self.interrupted:
+            return Status.INTERRUPTED
+        if self._failure is not None:
+            if isinstance(self._failure, OSError):
+                click.echo(self._keep("the output failed"), err=True)
+            raise self._failure
+        assert self.session is not None  # noqa: S101 - it ended neither early nor badly
+        return self._finish(self.session)
+
+    async def _held(self, hold: Hold) -> None:
+        async with anyio.create_task_group() as group:
+            self._scope = group.cancel_scope
+            if sys.platform != "win32":
+                group.start_soon(self._heed)
+            try:
+                self.session = await hold(self)
+            except WitanError as error:  # raised here, it would come out wrapped in a group
+                self._failure = error
+            group.cancel_scope.cancel()
+
+    async def _heed(self) -> None:
+        """Wait for Ctrl-C or its like; the first ends the session in order, a second at once."""
+        # Who has it ignored, as nohup does, wants to go on when the terminal is gone.
+        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        heeded = [n for n in ending if signal.getsignal(n) is not signal.SIG_IGN]
+        with anyio.open_signal_receiver(*heeded) as signals:
+            async for _ in signals:
+                break
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
+        self._interrupt()
+        self._stop()
+
+    def __call__(self, event: e.Event) -> None:
+        """Take what has just happened."""
+        if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+            self.heard.append(event)
+        try:
+            if self.telling.events:
+                click.echo(event_to_json(event, simulated=self._simulated(event)))
+            else:
+                self.voice.take(event)
+        except OSError as error:
+            # Nobody reads on, or the disk is full: nothing more is worth paying for.
+            self._failure = error
+            self._stop()
+        if self.panel is not None:
+            self.board = self.board.after(event)
+            self.panel.show(self.board)
+
+    def _simulated(self, event: e.Event) -> bool:
+        """Whether any seat of this session plays a script."""
+        if isinstance(event, e.SessionOpened):
+            self._scripted = any(seat.simulated for seat in (*event.seats, *event.chairmen))
+        return self._scripted
+
+    def _stop(self) -> None:
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def _close_panel(self) -> None:
+        if self.panel is not None:
+            self.panel.close(keep=bool(self.heard))
+
+    def _interrupt(self) -> None:
+        """Keep what came in, and say how to go on; the calls are cancelled after that."""
+        if self.interrupted:
+            return
+        self.interrupted = True
+        said = self._keep("interrupted")
+        with suppress(OSError):  # the terminal may be what is gone
+            self._close_panel()
+            self.voice.end_line()
+            click.echo(said, err=True)
+        if self.telling.as_json and self.heard:
+            with suppress(OSError):
+                click.echo(session_to_json(Session.of(self.heard)))
+
+    def _keep(self, why: str) -> str:
+        """Write down what came in, and say where it is."""
+        if not self.heard:
+            return f"{why} before the session was opened"
+        session = Session.of(self.heard)
+        path = self.telling.save or _state_file(session.id)
+        kept = f"{len(session.answers)} of {counted(len(session.opened.seats), 'answer')} kept"
+        try:
+            if self.telling.save is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.chmod(0o700)
+            write_session(session, path, private=self.telling.save is None)
+        except (WitanError, OSError) as error:
+            return f"{why}; nothing is kept: {clean(str(error))}"
+        seats = (*session.opened.seats, *session.opened.chairmen)
+        trust = " --trust" if any(map(to_trust, seats)) else ""
+        again = f"witan resume {shlex.quote(str(path))}{trust}"
+        return f"{why}; {kept}; resume with: {again}"
+
+    def _finish(self, session: Session) -> int:
+        """Save, print, and say how far it can be trusted."""
+        try:
+            if self.telling.save is not None:
+                write_session(session, self.telling.save)
+        finally:
+            # What was paid for is shown even where it cannot be saved.
+            self._print(session)
+        return session_status(session, require_winner=self.telling.require_winner)
+
+    def _print(self, session: Session) -> None:
+        if self.telling.as_json:
+            click.echo(session_to_json(session))
+        elif not self.telling.events:
+            self.voice.finish(session)
+        self._print_trust(session)
+
+    def _print_trust(self, session: Session) -> None:
+        page = Page.of(sys.stderr)
+        # A gate says who voted how, and whom it shut out, wherever it stands.
+        gated = bool(session.failed) or session.opened.procedure.mode == "verdict"
+        said = session.status != "complete" or session.simulated
+        shown = sys.stderr.isatty() and not self.telling.quiet
+        if shown and self.voice.wanted:
+            click.echo(err=True)
+            if legend := legend_text(session):
+                click.echo(page.sentence(legend, "dim", hang=2), err=True)
+        if shown or said or (gated and not self.telling.quiet):
+            click.echo(page.sentence(session_trust(session), hang=2), err=True)
+
+
+class _Voice:
+    """Says the closing text: on a terminal as it is written, elsewhere once it is whole."""
+
+    def __init__(self, telling: Telling, panel: Panel | None) -> None:
+        self.mark, self.panel = telling.mark, panel
+        self.wanted = not telling.as_json and not telling.events
+        self.streams = self.wanted and sys.stdout.isatty()
+        self.said = ""
+        self.at_line_start = True
+        self.page = self._page()
+        self.folding = Folding(self.page.width)
+
+    def _page(self) -> Page:
+        """What is written on: the mark before every line takes its part of the width."""
+        page = Page.of(sys.stdout)
+        return page if page.width is None else replace(page, width=page.width - span(self.mark))
+
+    def take(self, event: e.Event) -> None:
+        """Go on with the text, or say that what was said of it is void."""
+        if not self.streams:
+            return
+        match event:
+            case e.SynthesisDelta():
+                self._say(event.text)
+            case e.SynthesisFailedOver():
+                self._break_off(f"{event.chairman} failed: {event.reason}")
+            case e.CallRetried(stage="synthesis"):
+                self._break_off(f"attempt {event.attempt} failed: {event.reason}")
+            case _:
+                pass
+
+    def finish(self, session: Session) -> None:
+        """Say what of the text was not said yet; without a text, the standings."""
+        text = session.text
+        if text is None:
+            if session.outcome is not None:
+                lines = outcome_text(self.page, session.outcome, simulated=session.simulated)
+                self._write("\n".join(lines))
+        elif self.said.strip() != text.strip():
+            if self.said:
+                self._break_off("the text that counts follows")
+            self._write(self.folding.take(readable(text)))
+        self.end_line()
+
+    def end_line(self) -> None:
+        """End the line that the text broke off in."""
+        self._write(self.folding.end())
+        self.folding = Folding(self.page.width)
+        if not self.at_line_start:
+            self.at_line_start = True
+            click.echo()
+
+    def _break_off(self, why: str) -> None:
+        if self.said:
+            self.end_line()
+            self.said = ""
+            click.echo(f"[broken off: {clean(why)}; it starts again]", err=True)
+
+    def _say(self, text: str) -> None:
+        if not self.said and self.panel is not None:
+            # The picture stays above the text, and nothing is drawn over it from here on.
+            self.panel.close()
+            click.echo(err=True)
+        self.said += text
+        self._write(self.folding.take(readable(text)))
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        start = self.mark if self.at_line_start else ""
+        body = text.removesuffix("\n").replace("\n", f"\n{self.mark}")
+        self.at_line_start = text.endswith("\n")
+        click.echo(start + body, nl=self.at_line_start)
+
+
+def session_status(session: Session, *, require_winner: bool = False) -> Status:
+    """What the exit status says of a session."""
+    if session.outcome is None:
+        return Status.OVER_BUDGET if session.over_budget else Status.NO_QUORUM
+    if require_winner and session.outcome.clear_leader is None:
+        return Status.TIED
+    approved = session.synthesis is not None and session.synthesis.approved is True
+    if session.opened.procedure.mode == "verdict" and not approved:
+        return Status.FAILED
+    return Status.ANSWERED
+
+
+def _state_file(session: str) -> Path:
+    """Where an interrupted session is kept that nobody named a file for."""
+    from platformdirs import user_state_path
+
+    name = re.sub(r"[^\w.-]", "_", session).lstrip(".")
+    return user_state_path("witan") / "interrupted" / f"{name}.json"

@@ -1,0 +1,42 @@
+"""A session on the command line: the live view is drawn first, then the rest is imported."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from witan.surfaces.asking import Telling
+from witan.surfaces.exits import Status
+from witan.surfaces.text import clean
+
+if TYPE_CHECKING:
+    from witan.surfaces.following import Hold
+
+__all__ = ["Say", "hold"]
+
+Say = Callable[[str], None]
+"""Tells the user something, without drawing over the live view."""
+
+
+def hold(telling: Telling, seat: "Callable[[Say], Hold]") -> int:
+    """Seat a council and hold one session before the eyes of the user; return the exit status."""
+
+    def say(text: str) -> None:
+        if panel is not None:
+            panel.say(text)
+        else:
+            click.echo(clean(text), err=True)
+
+    with ExitStack() as stack:
+        panel = telling.panel(stack)
+        try:
+            # The view is drawn, and redraws itself from a thread of its own: now for the rest.
+            from witan.surfaces.following import Following
+
+            return Following(telling, panel).run(seat(say))
+        except KeyboardInterrupt:
+            if panel is not None:
+                panel.close(keep=False)
+            click.echo("interrupted before the session was opened", err=True)
+            return Status.INTERRUPTED

@@ -1,0 +1,202 @@
+"""A session as text: its closing text, its line of trust, and everything it produced."""
+
+from collections.abc import Iterator, Mapping
+
+from witan.core.approval import Approval
+from witan.core.ballot import Ballot, Grade
+from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade
+from witan.deliberation import events as e
+from witan.deliberation.session import Cost, Session
+from witan.surfaces.render import outcome_text, trust_line
+from witan.surfaces.text import Page, counted, listed, number
+
+__all__ = [
+    "cost_text",
+    "duration_text",
+    "legend_text",
+    "session_text",
+    "session_trust",
+]
+
+
+def session_trust(session: Session) -> str:
+    """Who voted, what is tied, what the lead hangs on, what it cost, and what is missing."""
+    parts = ["simulated"] if session.simulated else []
+    if session.synthesis is not None and session.synthesis.mode == "verdict":
+        parts.append(verdict_text(session.synthesis.approved))
+        parts += approval_text(session.approval)
+    if session.outcome is not None:
+        parts.append(trust_line(session.outcome))
+    else:
+        voted = sum(not ballot.abstained for ballot in session.ballots)
+        parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
+        parts.append("no outcome")
+    if session.failed:
+        parts.append(f"{listed([*session.failed])} failed the safety gate")
+    # When it was broken off is not known, only when something last happened in it.
+    until = " until its last event" if session.status == "interrupted" else ""
+    parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
+    if session.status != "complete":
+        missing = "; ".join(session.missing)
+        parts.append(f"{session.status}: {missing}" if missing else session.status)
+    return " · ".join(parts)
+
+
+def verdict_text(approved: bool | None) -> str:
+    """What a verdict comes to, in one word or a few."""
+    if approved is None:
+        return "neither approved nor rejected"
+    return "approved" if approved else "rejected"
+
+
+def approval_text(approval: Approval | None) -> Iterator[str]:
+    """How the members voted, and how surely others like them would vote the same."""
+    if approval is None:
+        return
+    voted = approval.approve + approval.reject
+    yield f"{approval.approve} of {counted(voted, 'member')} approve"
+    if approval.silent:
+        yield f"{approval.silent} gave no verdict"
+    if approval.p_majority is not None:
+        verdict = "approval" if approval.approved else "rejection"
+        yield f"a majority for {verdict} again with probability {number(approval.p_majority)}"
+
+
+def cost_text(cost: Cost) -> str:
+    """``$0.041``; ``at least $0.012`` or ``cost unknown`` where a call's cost is not known."""
+    if cost.total_usd is not None:
+        return _dollars(cost.total_usd)
+    return f"at least {_dollars(cost.known_usd)}" if cost.known_usd > 0 else "cost unknown"
+
+
+def _dollars(usd: float) -> str:
+    if usd == 0:
+        return "$0"
+    if usd < 0.0001:
+        return "under $0.0001"
+    digits = 2 if usd >= 1 else 3 if usd >= 0.01 else 4
+    return f"${usd:,.{digits}f}"
+
+
+def duration_text(seconds: float) -> str:
+    """``4.2 s``, ``38 s``, ``3 min 5 s``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def session_text(page: Page, session: Session) -> Iterator[str]:
+    """The lines of a session: question, answers, standings, ballots, closing text, trust."""
+    mark = "simulated · " if session.simulated else ""
+    head = f"{mark}{session.id} · {session.status} · {session.opened.at:%Y-%m-%d %H:%M} UTC"
+    yield page.sentence(head, "bold")
+    yield page.prose(session.question)
+    if session.opened.files:
+        yield page.sentence(f"with {listed([*session.opened.files], most=20)}", "dim")
+    for note in session.opened.notes:
+        yield page.sentence(f"note: {note}", "dim", hang=2)
+    for seat in session.opened.seats:
+        yield ""
+        yield from _answer(page, session, seat)
+    if any(not ballot.abstained for ballot in session.ballots):
+        yield ""
+        yield page.sentence(f"{mark}Ballots", "bold")
+        yield from _ballots(page, session)
+    if session.outcome is not None:
+        yield ""
+        yield from outcome_text(page, session.outcome, simulated=session.simulated)
+    if session.synthesis is not None:
+        yield ""
+        yield from _synthesis(page, session, mark)
+    yield ""
+    yield page.sentence(session_trust(session), hang=2)
+
+
+def _answer(page: Page, session: Session, seat: e.Seat) -> Iterator[str]:
+    mark = "simulated · " if seat.simulated else ""
+    told_apart = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
+    source = f" ({seat.source})" if told_apart else ""
+    answer = session.answers.get(seat.name)
+    if answer is None:
+        why = session.unanswered[seat.name]
+        yield page.sentence(f"{mark}{seat.name}{source} did not answer: {why}", "bold", hang=2)
+        return
+    told = [counted(len(answer.text.split()), "word"), duration_text(answer.spent.seconds)]
+    if answer.round > 1:
+        told.append(f"round {answer.round}")
+    if answer.cut:
+        told.append("cut at its token limit")
+    if seat.name in session.failed:
+        told.append(f"fails the safety gate: {', '.join(session.failed[seat.name])}")
+    yield page.sentence(f"{mark}{seat.name}{source} · {' · '.join(told)}", "bold", hang=2)
+    yield page.prose(answer.text.strip("\n"))
+
+
+def _ballots(page: Page, session: Session) -> Iterator[str]:
+    """What each reviewer said, where the candidates stood on its sheet, and what was odd."""
+    rubric = session.opened.procedure.rubric
+    cast = {event.seat: event for event in session.events if isinstance(event, e.BallotCast)}
+    for ballot in session.ballots:
+        if ballot.abstained:
+            why = ballot.reason or "no reason given"
+            yield page.sentence(f"{ballot.reviewer} abstained: {why}", hang=2)
+            continue
+        yield page.sentence(f"{ballot.reviewer}: {_order(ballot, rubric)}", hang=2)
+        if ballot.notes:
+            yield from _said(page, ballot.notes)
+        held = cast.get(ballot.reviewer)
+        for note in held.notes if held else ():
+            yield page.sentence(f"  reader: {note}", "dim", hang=4)
+        if held and held.compared:
+            pairs = f"{held.flipped} of {counted(held.compared, 'pair')}"
+            flips = f"judged {pairs} otherwise when its sheet was turned round"
+            yield page.sentence(f"  {flips}", "dim", hang=4)
+
+
+def _said(page: Page, notes: str) -> Iterator[str]:
+    """A reviewer's notes, each line of them indented."""
+    for place, line in enumerate(line for line in notes.splitlines() if line.strip()):
+        yield page.prose(line if place else f"said: {line}", "dim", indent="  ")
+
+
+def _order(ballot: Ballot, rubric: Rubric) -> str:
+    """``a [place 2, grade 8.5] > b [place 1, grade 7.0]``: places are those on the sheet."""
+    places = ballot.positions or {}
+
+    def named(candidate: str) -> str:
+        place = [f"place {places[candidate]}"] if candidate in places else []
+        grade = _grade(ballot.grades.get(candidate), rubric)
+        told = [*place, *([] if grade is None else [f"grade {grade:.1f}"])]
+        return f"{candidate} [{', '.join(told)}]" if told else candidate
+
+    ranking = " > ".join(" = ".join(map(named, group)) for group in ballot.groups)
+    return ranking or f"grades alone, of {listed([*map(named, ballot.grades)], most=20)}"
+
+
+def _grade(held: Grade | Mapping[str, Grade] | None, rubric: Rubric) -> float | None:
+    """One grade for a candidate: by the rubric as far as it is graded by it, else its own."""
+    if not isinstance(held, Mapping):
+        return None if held is None else read_grade(held)
+    read = {c.name: read_grade(held[c.name]) for c in rubric.criteria if c.name in held}
+    weighed = overall(rubric, {name: grade for name, grade in read.items() if grade is not None})
+    return read_grade(held.get(HOLISTIC)) if weighed.value is None else weighed.value
+
+
+def _synthesis(page: Page, session: Session, mark: str) -> Iterator[str]:
+    held = session.synthesis
+    if held is None:
+        return
+    for chairman, why in held.failed.items():
+        yield page.sentence(f"chairman {chairman} failed: {why}", "warning", hang=2)
+    by = f"written by {held.chairman}" if held.chairman else "the answer ranked best"
+    yield page.sentence(f"{mark}Closing text, {by}", "bold")
+    yield page.prose(held.text.strip("\n"))
+    if legend := legend_text(session):
+        yield page.sentence(legend, "dim", hang=2)
+
+
+def legend_text(session: Session) -> str:
+    """What the labels in the closing text stand for; empty where there are none."""
+    labels = {} if session.synthesis is None else session.synthesis.labels
+    return ", ".join(f"[{label}] {seat}" for label, seat in labels.items())

@@ -1,0 +1,372 @@
+"""The transport on asyncio: what it sends, what it keeps, and the errors of `httpx2` it raises."""
+
+import logging
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+
+from misbehaving import MisbehavingServer
+from witan.adapters.aiohttp_transport import AiohttpTransport
+
+pytestmark = pytest.mark.anyio
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+NOT_HTTP = "the server sent something that is not HTTP"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def server() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as running:
+        yield running
+
+
+def transport(**given: object) -> AiohttpTransport:
+    """A transport that trusts nobody and keeps two connections."""
+    limits = {"connect_seconds": 5.0, "idle_connections": 2, "idle_seconds": 30.0, **given}
+    return AiohttpTransport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **limits)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(transport=transport()) as opened:
+        yield opened
+
+
+@contextmanager
+def saying(*parts: bytes, reset: bool = False) -> Iterator[str]:
+    """Serve one call with these bytes, a moment between them, and hang up; yield the address."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1_000_000)
+                for part in parts:
+                    connection.sendall(part)
+                    pause.wait(0.05)
+                if reset:
+                    on_close = b"\x01\0\0\0\0\0\0\0"
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, on_close)
+
+    pause = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        finally:
+            with suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+class TestRequests:
+    """What is sent is what was given."""
+
+    async def test_nothing_is_added(self, server, client):
+        """A request has the headers it was given, its length and its host, and no others."""
+        url = f"{server.url}/chat/completions"
+
+        await client.send(httpx2.Request("POST", url, headers={"X-A": "b"}, content=b"{}"))
+
+        sent = server.received[0].headers
+        assert sent.keys() == {"x-a", "host", "content-length"}
+        assert sent["host"] == f"127.0.0.1:{server.port}"
+
+    async def test_a_target_of_its_own(self, server, client, caplog):
+        """A target that is set apart is called, and is in no log."""
+        caplog.set_level(logging.DEBUG)
+
+        await client.get(f"{server.url}/models", extensions={"target": b"/v1/models?key=sesame"})
+
+        assert server.received[0].path == "/v1/models?key=sesame"
+        assert "sesame" not in caplog.text
+
+    @pytest.mark.parametrize("target", [b"/a b", b"/a\r\nX-B: c", "/é".encode(), b""])
+    async def test_a_target_that_is_none(self, server, client, target):
+        """A target that would break the request is refused before anything is sent."""
+        with pytest.raises(httpx2.LocalProtocolError):
+            await client.get(server.url, extensions={"target": target})
+
+        assert server.accepted == 0
+
+    @pytest.mark.parametrize("header", [("X A", "b"), ("", "b"), ("X-A", "b\r\nX-B: c")])
+    async def test_a_header_that_is_none(self, server, client, header):
+        """A header that would break the request is refused before anything is sent."""
+        with pytest.raises(httpx2.LocalProtocolError):
+            await client.get(f"{server.url}/models", headers=[header])
+
+        assert server.accepted == 0
+
+    async def test_a_large_body(self, server, client):
+        """Three megabytes are sent whole, and without a warning."""
+        body = {"model": "m", "text": "x" * 3_000_000}
+
+        await client.post(f"{server.url}/chat/completions", json=body)
+
+        assert server.received[0].body == body
+
+    async def test_no_credentials_of_the_system(self, server, client, monkeypatch, tmp_path):
+        """A password that ~/.netrc has for the host is not sent."""
+        netrc = tmp_path / "netrc"
+        netrc.write_text("machine 127.0.0.1 login me password sesame\n")
+        monkeypatch.setenv("NETRC", str(netrc))
+
+        await client.get(f"{server.url}/models")
+
+        assert "authorization" not in server.received[0].headers
+
+    async def test_cookies_are_not_kept(self, server):
+        """A cookie that a server sets does not come back from the transport."""
+        server.fault("m", "200", headers={"Set-Cookie": "a=b"})
+        async with transport() as opened:
+            for _ in range(2):
+                request = httpx2.Request(
+                    "POST", f"{server.url}/chat/completions", json={"model": "m"}
+                )
+                answer = await opened.handle_async_request(request)
+                await answer.aread()
+
+        assert answer.headers["set-cookie"] == "a=b"
+        assert "cookie" not in server.received[1].headers
+
+
+class TestErrors:
+    """The errors are those of `httpx2`, and never in words that show the query."""
+
+    @pytest.mark.parametrize(
+        ("parts", "words"),
+        [
+            ([], "Server disconnected without sending a response."),
+            ([HEAD], "Server disconnected without sending a response."),
+            ([b"hello there\r\n\r\n"], NOT_HTTP),
+            ([HEAD + b"no colon\r\n\r\n"], f"{NOT_HTTP} (Invalid header token)"),
+            ([HEAD + b"X: " + b"a" * 70_000 + b"\r\n\r\n"], f"{NOT_HTTP} (Got more than 65536"),
+            ([b"HTTP/1.1 101 Switching\r\n\r\n"], f"{NOT_HTTP} (status 101)"),
+            ([CHUNKED + b"zz\r\n"], f"{NOT_HTTP} (Invalid character in chunk size)"),
+            ([CHUNKED, b"zz\r\n"], f"{NOT_HTTP} (Invalid character in chunk size)"),
+            ([CHUNKED, b"3\r\nabc\r\n", b"zz\r\n"], f"{NOT_HTTP} (Invalid character in chunk"),
+            ([CHUNKED, b"5\r\nabc"], "peer closed connection without sending complete message"),
+            ([HEAD + b"Content-Length: 5\r\n\r\n", b"abc"], "peer closed connection without"),
+        ],
+    )
+    async def test_what_a_server_spoils(self, client, parts, words):
+        """An answer that never comes, breaks off or is malformed ends the call at once."""
+        with (
+            saying(*parts) as url,
+            pytest.raises(httpx2.RemoteProtocolError) as caught,
+            anyio.fail_after(5),
+        ):
+            await client.post(url)
+
+        assert str(caught.value).startswith(words)
+
+    @pytest.mark.parametrize("parts", [[], [CHUNKED]])
+    async def test_a_reset(self, client, parts):
+        """A connection that is reset before or amid the answer ends the call."""
+        with (
+            saying(*parts, reset=True) as url,
+            pytest.raises(httpx2.TransportError),
+            anyio.fail_after(5),
+        ):
+            await client.post(url)
+
+    async def test_a_header_of_many_kilobytes(self, client):
+        """A header of 60,000 bytes is read."""
+        with saying(HEAD + b"X: " + b"a" * 60_000 + b"\r\nContent-Length: 2\r\n\r\n{}") as url:
+            assert len((await client.get(url)).headers["x"]) == 60_000
+
+    async def test_nobody_answers(self):
+        """A connection that does not come about is given up after the stated time."""
+        with socket.socket() as full:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            url = f"http://127.0.0.1:{full.getsockname()[1]}/?key=sesame"
+            waiting = [socket.socket() for _ in range(4)]
+            for each in waiting:
+                each.setblocking(False)
+                with suppress(BlockingIOError):
+                    each.connect(full.getsockname())
+            async with httpx2.AsyncClient(transport=transport(connect_seconds=0.1)) as impatient:
+                with pytest.raises(httpx2.ConnectTimeout) as caught, anyio.fail_after(5):
+                    await impatient.get(url)
+            for each in waiting:
+                each.close()
+
+        assert "sesame" not in f"{caught.value} {caught.value.__cause__!r}"
+
+    @pytest.mark.parametrize(
+        ("url", "cause"),
+        [
+            ("http://127.0.0.1:9/", ConnectionRefusedError),
+            ("http://nobody.invalid/", socket.gaierror),
+        ],
+    )
+    async def test_the_reason_of_the_system(self, client, url, cause):
+        """The error of the system stands behind one about a connection."""
+        with pytest.raises(httpx2.ConnectError) as caught:
+            await client.get(url)
+
+        assert isinstance(caught.value.__cause__, cause)
+
+
+class TestKeeping:
+    """Connections are kept for later calls as far as may be, and closed when they may not."""
+
+    @pytest.mark.parametrize("pieces", [0, 1])
+    async def test_a_body_left_early(self, server, client, pieces):
+        """A body that is not read to its end closes its connection, even if all of it has come."""
+        async with client.stream("GET", f"{server.url}/models") as answer:
+            await anyio.sleep(0.1)
+            body = answer.aiter_raw()
+            for _ in range(pieces):
+                await anext(body)
+            await answer.aclose()
+            await body.aclose()
+
+        assert server.open_connections() == 0
+        assert (await client.get(f"{server.url}/models")).status_code == 200
+
+    async def test_calls_that_break_off_take_no_room(self, server, client):
+        """After 20 cancelled calls connections are kept as before."""
+        server.fault("m", "hang")
+        for _ in range(20):
+            with anyio.move_on_after(0.02):
+                await client.post(f"{server.url}/chat/completions", json={"model": "m"})
+        before = server.accepted
+
+        for _ in range(5):
+            await client.get(f"{server.url}/models")
+
+        assert server.accepted == before + 1
+
+    async def test_closing_amid_a_body(self, server):
+        """Whoever reads a body fails when the transport is closed under it."""
+        server.fault("m", "never done", lingers=True)
+        opened = transport()
+        request = httpx2.Request(
+            "POST", f"{server.url}/chat/completions", json={"model": "m", "stream": True}
+        )
+        answer = await opened.handle_async_request(request)
+        failed = []
+
+        async def read() -> None:
+            try:
+                async for _ in answer.aiter_raw():
+                    pass
+            except httpx2.TransportError as error:
+                failed.append(error)
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(read)
+                await anyio.sleep(0.1)
+                await opened.aclose()
+
+        assert len(failed) == 1
+        assert server.open_connections() == 0
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+class TestEncrypted:
+    """Certificates are checked, and encrypted connections kept."""
+
+    @pytest.fixture
+    def certificate(self, tmp_path) -> Path:
+        """A certificate for localhost, with its key."""
+        path = tmp_path / "both.pem"
+        subprocess.run(  # noqa: S603 - arguments of our own
+            [shutil.which("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+             "-keyout", path, "-out", tmp_path / "cert.pem"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        path.write_text(path.read_text() + (tmp_path / "cert.pem").read_text())
+        return path
+
+    @pytest.fixture
+    def port(self, certificate) -> Iterator[int]:
+        """Where a server with this certificate listens."""
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                body = str(self.client_address[1]).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:
+                """Say nothing."""
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        with Server(("127.0.0.1", 0), Handler) as serving:
+            serving.socket = context.wrap_socket(serving.socket, server_side=True)
+            thread = threading.Thread(target=serving.serve_forever)
+            thread.start()
+            yield serving.server_port
+            serving.shutdown()
+            thread.join()
+
+    async def test_a_certificate_that_is_trusted(self, certificate, port):
+        """Calls to a trusted server share a connection."""
+        trust = ssl.create_default_context(cafile=certificate)
+        opened = AiohttpTransport(trust, connect_seconds=5, idle_connections=2, idle_seconds=30)
+        async with httpx2.AsyncClient(transport=opened) as client:
+            callers = {(await client.get(f"https://localhost:{port}/")).text for _ in range(3)}
+
+        assert len(callers) == 1
+
+    async def test_a_certificate_that_is_not(self, client, port):
+        """A server that nobody vouches for is not called, and the reason is given."""
+        with pytest.raises(httpx2.ConnectError) as caught:
+            await client.get(f"https://localhost:{port}/")
+
+        assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
+
+
+def test_it_is_imported_for_a_call_on_asyncio_alone(server):
+    """Neither connections nor a call on trio loads aiohttp; one on asyncio does."""
+    code = f"""
+import sys
+import anyio
+from witan.adapters.connections import Connections
+async def main():
+    async with Connections() as connections, connections.client({server.url!r}) as client:
+        await client.get({server.url + "/models"!r})
+loaded = ["aiohttp" in sys.modules]
+for backend in ("trio", "asyncio"):
+    anyio.run(main, backend=backend)
+    loaded.append("aiohttp" in sys.modules)
+print(loaded)
+"""
+
+    run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert run.stdout.strip() == "[False, False, True]"

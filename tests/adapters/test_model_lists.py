@@ -1,0 +1,118 @@
+"""Lists of models: in every provider's form, and whatever else answers."""
+
+import anyio
+import pytest
+
+from model_listing import listing
+from witan.adapters.connections import Connections
+from witan.adapters.model_lists import Listed, list_models
+from witan.errors import ModelError
+
+
+def listed(url: str, key: str | None = None, **how: str) -> tuple[Listed, ...]:
+    """What is listed there."""
+
+    async def ask() -> tuple[Listed, ...]:
+        async with Connections() as connections:
+            return await list_models("acme", url, key, connections, **how)
+
+    return anyio.run(ask)
+
+
+class TestForms:
+    """Providers say different things of their models."""
+
+    def test_an_age_is_a_number_or_a_date(self):
+        """OpenAI counts seconds, Anthropic writes a date, others say nothing."""
+        with listing(
+            {"id": "a", "created": 10},
+            {"id": "b", "created_at": "1970-01-01T00:00:20Z"},
+            {"id": "c", "created": 0},
+            {"id": "d", "created_at": "soon"},
+        ) as server:
+            models = listed(f"{server.url}/models")
+
+        assert [model.created for model in models] == [10.0, 20.0, None, None]
+
+    def test_a_bare_list_is_a_list(self):
+        """Some servers send the entries without anything around them."""
+        with listing(body=[{"id": "a", "type": "chat"}, {"id": "b", "type": "image"}]) as server:
+            assert [m.chats for m in listed(f"{server.url}/models")] == [True, False]
+
+    @pytest.mark.parametrize(
+        ("entry", "chats"),
+        [
+            ({"id": "gpt-x"}, True),
+            ({"id": "meta/Llama-9-Instruct"}, True),
+            ({"id": "text-embedding-9"}, False),
+            ({"id": "gpt-x-realtime-preview"}, False),
+            ({"id": "whisper-9"}, False),
+            ({"id": "claude-x", "type": "model"}, True),
+            ({"id": "x", "capabilities": {"completion_chat": False}}, False),
+            ({"id": "audio-x", "capabilities": {"completion_chat": True}}, True),
+            ({"id": "x", "architecture": {"output_modalities": ["text", "image"]}}, False),
+        ],
+    )
+    def test_what_a_list_says_goes_before_what_an_id_says(self, entry, chats):
+        """Where the list tells what a model is for, its name does not matter."""
+        with listing(entry) as server:
+            [model] = listed(f"{server.url}/models")
+
+        assert model.chats is chats
+
+    def test_a_folder_before_an_id_is_not_the_id(self):
+        """Google's interface does not take the folder under which it lists its models."""
+        with listing("models/gemini-x") as server:
+            assert listed(f"{server.url}/models")[0].id == "gemini-x"
+
+
+class TestKeys:
+    """A key goes where it belongs and nowhere else."""
+
+    def test_anthropic_wants_its_own_header(self):
+        """Its key is sent as its interface reads it, others' as a bearer."""
+        with listing("a") as server:
+            listed(f"{server.url}/models", "k", key_header="x-api-key")
+            listed(f"{server.url}/models", "k")
+            listed(f"{server.url}/models")
+
+        first, second, third = server.headers
+        assert first["x-api-key"] == "k"
+        assert "authorization" not in first
+        assert second["authorization"] == "Bearer k"
+        assert not {"x-api-key", "authorization"} & third.keys()
+
+    @pytest.mark.parametrize("answers", [{"status": 401}, {"status": 404}, {"body": "sk-4711"}])
+    def test_no_error_repeats_it(self, answers):
+        """Whatever goes wrong, the error has the server's name and no key."""
+        with listing(**answers) as server, pytest.raises(ModelError, match="acme: ") as caught:
+            listed(f"{server.url}/models", "sk-4711")
+
+        assert "4711" not in str(caught.value)
+
+
+class TestFailures:
+    """What is no list is an error in a sentence."""
+
+    @pytest.mark.parametrize(
+        ("body", "status", "said"),
+        [
+            ("", 200, "sent something that is no list of models"),
+            ({"models": []}, 200, "sent something that is no list of models"),
+            ({"data": [{"id": 3}]}, 200, "sent something that is no list of models"),
+            ({"data": [{}]}, 200, "sent something that is no list of models"),
+            ({}, 403, r"refuses the key \(403\)"),
+            ({}, 500, r"lists no models at .* \(status 500\)"),
+        ],
+    )
+    def test_it_says_what_came(self, body, status, said):
+        """Status and shape are told apart."""
+        with listing(body=body, status=status) as server, pytest.raises(ModelError, match=said):
+            listed(f"{server.url}/models")
+
+    def test_nobody_there(self):
+        """A closed port cannot be reached, and trying again may help."""
+        with pytest.raises(ModelError, match="cannot be reached at http://127") as caught:
+            listed("http://127.0.0.1:9/v1/models")
+
+        assert caught.value.transient

@@ -1,0 +1,625 @@
+"""A model behind OpenAI's protocol, over real HTTP, on both event loops."""
+
+import gzip
+import logging
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import pytest
+
+from misbehaving import MisbehavingServer
+from witan.adapters.connections import Connections
+from witan.adapters.openai_compatible import OpenAICompatible
+from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
+from witan.errors import ConfigError, InvalidParameter, ModelError
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-open-sesame-0123456789"
+SCHEMA = {"type": "object", "properties": {"ranking": {"type": "array"}}}
+LIMITS = {"max_tokens", "max_completion_tokens"}
+NOON = datetime(2026, 11, 5, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def server() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as running:
+        yield running
+        assert running.open_connections() == 0
+
+
+@pytest.fixture
+async def connections(server) -> AsyncIterator[Connections]:
+    async with Connections() as opened:
+        yield opened
+
+
+@pytest.fixture
+def model(server, connections) -> OpenAICompatible:
+    """The model ``m`` of the server, with a key."""
+    return seated(server.url, connections)
+
+
+def seated(url: str, connections: Connections, **given: Any) -> OpenAICompatible:
+    """A model named test:m."""
+    given = {"key": KEY, "key_variable": "TEST_KEY", "now": lambda: NOON, **given}
+    return OpenAICompatible(name="test:m", url=url, model="m", connections=connections, **given)
+
+
+def call(stage: Stage = "answer", *, schema: Any = None, **options: Any) -> Call:
+    """A call about the sky."""
+    said = (Message("system", "Be brief."), Message("user", "Is the sky blue? Ja, 🙂."))
+    return Call(stage, said, 64, Options(**options), schema)
+
+
+async def failure(model: OpenAICompatible, asked: Call | None = None) -> ModelError:
+    """The error of a call that fails, and that shows no key."""
+    with pytest.raises(ModelError) as caught:
+        await model.complete(call() if asked is None else asked, deaf)
+    assert KEY not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
+    return caught.value
+
+
+class TestReplies:
+    """What a call brings when all is well."""
+
+    async def test_an_answer_is_heard_as_it_is_written(self, server, model):
+        """A stream is handed on as it comes, what comes at once as one piece, and counted."""
+        server.fault("m", "says", text="The sky is blue, and 🙂 it stays so.")
+        heard: list[str] = []
+
+        reply = await model.complete(call(), heard.append)
+
+        assert reply == Reply("The sky is blue, and 🙂 it stays so.", Usage(8, 20))
+        assert heard
+        assert "".join(heard) == reply.text
+
+    async def test_pieces_are_heard_before_the_end(self, server, model):
+        """The first piece is there long before the last one is sent."""
+        server.fault("m", "slow stream", seconds=0.03)
+        times: list[float] = []
+
+        await model.complete(call(), lambda _: times.append(anyio.current_time()))
+
+        assert times[-1] - times[0] > 0.2
+
+    async def test_what_is_sent(self, server, model):
+        """Only what was asked for is in the request, with the key in its header."""
+        await model.complete(call(), deaf)
+
+        sent = server.received[0]
+        assert sent.path == "/v1/chat/completions"
+        assert sent.headers["authorization"] == f"Bearer {KEY}"
+        assert sent.headers["user-agent"] == "witan"
+        assert sent.body == {
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Is the sky blue? Ja, 🙂."},
+            ],
+            "max_tokens": 64,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+    async def test_a_review_is_asked_for_whole_and_by_schema(self, server, model):
+        """Reviews and repairs are not streamed; options and schema are sent with them."""
+        asked = call("review", schema=SCHEMA, temperature=0.0, reasoning_effort="low")
+
+        await model.complete(asked, deaf)
+
+        body = server.received[0].body
+        assert "stream" not in body
+        assert body["temperature"] == 0.0
+        assert body["reasoning_effort"] == "low"
+        assert body["response_format"] == {
+            "type": "json_schema",
+            "json_schema": {"name": "review", "strict": True, "schema": SCHEMA},
+        }
+
+    async def test_the_facts_of_a_server(self, server, connections):
+        """The absence of a key and the name of the limit are as the caller says."""
+        model = seated(server.url, connections, key=None, max_tokens_field="max_completion_tokens")
+
+        await model.complete(call(), deaf)
+
+        sent = server.received[0]
+        assert "authorization" not in sent.headers
+        assert sent.body["max_completion_tokens"] == 64
+        assert "max_tokens" not in sent.body
+
+    @pytest.mark.parametrize("stage", ["answer", "review"])
+    async def test_a_server_answers_in_its_own_way(self, server, model, stage):
+        """A whole reply to a streamed call is read, and a stream to a plain one."""
+        server.fault("m", "ignores stream" if stage == "answer" else "streams unasked")
+        server.fault("m", "says", text="Blue.")
+
+        assert (await model.complete(call(stage), deaf)).text == "Blue."
+
+    async def test_a_server_that_packs_unasked(self, server, model):
+        """A reply that comes compressed all the same is unpacked."""
+        said = b'{"choices": [{"message": {"content": "Blue."}, "finish_reason": "stop"}]}'
+        server.fault("m", "200", headers={"Content-Encoding": "gzip"})
+        server.fault("m", "body", raw=gzip.compress(said))
+
+        assert (await model.complete(call(), deaf)).text == "Blue."
+
+    async def test_a_server_that_never_lets_go(self, server, model):
+        """A finished text is returned even if its stream never ends."""
+        server.fault("m", "never done", lingers=True)
+        server.fault("m", "says", text="Blue.")
+
+        with anyio.fail_after(5):
+            assert (await model.complete(call(), deaf)).text == "Blue."
+
+    async def test_calls_at_once(self, model):
+        """Fifty calls at once each get their reply."""
+        replies: list[Reply] = []
+
+        async def one() -> None:
+            replies.append(await model.complete(call(), deaf))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(50):
+                group.start_soon(one)
+
+        assert len(replies) == 50
+
+
+class TestFaults:
+    """What goes wrong is said in one sentence, with whether it may pass."""
+
+    @pytest.mark.parametrize(
+        ("fault", "given", "problem", "transient"),
+        [
+            ("401", {"words": "No."}, "refused the key in TEST_KEY (401): No.", False),
+            ("403", {}, "refused the key in TEST_KEY (403): Forbidden", False),
+            ("404", {"words": "None."}, "does not know the model m at {url} (404): None.", False),
+            ("400", {"words": "No."}, "refused the call (400): No.", False),
+            ("402", {}, "refused the call (402): Payment Required", False),
+            ("408", {}, "cannot answer now (408): Request Timeout", True),
+            ("409", {}, "cannot answer now (409): Conflict", True),
+            ("425", {}, "cannot answer now (425): Too Early", True),
+            ("429", {"words": "Slow."}, "asks for fewer calls (429): Slow.", True),
+            ("500", {}, "cannot answer now (500): Internal Server Error", True),
+            ("503", {"words": "a\nb" + "x" * 400}, "cannot answer now (503): a bxxx", True),
+            ("529", {"words": "Full."}, "cannot answer now (529): Full.", True),
+            ("empty", {}, "said nothing", True),
+            ("null", {}, "said nothing", True),
+            ("drop", {}, "broke off: Server disconnected", True),
+            ("drop", {"after": 3}, "broke off: peer closed connection", True),
+            ("truncated", {}, "broke off in the middle of its ", True),
+            ("body", {}, "sent something that is no chat completion", False),
+            ("wrong shape", {}, "sent something that is no chat completion", False),
+            ("oversize", {}, "sent more than the 8,000,000 bytes", False),
+            ("error in 200", {"words": "Oh", "code": 502}, "failed (502): Oh", True),
+        ],
+    )
+    @pytest.mark.parametrize("stage", ["answer", "review"])
+    async def test_a_fault(self, server, model, fault, given, problem, transient, stage):
+        """Streamed or not, each fault has its own sentence."""
+        server.fault("m", fault, **given)
+
+        error = await failure(model, call(stage))
+
+        assert error.problem.startswith(problem.format(url=server.url))
+        assert error.transient is transient
+        assert error.status == (int(fault) if fault.isdigit() else given.get("code"))
+        assert len(error.problem) < 400
+        assert error.model == "test:m"
+
+    async def test_a_stream_without_an_end(self, server, model):
+        """A stream that closes without saying that it is done is no reply."""
+        server.fault("m", "ends")
+
+        assert (await failure(model)).problem == "broke off in the middle of its reply"
+
+    @pytest.mark.parametrize(
+        ("said", "seconds"),
+        [
+            (2, 2.0),
+            ("0.5", 0.5),
+            ("Thu, 05 Nov 2026 12:00:30 GMT", 30.0),
+            ("Thu, 05 Nov 2026 11:00:00 GMT", 0.0),
+            ("Thu, 05 Nov 2026 12:00:30 -0000", 30.0),
+            ("soon", None),
+            ("-1", None),
+            ("nan", None),
+            ("inf", None),
+            ("Thu, 05 Nov 99999999999999999999 12:00:30 GMT", None),
+            (None, None),
+        ],
+    )
+    async def test_how_long_to_wait(self, server, model, said, seconds):
+        """Retry-After is read as seconds or as a date; anything else is no wait at all."""
+        server.fault("m", "429", retry_after=said)
+
+        assert (await failure(model)).retry_after == seconds
+
+    async def test_milliseconds_are_preferred(self, server, model):
+        """The finer of two headers counts."""
+        server.fault("m", "429", retry_after=2, headers={"Retry-After-Ms": "1500"})
+
+        assert (await failure(model)).retry_after == 1.5
+
+    async def test_a_page_of_a_proxy(self, server, model):
+        """Of an error in HTML the title is shown, not its source."""
+        server.fault("m", "502")
+        server.fault("m", "body", raw=b"<html><title> Bad\nluck </title><body>" + b"x" * 100_000)
+
+        assert (await failure(model)).problem == "cannot answer now (502): Bad luck"
+
+    async def test_a_redirect_is_not_followed(self, server, model):
+        """A key is not carried to another address; the message names it."""
+        server.fault("m", "307", headers={"Location": "http://elsewhere.invalid/v1"})
+
+        error = await failure(model)
+
+        assert "redirects to http://elsewhere.invalid/v1 (307)" in str(error)
+        assert not error.transient
+
+    @pytest.mark.parametrize(
+        ("given", "problem"),
+        [
+            ({"key": None}, "wants a key; set TEST_KEY (401)"),
+            ({"key": " ", "key_variable": None}, "wants a key (401)"),
+            ({"key_variable": None}, "refused its key (401)"),
+        ],
+    )
+    async def test_whose_key(self, server, connections, given, problem):
+        """The error says whether a key was sent, and where it comes from."""
+        server.fault("m", "401")
+
+        error = await failure(seated(server.url, connections, **given))
+
+        assert error.problem.startswith(problem)
+
+    @pytest.mark.parametrize(
+        ("url", "problem", "transient"),
+        [
+            ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1: connection refused", True),
+            ("http://localhost:9/v1", "http://localhost:9/v1: connection refused", True),
+            ("http://nobody.invalid/v1", "nobody.invalid/v1: no host has this name", False),
+            ("https://{host}/v1", "https://{host}/v1: it does not speak TLS as expected", False),
+        ],
+    )
+    async def test_nobody_is_there(self, server, connections, url, problem, transient):
+        """A server that cannot be reached is named with the reason of the system."""
+        host = server.url.removeprefix("http://").removesuffix("/v1")
+
+        error = await failure(seated(url.format(host=host), connections))
+
+        assert error.problem.startswith("cannot be reached at ")
+        assert problem.format(host=host) in error.problem
+        assert error.transient is transient
+
+
+class TestDialects:
+    """What a server does not accept is left out, and stays out."""
+
+    @pytest.mark.parametrize("status", [400, 404, 422, 501])
+    async def test_a_schema_that_is_refused(self, server, model, status):
+        """From schema to plain JSON to nothing, and the next call begins where it ended."""
+        server.fault("m", "refuses", field="response_format", status=status)
+        asked = call("review", schema=SCHEMA)
+
+        await model.complete(asked, deaf)
+        await model.complete(asked, deaf)
+
+        forms = [each.body.get("response_format", {}).get("type") for each in server.calls()]
+        assert forms == ["json_schema", "json_object", None, None]
+
+    async def test_only_the_schema_is_refused(self, server, model):
+        """A server with a JSON mode but without schemas keeps its mode."""
+        server.fault("m", "refuses", field="response_format", value="json_schema", words="Hm?")
+        asked = call("review", schema=SCHEMA)
+
+        for _ in range(2):
+            await model.complete(asked, deaf)
+
+        forms = [each.body["response_format"]["type"] for each in server.calls()]
+        assert forms == ["json_schema", "json_object", "json_object"]
+
+    async def test_a_refusal_that_says_nothing_is_guessed_at_once(self, server, model):
+        """A 400 without a name is tried once without the schema; then it is the error."""
+        server.fault("m", "400", words="Too long.")
+        asked = call("review", schema=SCHEMA)
+
+        await failure(model, asked)
+
+        assert len(server.calls()) == 2
+
+    async def test_a_form_that_passed_is_not_given_up(self, server, model):
+        """Once a schema was accepted, a nameless 400 has another cause."""
+        asked = call("review", schema=SCHEMA)
+        await model.complete(asked, deaf)
+        server.fault("m", "400", words="Too long.")
+
+        await failure(model, asked)
+
+        assert len(server.calls()) == 2
+
+    @pytest.mark.parametrize("fault", ["401", "404", "429", "500", "503", "drop", "empty"])
+    async def test_other_errors_change_nothing(self, server, model, fault):
+        """A schema is not given up for an error that is not about it."""
+        server.fault("m", fault, times=1)
+        asked = call("review", schema=SCHEMA)
+        await failure(model, asked)
+
+        await model.complete(asked, deaf)
+
+        forms = [each.body["response_format"]["type"] for each in server.calls()]
+        assert forms == ["json_schema"] * 2
+
+    @pytest.mark.parametrize(
+        ("field", "words"),
+        [
+            (
+                "temperature",
+                "Unsupported value: 'temperature' does not support 0.2 with this model. "
+                "Only the default (1) value is supported.",
+            ),
+            ("temperature", "`temperature` is deprecated for this model."),
+            ("reasoning_effort", "Model m does not support parameter reasoningEffort."),
+            ("reasoning_effort", "Unknown field: reasoning_effort. Known: temperature"),
+            ("temperature", "unknown field `temperature`, expected one of `model`, `stream`"),
+            ("stream_options", "Extra inputs: stream_options"),
+            ("stream", "Your organization must be verified to stream this model."),
+        ],
+    )
+    async def test_an_option_that_is_refused(self, server, model, field, words):
+        """An option is left out from then on; the others are still sent."""
+        server.fault("m", "refuses", field=field, words=words)
+        asked = call(temperature=0.2, reasoning_effort="low")
+        server.fault("m", "says", text="Blue.")
+
+        replies = [await model.complete(asked, deaf) for _ in range(2)]
+
+        assert [reply.text for reply in replies] == ["Blue."] * 2
+        first, second, third = (each.body for each in server.calls())
+        gone = {field, "stream_options"} if field == "stream" else {field}
+        assert first.keys() - second.keys() == gone
+        assert third == second
+
+    @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
+    async def test_the_limit_changes_its_name(self, server, connections, field):
+        """A limit on tokens that is refused under one name is sent under the other."""
+        model = seated(server.url, connections, max_tokens_field=field)
+        words = f"'{field}' is not supported. Use 'max_tokens' or 'max_completion_tokens'."
+        server.fault("m", "refuses", field=field, words=words)
+
+        for _ in range(2):
+            await model.complete(call(), deaf)
+
+        limits = [
+            each.body.keys() & {"max_tokens", "max_completion_tokens"} for each in server.calls()
+        ]
+        other = {"max_tokens", "max_completion_tokens"} - {field}
+        assert limits == [{field}, other, other]
+
+    async def test_the_limit_is_never_dropped(self, server, model):
+        """A limit that is refused under both names is an error, and not forgotten."""
+        server.fault("m", "400", words="max_tokens, max_completion_tokens: unknown fields")
+
+        await failure(model)
+        await failure(model)
+
+        sent = [
+            each.body.keys() & {"max_tokens", "max_completion_tokens"} for each in server.calls()
+        ]
+        assert sent == [{"max_tokens"}, {"max_completion_tokens"}] * 2
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ("Invalid max_tokens value, the valid range of max_tokens is [1, 4096]", {}),
+            ("max_tokens is too large: 64. This model supports at most 32 completion tokens", {}),
+            ("'max_tokens' or 'max_completion_tokens' is too large: 64", {"status": 400}),
+            ("Expected a value <= 32", {"param": "max_tokens", "code": "integer_above_max_value"}),
+        ],
+    )
+    @pytest.mark.parametrize("stage", ["answer", "review"])
+    async def test_a_limit_that_is_too_high(self, server, model, words, said, stage):
+        """A limit that is refused for its size keeps its name, and the error says the option."""
+        server.fault("m", "400", words=words, **said)
+
+        error = await failure(model, call(stage, schema=SCHEMA if stage == "review" else None))
+
+        assert [LIMITS & each.body.keys() for each in server.calls()] == [{"max_tokens"}]
+        problem = f"refused the limit of 64 tokens (400): {words}; lower it with max_tokens"
+        assert (error.problem, error.status) == (problem, 400)
+        assert not error.transient
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ("Unsupported parameter.", {"param": "max_tokens", "code": "unsupported_parameter"}),
+            ("Cannot have max_tokens; send max_completion_tokens.", {}),
+        ],
+    )
+    async def test_a_name_is_refused_in_many_words(self, server, model, words, said):
+        """The limit is sent under its other name where a code or that name says so."""
+        server.fault("m", "400", times=1, words=words, **said)
+
+        await model.complete(call(), deaf)
+
+        sent = [LIMITS & each.body.keys() for each in server.calls()]
+        assert sent == [{"max_tokens"}, {"max_completion_tokens"}]
+
+    @pytest.mark.parametrize("wrapped", [False, True])
+    @pytest.mark.parametrize(
+        ("place", "gone"),
+        [
+            (["stream_options"], "stream_options"),
+            (["stream_options", "include_usage"], "stream_options"),
+            (["temperature"], "temperature"),
+            (["max_tokens"], "max_tokens"),
+        ],
+    )
+    async def test_a_field_is_named_by_its_place(self, server, model, place, gone, wrapped):
+        """A field that a list of details refuses as an extra is left out, or renamed."""
+        server.fault("m", "forbids", place=place, wrapped=wrapped)
+        server.fault("m", "says", text="Blue.")
+
+        reply = await model.complete(call(temperature=0.2), deaf)
+
+        first, second = (each.body for each in server.calls())
+        assert first.keys() - second.keys() == {gone}
+        assert reply.text == "Blue."
+        assert bool(LIMITS & second.keys())
+
+    @pytest.mark.parametrize(
+        ("option", "words", "said"),
+        [
+            (
+                "temperature",
+                "Expected a value <= 2, but got 3",
+                {"code": "decimal_above_max_value"},
+            ),
+            ("temperature", "temperature must be between 0 and 1", {}),
+            ("temperature", "This model does not support a temperature above 1", {}),
+            ("reasoning_effort", "`reasoning_effort` must be one of `none` or `default`", {}),
+            (
+                "reasoning_effort",
+                "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. "
+                "Supported values are: 'low', 'medium', and 'high'.",
+                {"code": "unsupported_value"},
+            ),
+            ("temperature", "Something about temperature", {}),
+        ],
+    )
+    async def test_a_value_that_is_refused(self, server, model, option, words, said):
+        """An option out of its range is an error in the server's words, and is not left out."""
+        server.fault("m", "400", words=words, param=option, **said)
+
+        error = await failure(model, call(temperature=1.9, reasoning_effort="minimal"))
+
+        assert len(server.calls()) == 1
+        assert error.problem == f"refused the call (400): {words}"
+
+    async def test_what_was_left_out_is_noted(self, server, model):
+        """A reply says which of the options that it was asked with its server does not take."""
+        server.fault("m", "refuses", field="temperature")
+        server.fault("m", "refuses", field="stream_options")
+        noted = ("the server does not take temperature",)
+
+        replies = [
+            await model.complete(call(temperature=0.2, reasoning_effort="low"), deaf),
+            await model.complete(call(temperature=0.2), deaf),
+            await model.complete(call(), deaf),
+        ]
+
+        assert [reply.notes for reply in replies] == [noted, noted, ()]
+
+    async def test_a_field_named_apart(self, server, model):
+        """The field that an error names as its parameter counts before its words."""
+        words = "Not supported together with max_tokens"
+        server.fault("m", "400", times=1, words=words, param="temperature")
+
+        await model.complete(call(temperature=0.2), deaf)
+
+        assert "temperature" not in server.calls()[1].body
+        assert "max_tokens" in server.calls()[1].body
+
+
+class TestCancelling:
+    """Whoever stops waiting closes the connection."""
+
+    @pytest.mark.parametrize("fault", ["hang", "slow stream"])
+    async def test_a_deadline_closes_the_call(self, server, model, fault):
+        """Before the first byte or amid a stream, a cancelled call leaves nothing open."""
+        server.fault("m", fault)
+
+        for _ in range(20):
+            with anyio.move_on_after(0.03) as scope:
+                await model.complete(call(), deaf)
+            assert scope.cancelled_caught
+
+        assert server.open_connections() == 0
+
+    async def test_a_listener_that_fails(self, server, model):
+        """An error of whoever listens comes through as it is, and the call is closed."""
+
+        def trip(piece: str) -> None:
+            raise BrokenPipeError(piece)
+
+        with pytest.raises(BrokenPipeError):
+            await model.complete(call(), trip)
+
+        assert server.open_connections() == 0
+
+
+class TestSecrets:
+    """No credential is in a message, a representation or a log."""
+
+    @pytest.mark.parametrize("status", [400, 401, 500])
+    async def test_a_server_that_echoes_them(self, server, connections, status, caplog):
+        """Key, user and query are taken out of a server's words, and never logged."""
+        caplog.set_level(logging.DEBUG)
+        host = server.url.removeprefix("http://")
+        model = seated(f"http://me:open%20sesame@{host}?token=in-the-query", connections)
+        server.fault("m", "echoes key", status=status)
+
+        error = await failure(model)
+
+        sent = server.received[0]
+        assert sent.path == "/v1/chat/completions?token=in-the-query"
+        shown = f"{error!r} {model!r} {caplog.text}"
+        assert server.url in repr(model)
+        assert "provided: ***" in error.problem
+        for secret in (KEY, "in-the-query", "sesame"):
+            assert secret not in shown
+
+    @pytest.mark.parametrize("stage", ["answer", "review"])
+    async def test_a_reply_that_echoes_the_key(self, server, model, stage):
+        """A key that a server repeats in a reply is in no text, and nothing else is touched."""
+        text = f"You sent\n\n  Authorization: Bearer {KEY}\n" + "and more. " * 100
+        server.fault("m", "says", text=text)
+        heard: list[str] = []
+
+        reply = await model.complete(call(stage), heard.append)
+
+        assert reply.text == text.replace(f"Bearer {KEY}", "***")
+        assert stage == "answer" or "".join(heard) == reply.text
+
+    async def test_a_user_in_the_address(self, server, connections):
+        """Without a key, user and password of the URL are sent as such."""
+        url = server.url.replace("//", "//me:open%20sesame@")
+        server.fault("m", "echoes key")
+
+        error = await failure(seated(url, connections, key=None))
+
+        assert server.received[0].headers["authorization"] == "Basic bWU6b3BlbiBzZXNhbWU="
+        assert "bWU6" not in str(error)
+
+    @pytest.mark.parametrize("key", ["sk-é", "sk-\u200b1", "sk-a\nb"])
+    def test_a_key_that_no_header_holds(self, key):
+        """A key with other characters is refused by the name of its variable, unshown."""
+        with pytest.raises(ConfigError, match="TEST_KEY") as caught:
+            seated("http://localhost/v1", Connections(), key=key)
+
+        assert "sk-" not in f"{caught.value!r} {caught.value}"
+
+    @pytest.mark.parametrize(
+        "url",
+        ["localhost/v1", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[/v1", ""],
+    )
+    def test_an_address_that_is_none(self, url):
+        """A base URL that cannot be called is refused before any call."""
+        with pytest.raises(InvalidParameter, match="http://localhost:8000/v1"):
+            seated(url, Connections())
+
+    def test_an_address_that_is_none_shows_no_password(self):
+        """What is refused is shown without user and query."""
+        with pytest.raises(InvalidParameter) as caught:
+            seated("gopher://me:sesame@host/v1?key=sesame", Connections())
+
+        assert "sesame" not in str(caught.value)
+        assert "gopher://host/v1" in str(caught.value)

@@ -1,0 +1,182 @@
+"""Programs with a seat: real processes, what they say, how they fail, and that none is left."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from witan.adapters.program import Program
+from witan.deliberation.ports import Call, Message, deaf
+from witan.errors import InvalidParameter, ModelError
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+
+def call(*messages: Message) -> Call:
+    return Call("answer", messages or (Message("user", "How deep?"),), max_tokens=100)
+
+
+def python(code: str) -> Program:
+    """A program that runs this code."""
+    return Program("p", shlex.join([sys.executable, "-S", "-c", code]))
+
+
+async def failure(program: Program) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await program.complete(call(), deaf)
+    return caught.value
+
+
+async def test_the_prompt_goes_in_and_the_answer_comes_out():
+    """A single message is written to standard input as it stands; no shell reads the command."""
+    reply = await Program("p", "tr a-z A-Z").complete(call(Message("user", "how $HOME é")), deaf)
+
+    assert reply.text == "HOW $HOME é"
+
+
+async def test_a_conversation_says_who_speaks():
+    """Several messages are headed by their roles."""
+    said = (Message("system", "Be brief."), Message("user", "Why?"))
+
+    reply = await Program("p", "cat").complete(call(*said), deaf)
+
+    assert reply.text == "System:\nBe brief.\n\nUser:\nWhy?\n"
+
+
+async def test_text_is_heard_as_it_is_written():
+    """Pieces arrive before the program ends, and a character cut in two arrives whole."""
+    heard: list[str] = []
+    code = (
+        "import sys, time; w = sys.stdout.buffer\n"
+        "for part in (b'caf\\xc3', b'\\xa9 ', b'noir'):\n"
+        "    w.write(part); w.flush(); time.sleep(0.05)"
+    )
+
+    reply = await python(code).complete(call(), heard.append)
+
+    assert reply.text == "".join(heard) == "café noir"
+    assert len(heard) > 1
+
+
+async def test_a_prompt_that_is_not_read_does_no_harm():
+    """A program may close its input at once, however long the prompt is."""
+    long = Message("user", "x" * 1_000_000)
+
+    reply = await python("import os; os.close(0); print('done')").complete(call(long), deaf)
+
+    assert reply.text == "done\n"
+
+
+async def test_a_prompt_that_no_utf8_holds_is_told_all_the_same():
+    """Half a character becomes a question mark, and the rest arrives."""
+    reply = await Program("p", "cat").complete(call(Message("user", "a \ud83d b")), deaf)
+
+    assert reply.text == "a ? b"
+
+
+async def test_an_exit_status_is_an_error_with_the_last_words():
+    """The last line of standard error says why, on one line; trying again is no use."""
+    error = await failure(
+        python("import sys; print('first\\nno \\x1b[31mweights', file=sys.stderr); sys.exit(3)")
+    )
+
+    assert str(error).endswith("exited with status 3: no [31mweights")
+    assert not error.transient
+
+
+async def test_a_signal_is_named():
+    """A program that was killed says so."""
+    error = await failure(python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+
+    assert "was ended by signal 9" in str(error)
+
+
+@pytest.mark.parametrize("command", ["/nowhere/at-all --x", "/etc/hostname"])
+async def test_what_cannot_be_started_is_named(command):
+    """A program that does not exist, or is none, is named with the reason."""
+    error = await failure(Program("p", command))
+
+    assert f"the program '{command.split()[0]}' cannot be started: " in str(error)
+    assert not error.transient
+
+
+async def test_silence_is_no_reply():
+    """Nothing but white space on standard output is not an answer."""
+    error = await failure(python("print()"))
+
+    assert str(error) == "p: said nothing"
+    assert error.transient
+
+
+async def test_a_flood_is_stopped():
+    """A program that never stops writing is killed at a stated size."""
+    error = await failure(Program("p", "yes"))
+
+    assert "said more than 8,000,000 bytes" in str(error)
+
+
+async def test_cancelling_kills_the_program_and_its_children(tmp_path):
+    """What is not awaited any more does not run any more, grandchildren included."""
+    pids = tmp_path / "pids"
+    code = (
+        "import os, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} .')\n"
+        "time.sleep(60)"
+    )
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(python(code).complete, call(), deaf)
+        with anyio.fail_after(10):
+            while not (pids.exists() and pids.read_text().endswith(".")):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+
+    for pid in map(int, pids.read_text().split()[:2]):
+        await gone(pid)
+
+
+async def test_a_child_left_behind_does_not_hold_the_reply(tmp_path):
+    """A program that ends takes along what it left running in the background."""
+    pids = tmp_path / "pid"
+
+    with anyio.fail_after(10):
+        reply = await Program("p", f"sh -c 'sleep 60 & echo $! > {pids}; echo said'").complete(
+            call(), deaf
+        )
+
+    assert reply.text == "said\n"
+    await gone(int(pids.read_text()))
+
+
+async def gone(pid: int) -> None:
+    """Wait until no such process runs; a dead one that nobody has collected yet counts as gone."""
+    with anyio.fail_after(5):
+        while running(pid):  # noqa: ASYNC110 - a process of another sets no event
+            await anyio.sleep(0.01)
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"), [("say 'so", "quotes closed"), ("  ", "expected a command")]
+)
+async def test_a_command_that_is_none_is_refused(command, problem):
+    """A quote left open, or no words at all, is refused before anything runs."""
+    with pytest.raises(InvalidParameter, match=problem):
+        Program("p", command)

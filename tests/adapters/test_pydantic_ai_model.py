@@ -1,0 +1,553 @@
+"""Models called through pydantic-ai: over real HTTP, against a server that speaks Anthropic's."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import anyio
+import pytest
+
+from witan.adapters.pydantic_ai_model import Providers, PydanticAIModel
+from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
+from witan.errors import MissingKey, ModelError
+from witan.surfaces.council import Council
+from witan.surfaces.seating import SeatSpec
+
+pytest.importorskip("anthropic", reason="the extra anthropic is not installed")
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-ant-very-secret-0123456789"
+
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["notes", "ranking"],
+    "properties": {
+        "notes": {"type": "string"},
+        "ranking": {"type": "array", "items": {"type": "string", "enum": ["A", "B"]}},
+    },
+}
+REVIEW = {"notes": "n", "ranking": ["A", "B"]}
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection: plays the server's next reply for each request."""
+
+    protocol_version = "HTTP/1.1"
+    server: "Anthropic"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.received.append(body)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.server.replies.pop(0)(self)
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.opened += 1
+
+    def finish(self) -> None:
+        super().finish()
+        self.server.closed.release()
+
+    def json(self, status: int, body: Any, **headers: str) -> None:
+        self.raw(status, json.dumps(body).encode(), **headers)
+
+    def raw(self, status: int, content: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def events(self, *events: Mapping[str, Any], ends: bool = True) -> None:
+        """Send server-sent events in chunks; without an end the connection is dropped."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in events:
+            text = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(text), text))
+        if ends:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class Anthropic(ThreadingHTTPServer):
+    """A server with replies laid out in advance, which keeps what it is sent."""
+
+    request_queue_size = 256
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.replies: list[Callable[[Handler], None]] = []
+        self.received: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.opened = 0
+        self.closed = threading.Semaphore(0)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def then(self, *replies: Callable[[Handler], None]) -> None:
+        self.replies += replies
+
+
+@pytest.fixture
+def server() -> Iterator[Anthropic]:
+    """The server, until the test is over."""
+    with Anthropic() as serving:
+        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield serving
+        serving.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+async def model(server):
+    """A model of that server."""
+    made = PydanticAIModel("critic", "anthropic:claude-test", KEY, "ANTHROPIC_API_KEY", server.url)
+    yield made
+    await made.aclose()
+
+
+def call(*messages: Message, stage: Stage = "answer", **more: Any) -> Call:
+    return Call(stage, messages or (Message("user", "How deep?"),), **{"max_tokens": 64, **more})
+
+
+def message(
+    *content: Mapping[str, Any], stop: str = "end_turn", used: tuple[int, int] = (12, 5)
+) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-test",
+        "content": list(content),
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": {"input_tokens": used[0], "output_tokens": used[1]},
+    }
+
+
+def streamed(pieces: Sequence[str], stop: str = "end_turn") -> list[dict[str, Any]]:
+    start = {**message(used=(12, 1)), "stop_reason": None}
+    block = {"type": "content_block_start", "index": 0, "content_block": text_block("")}
+    deltas = [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": piece},
+        }
+        for piece in pieces
+    ]
+    return [
+        {"type": "message_start", "message": start},
+        block,
+        *deltas,
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": stop, "stop_sequence": None},
+            "usage": {"output_tokens": 5},
+        },
+        {"type": "message_stop"},
+    ]
+
+
+def text_block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def tool_block(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "t1", "name": "review", "input": arguments}
+
+
+def says(*pieces: str, stop: str = "end_turn") -> Callable[[Handler], None]:
+    return lambda handler: handler.events(*streamed(pieces, stop))
+
+
+def refuses(status: int, words: str, kind: str = "invalid_request_error", **headers: str):
+    error = {"type": "error", "error": {"type": kind, "message": words}}
+    return lambda handler: handler.json(status, error, **headers)
+
+
+async def failure(model: PydanticAIModel, asked: Call | None = None) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.complete(call() if asked is None else asked, deaf)
+    assert KEY not in repr(caught.value)
+    assert str(caught.value).startswith("critic: ")
+    return caught.value
+
+
+class TestAnswering:
+    """An answer is streamed."""
+
+    async def test_it_is_heard_as_it_arrives(self, server, model):
+        """Pieces add up to the text, tokens are the provider's, a cost not stated is unknown."""
+        heard: list[str] = []
+        server.then(says("Seven", " metres", "."))
+
+        reply = await model.complete(call(), heard.append)
+
+        assert reply == Reply("Seven metres.", Usage(12, 5))
+        assert heard == ["Seven", " metres", "."]
+
+    async def test_the_conversation_is_sent_as_it_was(self, server, model):
+        """Roles stand in their places, the key in its header, and the limit where it belongs."""
+        said = (
+            Message("system", "Be brief."),
+            Message("user", "How deep?"),
+            Message("assistant", "Seven."),
+            Message("user", "Sure?"),
+        )
+        server.then(says("Yes."))
+
+        await model.complete(call(*said), deaf)
+
+        [body] = server.received
+        turns = [(m["role"], m["content"][0]["text"]) for m in body["messages"]]
+        assert turns == [("user", "How deep?"), ("assistant", "Seven."), ("user", "Sure?")]
+        assert "Be brief." in json.dumps(body["system"])
+        assert body["max_tokens"] == 64
+        assert body["stream"] is True
+        assert "temperature" not in body
+        assert [name for name, value in server.headers[0].items() if KEY in value] in (
+            ["authorization"],
+            ["x-api-key"],
+        )
+
+    async def test_options_are_sent_where_given(self, server, model):
+        """A temperature is passed on."""
+        server.then(says("Yes."))
+
+        await model.complete(call(options=Options(temperature=0.25)), deaf)
+
+        assert server.received[0]["temperature"] == 0.25
+
+    @pytest.mark.parametrize("stage", ["answer", "review"])
+    async def test_a_reply_that_echoes_the_key(self, server, model, stage):
+        """A key that comes back in a reply is neither heard nor kept."""
+        said, heard = f"You sent\n\n  {KEY}.", list[str]()
+        whole = message(text_block(said))
+        server.then(says(said) if stage == "answer" else lambda handler: handler.json(200, whole))
+        asked = call(stage=stage, schema=None if stage == "answer" else SCHEMA)
+
+        reply = await model.complete(asked, heard.append)
+
+        assert reply.text == "You sent\n\n  ***."
+        assert "".join(heard) in ("", reply.text)
+
+    async def test_a_text_at_its_limit_is_cut(self, server, model):
+        """A reply that ended for want of tokens says so."""
+        server.then(says("Seven met", stop="max_tokens"))
+
+        assert (await model.complete(call(), deaf)).cut
+
+    async def test_silence_is_no_reply(self, server, model):
+        """White space is not an answer; asking again may help."""
+        server.then(says(" \n"))
+
+        error = await failure(model)
+
+        assert error.problem == "said nothing"
+        assert error.transient
+
+    async def test_a_filter_is_named(self, server, model):
+        """A reply that the provider keeps back is no reply, and stays none."""
+        server.then(says(stop="refusal"))
+
+        error = await failure(model)
+
+        assert "content filter" in str(error)
+        assert not error.transient
+
+
+class TestReviewing:
+    """A reply that should satisfy a schema is asked for in the best way the model takes."""
+
+    @pytest.fixture
+    def review(self) -> Call:
+        return call(stage="review", schema=SCHEMA)
+
+    async def test_a_schema_goes_to_the_api(self, server, review):
+        """A model that takes a JSON Schema gets it, unstreamed, and nothing is heard."""
+        model = PydanticAIModel("critic", "anthropic:claude-opus-5", KEY, None, server.url)
+        heard: list[str] = []
+        server.then(lambda handler: handler.json(200, message(text_block(json.dumps(REVIEW)))))
+
+        reply = await model.complete(review, heard.append)
+
+        assert json.loads(reply.text) == REVIEW
+        assert heard == []
+        assert '"enum": ["A", "B"]' in json.dumps(server.received[0]["output_config"])
+        assert not server.received[0]["stream"]
+        await model.aclose()
+
+    async def test_it_falls_to_a_tool_then_to_words_and_remembers(self, server, review):
+        """What the server refused is not tried on it again."""
+        model = PydanticAIModel("critic", "anthropic:claude-opus-5", KEY, None, server.url)
+        no = refuses(400, "output_config: not supported")
+        by_tool = message(tool_block(REVIEW), stop="tool_use")
+        in_words = message(text_block(json.dumps(REVIEW)))
+        server.then(no, lambda handler: handler.json(200, by_tool))
+        server.then(no, lambda handler: handler.json(200, in_words))
+        server.then(lambda handler: handler.json(200, in_words))
+
+        replies = [await model.complete(review, deaf) for _ in range(3)]
+
+        assert [json.loads(reply.text) for reply in replies] == [REVIEW] * 3
+        forms = ["output_config" in body or "tools" in body for body in server.received]
+        assert forms == [True, True, True, False, False]
+        assert [tool["name"] for tool in server.received[1]["tools"]] == ["review"]
+        assert '\\"enum\\"' in json.dumps(server.received[-1])
+        await model.aclose()
+
+    @pytest.mark.parametrize(
+        "no",
+        [
+            refuses(401, "invalid x-api-key", "authentication_error"),
+            refuses(400, "prompt is too long: 300000 tokens"),
+            refuses(400, "Your credit balance is too low"),
+            refuses(500, "oops", "api_error"),
+        ],
+        ids=["key", "too long", "credit", "down"],
+    )
+    async def test_no_other_refusal_makes_it_fall(self, server, model, review, no):
+        """An error that another form would meet again is raised at once."""
+        server.then(no)
+
+        await failure(model, review)
+
+        assert len(server.received) == 1
+
+
+class TestFailing:
+    """Whatever goes wrong is one `ModelError`, and the key is in none."""
+
+    @pytest.mark.parametrize(
+        ("no", "problem", "transient"),
+        [
+            (
+                refuses(401, f"invalid x-api-key {KEY}", "authentication_error"),
+                "refused the key in ANTHROPIC_API_KEY (401): invalid x-api-key ***",
+                False,
+            ),
+            (
+                refuses(404, "model: claude-test", "not_found_error"),
+                "does not know the model 'claude-test' (404): model: claude-test",
+                False,
+            ),
+            (
+                refuses(400, "max_tokens: too\nhigh."),
+                "refused the call (400): max_tokens: too",
+                False,
+            ),
+            (refuses(529, "Overloaded", "overloaded_error"), "cannot answer now (529): Over", True),
+            (refuses(402, "pay", "billing_error"), "refused the call (402): pay", False),
+            (lambda h: h.raw(503, b"<html>down</html>"), "cannot answer now (503): ", True),
+        ],
+        ids=["key", "model", "call", "overloaded", "billing", "html"],
+    )
+    async def test_a_status(self, server, model, no, problem, transient):
+        """The sentence has the status and the provider's own words on one line."""
+        server.then(no)
+
+        error = await failure(model)
+
+        assert error.problem.startswith(problem)
+        assert "\n" not in error.problem
+        assert error.transient == transient
+        assert len(server.received) == 1, "there is one attempt"
+
+    async def test_how_long_to_wait(self, server, model):
+        """A wait that the provider asks for is passed on."""
+        server.then(refuses(429, "slow down", "rate_limit_error", retry_after="7"))
+
+        error = await failure(model)
+
+        assert (error.status, error.retry_after, error.transient) == (429, 7.0, True)
+
+    async def test_a_stream_that_breaks_off(self, server, model):
+        """What was said before the connection fell is heard, and is no reply."""
+        heard: list[str] = []
+        server.then(lambda handler: handler.events(*streamed(["Seven"])[:3], ends=False))
+
+        with pytest.raises(ModelError, match=r"^critic: broke off") as caught:
+            await model.complete(call(), heard.append)
+
+        assert heard == ["Seven"]
+        assert caught.value.transient
+
+    async def test_a_stream_that_ends_too_soon(self, server, model):
+        """A stream without its last events is no reply, though its connection ended in order."""
+        server.then(lambda handler: handler.events(*streamed(["Seven"])[:3]))
+
+        error = await failure(model)
+
+        assert "broke off" in str(error)
+        assert error.transient
+
+    async def test_an_error_inside_a_stream(self, server, model):
+        """A provider may fail in the middle of a reply and say so."""
+        error_event = {
+            "type": "error",
+            "error": {"type": "overloaded_error", "message": "Overloaded"},
+        }
+        server.then(lambda handler: handler.events(*streamed(["Seven"])[:3], error_event))
+
+        error = await failure(model)
+
+        assert "Overloaded" in str(error)
+        assert error.transient
+
+    @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "msg_1", "content'])
+    async def test_what_is_not_json(self, server, model, body):
+        """A review that is no JSON message is a broken one."""
+        server.then(lambda handler: handler.raw(200, body))
+
+        error = await failure(model, call(stage="review", schema=SCHEMA))
+
+        assert error.transient
+
+    async def test_nobody_listens(self):
+        """An address where nothing listens is named, without the password in it."""
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        url = f"http://me:passphrase@127.0.0.1:{port}"
+        model = PydanticAIModel("critic", "anthropic:claude-test", KEY, "K", url)
+
+        error = await failure(model)
+
+        where = f"http://me:***@127.0.0.1:{port}"
+        assert error.problem == f"cannot be reached at {where}: connection refused"
+        assert error.transient
+        await model.aclose()
+
+    @pytest.mark.parametrize(
+        ("model_string", "problem"),
+        [("nonsense:x", "Unknown provider"), ("cerebras:x", "cerebras takes no base url")],
+    )
+    async def test_what_cannot_be_called(self, model_string, problem):
+        """A provider that does not exist, or takes no address, is a sentence, not a traceback."""
+        model = PydanticAIModel("critic", model_string, KEY, "K", "http://127.0.0.1:9")
+
+        error = await failure(model)
+
+        assert f"cannot be called: {problem}" in str(error)
+        assert not error.transient
+
+    def test_a_missing_key_is_named_before_any_call(self):
+        """Without a key the variable is named; empty is missing."""
+        for key in (None, ""):
+            with pytest.raises(MissingKey, match=r"^critic needs a key: set the variable K$"):
+                PydanticAIModel("critic", "anthropic:claude-test", key, "K")
+
+    def test_a_missing_package_is_named_before_any_call(self):
+        """A provider whose package is not there names the extra that brings it."""
+        without = """
+import sys
+sys.modules["boto3"] = None  # as if it were not installed
+from witan.adapters.pydantic_ai_model import PydanticAIModel
+PydanticAIModel("critic", "bedrock:x", "k", "K")
+"""
+        run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", without], capture_output=True, text=True, check=False
+        )
+
+        assert run.stderr.strip().endswith(
+            "MissingExtra: the member critic needs an extra: pip install 'witan[bedrock]'"
+        )
+
+    def test_its_repr_shows_no_key(self):
+        """Neither the key nor the address is shown."""
+        model = PydanticAIModel("critic", "anthropic:claude-test", KEY, "K", "http://u:p@host")
+
+        assert repr(model) == "PydanticAIModel('critic')"
+
+
+class TestConnections:
+    """Connections are kept, shared and closed."""
+
+    async def test_models_share_a_client(self, server):
+        """Two models of one provider call over one connection; whoever made it closes it."""
+        providers = Providers()
+        models = [
+            PydanticAIModel(name, f"anthropic:{name}", KEY, None, server.url, providers=providers)
+            for name in ("claude-one", "claude-two")
+        ]
+        for model in models:
+            server.then(says("Yes."), says("Yes."))
+            await model.complete(call(), deaf)
+            await model.aclose()
+            await model.complete(call(), deaf)
+
+        assert server.opened == 1
+        await providers.aclose()
+        assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
+
+    async def test_a_council_has_one_client(self, server):
+        """The seats of a council call one provider over one connection, closed with the council."""
+        specs = [
+            SeatSpec(f"anthropic:{name}", "anthropic", name, url=server.url)
+            for name in ("claude-one", "claude-two", "claude-three")
+        ]
+        environment = {"ANTHROPIC_API_KEY": KEY}
+
+        async with Council(specs[:2], specs[2], environment=environment) as council:
+            for member in (*council.members, *council.chairmen):
+                server.then(says("Yes."))
+                await member.model.complete(call(), deaf)
+
+        assert server.opened == 1
+        assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
+
+    async def test_cancelling_closes_the_connection(self, server, model):
+        """A call that nobody awaits any more leaves no connection behind."""
+        arrived, over = threading.Event(), threading.Event()
+
+        def hang(handler: Handler) -> None:
+            handler.close_connection = True
+            arrived.set()
+            handler.connection.recv(1)
+            over.set()
+
+        server.then(hang)
+        async with anyio.create_task_group() as group:
+            group.start_soon(model.complete, call(), deaf)
+            assert await anyio.to_thread.run_sync(arrived.wait, 5)
+            group.cancel_scope.cancel()
+
+        assert await anyio.to_thread.run_sync(over.wait, 5)
+
+    def test_it_moves_between_event_loops(self, server):
+        """One model serves one event loop after the other, each with a connection of its own."""
+        model = PydanticAIModel("critic", "anthropic:claude-test", KEY, None, server.url)
+
+        async def once() -> str:
+            server.then(says("Yes."))
+            reply = await model.complete(call(), deaf)
+            await model.aclose()
+            return reply.text
+
+        assert [anyio.run(once, backend=b) for b in ("asyncio", "asyncio", "trio")] == ["Yes."] * 3
+        assert server.opened == 3

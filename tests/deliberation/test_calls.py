@@ -1,0 +1,315 @@
+"""Calls: replies, deadlines, cancellation and retries."""
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+import pytest
+from trio.testing import MockClock
+
+from calling import HANGS, Script, Step, Table, busy, fails, says
+from witan.deliberation.calls import Failed, Made
+from witan.deliberation.ports import Hear, Reply, Usage
+from witan.deliberation.procedure import Throttling
+from witan.errors import ModelError
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    """Both event loops; trio's jumps over the time in which nothing happens."""
+    if request.param == "trio":
+        return "trio", {"clock": MockClock(autojump_threshold=0)}
+    return "asyncio", {}
+
+
+class TestReply:
+    """A call that works."""
+
+    async def test_it_brings_the_reply_and_what_it_took(self):
+        """Text, tokens, money, time and the number of requests; pieces are heard in order."""
+        table = Table()
+
+        made = await table.ask(Script(says("be", "cause", after=0.02)))
+
+        assert isinstance(made, Made)
+        assert made.reply.text == "because"
+        assert table.heard == ["be", "cause"]
+        assert made.spent.usage == Usage(10, 5)
+        assert made.spent.cost_usd == pytest.approx(15e-6)
+        assert 0.02 - 1e-6 <= made.spent.seconds < 2
+        assert made.spent.calls == 1
+        assert table.notices == []
+
+    async def test_waiting_for_the_provider_is_not_the_calls_fault(self):
+        """Three calls of 100 ms through one slot are all made, each within its 250 ms."""
+        table = Table(throttling=Throttling(concurrency=1), call_seconds=0.25)
+        results = []
+
+        async def one():
+            results.append(await table.ask(Script(says("yes", after=0.1))))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(one)
+
+        assert [type(result) for result in results] == [Made] * 3
+        assert all(result.spent.seconds < 0.25 for result in results)
+
+
+class TestDeadline:
+    """A call ends with its seconds, and whoever encloses it can end it before."""
+
+    async def test_a_model_that_hangs_times_out(self):
+        """The reason says after how long; what it cost is unknown; nothing runs on."""
+        table = Table(call_seconds=0.05, throttling=Throttling(concurrency=1))
+        script = Script(HANGS)
+
+        failed = await table.ask(script)
+
+        assert isinstance(failed, Failed)
+        assert failed.reason == "timed out after 0.05 s"
+        assert failed.spent.cost_usd is None
+        assert 0.05 - 1e-6 <= failed.spent.seconds < 2
+        assert script.running == 0
+        assert await table.is_free(1)
+
+
+class TestCancellation:
+    """Whoever encloses a call can end it at any moment, and nothing is left of it."""
+
+    async def cancelled(self, table: Table, *scripts: Script, after: float) -> None:
+        """Make calls at once, cancel them, and check that none returned and none goes on."""
+        returned = []
+
+        async def one(script: Script) -> None:
+            returned.append(await table.ask(script))
+
+        with anyio.move_on_after(after) as scope:
+            async with anyio.create_task_group() as group:
+                for script in scripts:
+                    group.start_soon(one, script)
+
+        assert scope.cancelled_caught
+        assert returned == []
+        assert [script.running for script in scripts] == [0] * len(scripts)
+
+    async def test_while_a_call_waits_for_a_slot(self):
+        """One of three calls has the only slot, which nobody answers: it is free again."""
+        table = Table(throttling=Throttling(concurrency=1))
+        scripts = [Script(HANGS), Script(HANGS), Script(HANGS)]
+
+        await self.cancelled(table, *scripts, after=0.02)
+
+        assert sum(script.requests for script in scripts) == 1
+        assert await table.is_free(1)
+
+    async def test_while_a_call_waits_to_try_again(self):
+        """Nothing is tried again after the end."""
+        table = Table(throttling=Throttling(concurrency=1))
+        script = Script(fails(busy(429, retry_after=0.1)), says("yes"))
+
+        await self.cancelled(table, script, after=0.02)
+
+        await anyio.sleep(0.1)
+        assert (len(table.notices), script.requests) == (1, 1)
+        assert await table.is_free(1)
+
+    async def test_while_both_requests_of_a_hedge_are_under_way(self):
+        """Both are cancelled, both slots are free, and both may have been billed."""
+        table = Table(throttling=Throttling(concurrency=2), hedge_seconds=0.01)
+        script = Script(HANGS)
+
+        await self.cancelled(table, script, after=0.03)
+
+        assert script.requests == 2
+        assert table.purse.total().unknown_calls == 2
+        assert await table.is_free(2)
+
+    async def test_while_a_hedge_waits_for_its_slot(self):
+        """The one slot is free again."""
+        table = Table(throttling=Throttling(concurrency=1), hedge_seconds=0.01)
+        script = Script(HANGS)
+
+        await self.cancelled(table, script, after=0.03)
+
+        assert script.requests == 1
+        assert await table.is_free(1)
+
+    @pytest.mark.parametrize("steps", range(12))
+    async def test_at_every_step_on_the_way(self, steps):
+        """Wherever in a hedged call's first steps the end comes, both slots are free after it."""
+        table = Table(throttling=Throttling(concurrency=2), hedge_seconds=1e-6)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(table.ask, Script(says("yes", every=1e6)))
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+        assert await table.is_free(2)
+
+
+class TestRetries:
+    """What may succeed later is tried again, in time and not too often."""
+
+    async def test_a_passing_failure_is_tried_again_and_said(self):
+        """Two failures and a reply: three requests, two notices, and the waits they name."""
+        table = Table()
+
+        made = await table.ask(Script(fails(busy()), fails(busy(429)), says("yes")))
+
+        assert isinstance(made, Made)
+        assert [told[:4] for told in table.notices] == [
+            ("a", "answer", 1, "is busy (503)"),
+            ("a", "answer", 2, "is busy (429)"),
+        ]
+        assert made.spent.calls == 3
+        assert made.spent.seconds >= sum(told[4] for told in table.notices) - 1e-6
+
+    async def test_what_will_not_pass_is_not_tried_again(self):
+        """A refused key is final."""
+        table = Table()
+        script = Script(fails(ModelError("m", "refused the key in M_KEY (401)", 401)))
+
+        failed = await table.ask(script)
+
+        assert failed.reason == "refused the key in M_KEY (401)"
+        assert (script.requests, table.notices) == (1, [])
+
+    async def test_the_provider_says_how_long_to_wait(self):
+        """No other call of the provider begins either before the wait is over."""
+        table = Table()
+        begun = []
+
+        async def other():
+            await anyio.sleep(0.01)
+            async with table.throttles["p"].slot():
+                begun.append(anyio.current_time())
+
+        start = anyio.current_time()
+        async with anyio.create_task_group() as group:
+            group.start_soon(other)
+            made = await table.ask(Script(fails(busy(429, retry_after=0.6)), says("yes")))
+
+        assert isinstance(made, Made)
+        assert table.notices[0][4] == 0.6
+        assert begun[0] - start >= 0.6 - 1e-6
+
+    async def test_a_wait_beyond_the_deadline_is_not_begun(self):
+        """The failure says what was asked and what is left, and nobody else is held back by it."""
+        table = Table(call_seconds=85)
+
+        failed = await table.ask(Script(fails(busy(429, retry_after=600))))
+
+        assert failed.reason == "is busy (429); it asks to wait 600 s, longer than the 85 s left"
+        assert failed.error.status == 429
+        assert table.notices == []
+        assert await table.is_free(64)
+
+    async def test_the_slot_is_free_while_a_call_waits_to_try_again(self):
+        """Through a single slot another call passes between two attempts."""
+        table = Table(throttling=Throttling(concurrency=1))
+        order = []
+
+        def marked(name: str, step: Step) -> Step:
+            async def marking(hear: Hear) -> Reply:
+                order.append(name)
+                return await step(hear)
+
+            return marking
+
+        async def other():
+            await anyio.sleep(0.005)
+            await table.ask(Script(marked("other", says("yes"))))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(other)
+            first, again = marked("first", fails(busy(), after=0.01)), marked("again", says("yes"))
+            await table.ask(Script(first, again))
+
+        assert order == ["first", "other", "again"]
+
+    async def test_every_attempt_is_heard_from_its_beginning(self):
+        """What broke off is heard, then after the notice the whole text."""
+        table = Table()
+        broke = fails(busy(None), "be")
+
+        made = await table.ask(Script(broke, says("be", "cause")))
+
+        assert table.heard == ["be", "be", "cause"]
+        assert made.reply.text == "because"
+
+
+class TestMinutes:
+    """What takes minutes is tested where time can jump."""
+
+    @pytest.fixture
+    def anyio_backend(self):
+        """Trio alone."""
+        return "trio", {"clock": MockClock(autojump_threshold=0)}
+
+    async def test_attempts_and_waits_share_the_seconds(self):
+        """Attempts of 50 s that fail are followed by a third that has what is left of 120 s."""
+        table = Table()
+
+        failed = await table.ask(Script(*[fails(busy(), after=50)] * 2, HANGS))
+
+        assert failed.reason == "timed out after 120 s"
+        assert failed.spent.seconds == pytest.approx(120)
+        assert failed.spent.calls == 3
+
+    async def test_what_fails_when_no_time_is_left_to_wait_is_told_as_it_is(self):
+        """A failure just before the deadline is the reason, not a deadline that was waited for."""
+        table = Table()
+
+        failed = await table.ask(Script(fails(busy(), after=119.99)))
+
+        assert failed.reason == "is busy (503)"
+        assert failed.spent.seconds == pytest.approx(119.99)
+        assert table.notices == []
+
+    async def test_it_gives_up_after_its_attempts(self):
+        """Four attempts by default, and the failure is the last one's."""
+        table = Table()
+        script = Script(*[fails(busy())] * 3, fails(busy(500)), says("too late"))
+
+        failed = await table.ask(script)
+
+        assert failed.reason == "is busy (500)"
+        assert (script.requests, failed.spent.calls, len(table.notices)) == (4, 4, 3)
+
+    async def test_waits_grow_and_spread(self):
+        """The n-th wait lies anywhere below half a second doubled n - 1 times, 20 s at most."""
+        waits = []
+        for seat in range(40):
+            table = Table(attempts=9, call_seconds=1e4)
+            await table.ask(Script(fails(busy())), name=f"seat {seat}")
+            waits.append([told[4] for told in table.notices])
+
+        longest = np.max(waits, axis=0)
+        caps = [0.5, 1, 2, 4, 8, 16, 20, 20]
+        assert np.all(longest <= caps)
+        assert np.all(longest >= 0.8 * np.array(caps))
+        assert np.all(np.min(waits, axis=0) <= 0.2 * np.array(caps))
+
+    async def test_waits_do_not_depend_on_who_fails_first(self):
+        """Each seat waits as long whichever of the two is asked first."""
+        waits = []
+        for order in (("a", "b"), ("b", "a")):
+            table = Table(attempts=3)
+            for name in order:
+                await table.ask(Script(fails(busy())), name=name)
+            waits.append(sorted((told[0], told[4]) for told in table.notices))
+
+        assert waits[0] == waits[1]
+        assert waits[0][0][1] != waits[0][2][1]
+
+    async def test_a_thousand_attempts_still_have_a_wait(self):
+        """Doubling stops where the cap is long reached."""
+        table = Table(attempts=1200, call_seconds=1e6)
+
+        failed = await table.ask(Script(fails(busy())))
+
+        assert failed.spent.calls == 1200

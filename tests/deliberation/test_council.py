@@ -1,0 +1,461 @@
+"""A council starts nothing that outlives its block, and tells the same story every time."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from councils import QUESTION, CountingClock, council, member, members, says
+from witan.adapters.scripted import Line
+from witan.deliberation import events as e
+from witan.deliberation.council import Council
+from witan.deliberation.ports import Price, Reply
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.record import session_from_json, session_to_json
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
+
+pytestmark = pytest.mark.anyio
+
+
+class TestSeating:
+    """Who may sit."""
+
+    async def test_a_council_has_two_members_at_least(self):
+        """One member is refused in one sentence."""
+        with pytest.raises(NoCouncil, match="at least two members, and there is one"):
+            council(members("a"))
+
+    async def test_no_two_seats_share_a_name(self):
+        """The name is named."""
+        with pytest.raises(InvalidParameter, match="'a'"):
+            council(members("aa"))
+
+    @pytest.mark.parametrize("option", ["quorum", "enough"])
+    async def test_no_more_can_be_awaited_than_sit(self, option):
+        """A quorum that cannot be reached is refused before anything is paid for."""
+        with pytest.raises(InvalidParameter, match="at most the 3 members"):
+            council(members("abc"), **{option: 4})
+
+    async def test_the_same_model_may_hold_several_seats(self):
+        """Seats are told apart by name, not by model."""
+        one = member("a", "ab").model
+        seated = [replace(seat, model=one) for seat in members("abc")]
+        async with council(seated) as opened:
+            session = await opened.ask(QUESTION)
+
+        assert len(session.answers) == 3
+
+
+class TestMisuse:
+    """What a caller can get wrong reaches it as the error it is."""
+
+    async def test_an_empty_question_is_refused(self):
+        """Blank text is no question, and the error is not wrapped in a group."""
+        with pytest.raises(InvalidParameter, match="question"):
+            async with council(members("ab")) as opened:
+                await opened.ask(" \n")
+
+    async def test_a_council_is_used_within_its_block(self):
+        """Outside of it, the error says how it is used."""
+        with pytest.raises(NoCouncil, match="async with"):
+            await council(members("ab")).ask(QUESTION)
+
+    @pytest.mark.parametrize("seed", [-1, 2**53])
+    async def test_a_seed_survives_json(self, seed):
+        """Seeds that JSON cannot hold exactly are refused."""
+        with pytest.raises(InvalidParameter, match="seed"):
+            async with council(members("ab")) as opened:
+                await opened.ask(QUESTION, seed=seed)
+
+    async def test_an_exception_of_the_block_comes_out_as_it_is(self):
+        """What the caller raises inside the block is not wrapped either."""
+        with pytest.raises(KeyError, match="mine"):
+            async with council(members("ab")):
+                raise KeyError("mine")
+
+    async def test_an_unknown_reviewer_cannot_be_left_out_of_a_recount(self):
+        """The nearest seat is suggested."""
+        async with council(members("abc")) as opened:
+            session = await opened.ask(QUESTION)
+
+        with pytest.raises(UnknownName, match="reviewer"):
+            session.recount(without=["x"])
+        with pytest.raises(NothingToCount):
+            session.recount(without=["a", "b", "c"])
+
+
+class TestStream:
+    """The same session, as it happens."""
+
+    async def test_the_stream_folds_into_the_session(self):
+        """Every event is yielded, and they amount to what `ask` returns."""
+        async with council(members()) as opened:
+            events = [event async for event in opened.deliberate(QUESTION, seed=3)]
+            asked = await opened.ask(QUESTION, seed=3)
+
+        session = Session.of(events)
+        assert isinstance(events[-1], e.SessionClosed)
+        assert session.text == asked.text
+        assert session.outcome.standings == asked.outcome.standings
+
+    async def test_leaving_the_loop_cancels_the_session(self):
+        """A consumer that has enough stops the calls that are still out."""
+        seated = [*members("ab"), member("c", answers=[Line(hang=True)])]
+        with anyio.fail_after(10):
+            async with council(seated) as opened, aclosing(opened.deliberate(QUESTION)) as stream:
+                async for event in stream:
+                    if isinstance(event, e.AnswerDone):
+                        break
+
+    async def test_many_sessions_run_at_once(self):
+        """Fifty questions at once each get their own session."""
+        texts = {}
+
+        async def put(number: int) -> None:
+            session = await opened.ask(f"Question {number}?")
+            texts[number] = (session.question, session.status)
+
+        async with council(members("abc")) as opened, anyio.create_task_group() as group:
+            for number in range(50):
+                group.start_soon(put, number)
+
+        assert texts == {n: (f"Question {n}?", "complete") for n in range(50)}
+
+
+class TestOthersFaults:
+    """What one part of a council gets wrong is not laid at another's door."""
+
+    async def test_a_model_that_cancels_itself_fails_alone(self):
+        """Its seat says so; the others deliberate."""
+
+        class Cancels:
+            async def complete(self, _call, _hear, /):
+                raise anyio.get_cancelled_exc_class()
+
+        if "trio" in str(anyio.get_cancelled_exc_class()):
+            pytest.skip("trio's cancellation cannot be raised by hand")
+        seated = [*members("abc"), replace(member("d"), model=Cancels())]
+        async with council(seated, attempts=1) as opened:
+            session = await opened.ask(QUESTION)
+
+        assert session.unanswered == {"d": "cancelled its own call"}
+        assert session.outcome.n_ballots == 3
+
+    @pytest.mark.parametrize("cost", [-100.0, float("nan"), "5", True])
+    async def test_a_cost_that_is_none_is_the_models_fault(self, cost):
+        """A reply may not cost less than nothing, or no number."""
+
+        class Bills:
+            async def complete(self, _call, _hear, /):
+                return Reply("Seven.", cost_usd=cost)
+
+        seated = [*members("abc"), replace(member("d"), model=Bills())]
+        async with council(seated) as opened:
+            session = await opened.ask(QUESTION)
+
+        assert "cost_usd" in session.unanswered["d"]
+
+    async def test_a_listener_that_fails_ends_its_own_session_with_its_own_error(self):
+        """The error comes out as it is."""
+
+        def listen(event):
+            if isinstance(event, e.AnswerDone):
+                raise KeyError("mine")
+
+        async with council(members("abc")) as opened:
+            with pytest.raises(KeyError, match="mine"):
+                await opened.ask(QUESTION, listener=listen)
+            assert (await opened.ask(QUESTION)).status == "complete"
+
+    async def test_a_stream_that_fails_leaves_the_council_to_others(self):
+        """A safety check that raises ends the stream that it judges, and no other session."""
+
+        def check(text):
+            raise ValueError("no verdict")
+
+        held = Council(
+            members("abc"), procedure=Procedure(safety=True), clock=CountingClock(), check=check
+        )
+        async with held as opened:
+            with pytest.raises(ValueError, match="no verdict"):
+                async for _ in opened.deliberate(QUESTION):
+                    pass
+            with pytest.raises(ValueError, match="no verdict"):
+                async for _ in opened.deliberate(QUESTION):
+                    pass
+
+
+class TestRehearsal:
+    """What cannot be counted is refused before anything is paid for."""
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"rule": "borda", "variant": "rooster"}, "variant"),
+            ({"rule": "range", "rubric_scoring": False}, "the rule"),
+            ({"rule": "elo"}, "the rule"),
+            ({"kind": "human"}, "kind"),
+            ({"rule": "hybrid", "alpha": 7}, "alpha"),
+        ],
+    )
+    async def test_a_council_refuses_it_at_once(self, options, words):
+        """The error names the setting."""
+        with pytest.raises(InvalidParameter, match=words):
+            council(members("abc"), **options)
+
+    async def test_two_members_that_only_rank_have_nothing_to_compare(self):
+        """Each would see one answer."""
+        with pytest.raises(InvalidParameter, match="at least three members"):
+            council(members("ab"), rubric_scoring=False)
+
+    async def test_sessions_of_one_seed_have_names_of_their_own(self):
+        """Asked at the same moment, with the same seed, two sessions are told apart."""
+        async with council(members("abc")) as opened:
+            names = {(await opened.ask(QUESTION, seed=1)).id for _ in range(5)}
+
+        assert len(names) == 5
+
+
+class TestCancellation:
+    """Nothing outlives the block."""
+
+    async def test_a_thousand_cancelled_sessions_leave_nothing(self):
+        """After a thousand sessions cancelled at any stage there is no task more than before."""
+        slow = [
+            member(x, "ab", answers=[Line(says(x), seconds=0.002)], reviews=[Line(seconds=0.002)])
+            for x in "abc"
+        ]
+        stopped = 0
+
+        async def put(opened, seconds: float) -> None:
+            nonlocal stopped
+            with anyio.move_on_after(seconds) as scope:
+                await opened.ask(QUESTION, seed=1)
+            stopped += scope.cancelled_caught
+
+        async with council(slow) as opened:
+            before = len(_tasks())
+            for _ in range(20):
+                async with anyio.create_task_group() as group:
+                    for number in range(50):
+                        group.start_soon(put, opened, number * 0.0004)
+            await anyio.lowlevel.checkpoint()
+            after = len(_tasks())
+
+        assert stopped > 500
+        assert after == before
+
+    async def test_cancelling_passes_through(self):
+        """A cancelled session raises nothing but the cancellation."""
+        seated = [*members("ab"), member("c", answers=[Line(hang=True)])]
+        async with council(seated) as opened:
+            with anyio.move_on_after(0.1) as scope:
+                await opened.ask(QUESTION)
+
+        assert scope.cancelled_caught
+
+
+def _tasks() -> list[object]:
+    gc.collect()
+    return list(anyio.get_running_tasks())
+
+
+class TestResuming:
+    """An interrupted session goes on where it broke off."""
+
+    async def broken_off(self, held, after: type[e.Event], times: int) -> Session:
+        """The session as it was when so many events of a kind had happened."""
+        heard: list[e.Event] = []
+        async with held as opened, aclosing(opened.deliberate(QUESTION, seed=11)) as stream:
+            async for event in stream:
+                heard.append(event)
+                if sum(isinstance(x, after) for x in heard) == times:
+                    break
+        return Session.of(heard)
+
+    @pytest.mark.parametrize(
+        ("after", "times"),
+        [(e.AnswerDone, 1), (e.AnswerDone, 3), (e.BallotCast, 2), (e.SynthesisStarted, 1)],
+    )
+    async def test_what_was_finished_is_not_asked_again(self, after, times):
+        """The session ends as it would have, and its first part is kept event for event."""
+        broken = await self.broken_off(council(members()), after, times)
+        assert broken.status == "interrupted"
+
+        async with council(members()) as opened:
+            whole = await opened.ask(QUESTION, seed=11)
+            resumed = await opened.resume(broken)
+
+        assert resumed.events[: len(broken.events)] == broken.events
+        assert (resumed.status, resumed.text) == (whole.status, whole.text)
+        assert resumed.outcome.standings == whole.outcome.standings
+        done = [x.seat for x in resumed.events if isinstance(x, e.AnswerDone)]
+        assert sorted(done) == list("abcde")
+        cast = [x.seat for x in resumed.events if isinstance(x, e.BallotCast)]
+        assert sorted(cast) == list("abcde")
+
+    async def test_calls_that_were_broken_off_count_at_their_worst(self):
+        """What was begun and not ended may be billed: the cost is unknown, and bounded."""
+        priced = [replace(seat, price=Price(10.0, 30.0)) for seat in members("abc")]
+        broken = await self.broken_off(council(priced, max_tokens=100), e.AnswerDone, 1)
+
+        [worst] = {x.worst_usd for x in broken.events if isinstance(x, e.AnswerStarted)}
+        assert broken.cost.total_usd is None
+        assert broken.cost.committed_usd == pytest.approx(broken.cost.known_usd + 2 * worst)
+
+    async def test_resuming_does_not_renew_the_ceiling(self):
+        """However often a session is broken off and taken up, no more is called than it allows."""
+        called = []
+
+        class Slow:
+            async def complete(self, call, _hear, /):
+                called.append(call.stage)
+                await anyio.sleep_forever()
+
+        priced = [replace(m, model=Slow(), price=Price(0.0, 1e4)) for m in members("ab")]
+        options = {"max_tokens": 10, "max_cost_usd": 0.45}
+        heard: list[e.Event] = []
+        for _ in range(4):
+            async with council(priced, **options) as opened:
+                with anyio.move_on_after(0.05):
+                    if heard:
+                        await opened.resume(Session.of(heard), listener=heard.append)
+                    else:
+                        await opened.ask(QUESTION, listener=heard.append)
+            heard = sorted({event.seq: event for event in heard}.values(), key=lambda x: x.seq)
+
+        assert len(called) == 4  # at $0.10 each
+
+    async def test_a_round_that_is_over_is_not_opened_again(self):
+        """Who abstained in the first round is not asked again once the second has begun."""
+        shy = Line(prefers=("says a,",), contains="reviewed before")
+        seated = [*members("abcd"), member("e", "abcd", reviews=[shy, "No."])]
+        broken = await self.broken_off(council(seated, review_rounds=2), e.BallotCast, 6)
+
+        async with council(seated, review_rounds=2) as opened:
+            resumed = await opened.resume(broken)
+
+        abstained = [x for x in resumed.events if isinstance(x, e.BallotAbstained)]
+        assert [(x.seat, x.round) for x in abstained] == [("e", 1)]
+        assert resumed.recount() == resumed.outcome
+        assert (resumed.status, resumed.missing) == ("complete", ())
+
+    async def test_after_the_closing_text_nobody_is_asked(self):
+        """A reviewer that failed before the synthesis is not asked again after it."""
+        seated = [*members("abcd"), member("e", "abcd", reviews=["No."])]
+        broken = await self.broken_off(council(seated), e.SynthesisDone, 1)
+
+        async with council(seated) as opened:
+            resumed = await opened.resume(broken)
+
+        new = [event.kind for event in resumed.events[len(broken.events) :]]
+        assert new == ["session_closed"]
+        assert resumed.missing[0].startswith("e cast no ballot")
+
+    async def test_who_was_not_awaited_stays_so(self):
+        """A session that was decided stays decided when it is taken up."""
+        slow = Line(seconds=30, prefers=("says a,",))
+        seated = [*members("abcde", "abcdef"), member("f", answers=[says("f")], reviews=[slow])]
+        options = {"stop_when_decided": True, "rule": "tournament"}
+        broken = await self.broken_off(council(seated, **options), e.Decided, 1)
+
+        with anyio.fail_after(10):
+            async with council(seated, **options) as opened:
+                resumed = await opened.resume(broken)
+
+        assert resumed.status == "complete"
+        assert resumed.outcome.n_ballots == 5
+
+    async def test_the_grace_period_holds_for_the_answers_that_were_in(self):
+        """Stragglers are waited for no longer than the first time."""
+        seated = [*members("abc"), member("d", answers=[Line(hang=True)])]
+        options = {"enough": 3, "grace_seconds": 0.1, "stage_seconds": 60}
+        broken = await self.broken_off(council(seated, **options), e.AnswerDone, 3)
+
+        with anyio.fail_after(10):
+            async with council(seated, **options) as opened:
+                resumed = await opened.resume(broken)
+
+        assert list(resumed.answers) == ["a", "b", "c"]
+
+    async def test_a_closed_session_is_returned_as_it_is(self):
+        """There is nothing left to do."""
+        async with council(members("abc")) as opened:
+            session = await opened.ask(QUESTION)
+
+            assert await opened.resume(session) is session
+
+    async def test_other_members_cannot_take_it_up(self):
+        """The error names who has to sit."""
+        broken = await self.broken_off(council(members("abc")), e.AnswerDone, 1)
+        async with council(members("abd")) as opened:
+            with pytest.raises(
+                NoCouncil, match=r"seat a \(script:a\), b \(script:b\), c \(script:c\)"
+            ):
+                await opened.resume(broken)
+
+
+SAME = """
+import sys, anyio
+sys.path.insert(0, sys.argv[2])
+from councils import QUESTION, CountingClock, council, member, says
+from witan.adapters.scripted import Line
+from witan.deliberation.council import Council
+from witan.deliberation.ports import Price, Reply
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.record import session_to_json
+
+def slow(name, place):
+    wait = 0.1 * place
+    review = Line(seconds=wait, prefers=("says c,", "says a,"))
+    return member(name, answers=[Line(says(name), seconds=wait)], reviews=[review])
+
+async def main():
+    seated = [slow(name, place) for place, name in enumerate("abcde")]
+    async with council(seated, clock=CountingClock()) as opened:
+        print(session_to_json(await opened.ask(QUESTION, seed=77)))
+
+anyio.run(main, backend=sys.argv[1])
+"""
+
+
+class TestSameBytes:
+    """The same session is the same bytes."""
+
+    @pytest.fixture
+    def anyio_backend(self):
+        return "asyncio"
+
+    async def test_under_ten_hash_seeds_and_both_event_loops(self):
+        """Neither the order of sets nor the scheduler has a say in the record."""
+        here = Path(__file__).parents[1]
+        records = {
+            subprocess.run(  # noqa: ASYNC221, S603 - our own interpreter on our own lines
+                [sys.executable, "-c", SAME, backend, here],
+                env={**os.environ, "PYTHONHASHSEED": str(seed)},
+                stdout=subprocess.PIPE,
+                check=True,
+            ).stdout
+            for seed, backend in enumerate(["asyncio", "trio"] * 5)
+        }
+
+        assert len(records) == 1
+        assert json.loads(records.pop())["status"] == "complete"
+
+    async def test_a_record_is_the_session(self):
+        """Written and read, a session is equal to itself, and written again the same bytes."""
+        async with council(members(), clock=CountingClock(), mirrored=True) as opened:
+            session = await opened.ask(QUESTION, seed=2, files={"a.txt": "salt"})
+
+        record = session_to_json(session)
+        assert session_from_json(record) == session
+        assert session_to_json(session_from_json(record)) == record

@@ -1,0 +1,166 @@
+"""Mirrored ballots: one opinion from two orders, and how often the order moved it."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elections import ballot
+from witan.core.ballot import Ballot
+from witan.core.rubrics import RUBRICS
+from witan.core.tally import tally
+from witan.deliberation.mirroring import merge
+
+NAMES = "abcde"
+
+
+def cast(order: str, **more: object) -> Ballot:
+    """Write a ballot as `a > b = c`."""
+    return ballot(f"rev: {order}", session="q1", **more)
+
+
+def graded(grade: int) -> dict[str, int]:
+    """The same grade on every criterion of the usual rubric."""
+    return {criterion.name: grade for criterion in RUBRICS["general"].criteria}
+
+
+def written(cast: Ballot) -> str:
+    return " > ".join(" = ".join(group) for group in cast.groups)
+
+
+class TestRanking:
+    """Where the two orders agree the pair stands; where they flip it, it is tied."""
+
+    @pytest.mark.parametrize(
+        ("first", "second", "merged", "flipped", "compared"),
+        [
+            ("a > b > c", "a > b > c", "a > b > c", 0, 3),
+            ("a > b > c", "a > c > b", "a > b = c", 1, 3),
+            ("a > b > c", "c > b > a", "a = b = c", 3, 3),
+            ("a > b > c > d", "b > a > d > c", "a = b > c = d", 2, 6),
+            ("a > b > c", "b > c > a", "b = a > c", 2, 3),
+            ("a = b > c", "a > b > c", "a > b > c", 0, 2),
+            ("a = b > c", "b = a > c", "a = b > c", 0, 2),
+            ("a > b", "b", "a > b", 0, 0),
+        ],
+    )
+    def test_two_orders(self, first, second, merged, flipped, compared):
+        """Mean places order the candidates, and flipped neighbours are tied."""
+        result = merge(cast(first), cast(second))
+
+        assert written(result.ballot) == merged
+        assert (result.flipped, result.compared) == (flipped, compared)
+
+    def test_a_flip_ties_no_pair_that_both_agree_on(self):
+        """With c flipped against both and b above a twice, only one of the flips becomes a tie."""
+        result = merge(cast("b > a > c"), cast("c > b > a"))
+
+        assert result.flipped == 2
+        assert written(result.ballot) == "b = c > a"
+
+    @given(
+        first=st.permutations(NAMES),
+        second=st.permutations(NAMES),
+        cuts=st.tuples(*[st.lists(st.booleans(), min_size=4, max_size=4)] * 2),
+    )
+    def test_what_both_agree_on_stands(self, first, second, cuts):
+        """No pair that both ballots order alike is tied or turned, whatever else happens."""
+        ballots = []
+        for order, tied in zip((first, second), cuts, strict=True):
+            groups = [[order[0]]]
+            for name, level in zip(order[1:], tied, strict=True):
+                if level:
+                    groups[-1].append(name)
+                else:
+                    groups.append([name])
+            ballots.append(Ballot("rev", tuple(tuple(g) for g in groups)))
+
+        result = merge(*ballots)
+
+        one, other, both = (place(b) for b in (*ballots, result.ballot))
+        agreed = 0
+        for a, b in combinations(NAMES, 2):
+            if (one[a] - one[b]) * (other[a] - other[b]) > 0:
+                agreed += 1
+                assert (both[a] - both[b]) * (one[a] - one[b]) > 0
+        assert agreed == result.compared - result.flipped
+
+
+def place(cast: Ballot) -> dict[str, int]:
+    return {name: i for i, group in enumerate(cast.groups) for name in group}
+
+
+class TestGrades:
+    """Grades are means."""
+
+    @pytest.mark.parametrize(
+        ("first", "second", "merged"),
+        [
+            ({"a": 8}, {"a": 6}, {"a": 7.0}),
+            ({"a": "8/10"}, {"a": 7.5}, {"a": 7.75}),
+            ({"a": "8"}, {"a": 8}, {"a": "8"}),
+            ({"a": "good"}, {"a": 6}, {"a": 6}),
+            ({"a": "good"}, {"a": "fair"}, {"a": "good"}),
+            ({"a": 8}, {"b": 6}, {"a": 8, "b": 6}),
+            (
+                {"a": {"accuracy": 8, "clarity": 4}},
+                {"a": {"accuracy": 9, "depth": 2}},
+                {"a": {"accuracy": 8.5, "clarity": 4, "depth": 2}},
+            ),
+            ({"a": 9}, {"a": {"accuracy": 6}}, {"a": {"accuracy": 6}}),
+        ],
+    )
+    def test_two_grades(self, first, second, merged):
+        """Where both can be read the mean counts, else the one that can, exactly as given."""
+        result = merge(Ballot("rev", grades=first), Ballot("rev", grades=second))
+
+        assert result.ballot.grades == merged
+
+    def test_flips_are_seen_in_grades_alone(self):
+        """Without rankings the mean grades are compared, and no ranking is made up."""
+        first = Ballot("rev", grades={"a": graded(9), "b": graded(6), "c": 3})
+        second = Ballot("rev", grades={"a": graded(5), "b": graded(7), "c": 3})
+
+        result = merge(first, second)
+
+        assert (result.flipped, result.compared) == (1, 3)
+        assert result.ballot.groups == ()
+
+    def test_a_flip_is_tied_however_it_is_counted(self):
+        """Where criteria are graded the grades decide, so the tied share theirs."""
+        first = cast("x > y > z", grades={"x": graded(9), "y": graded(5), "z": graded(2)})
+        second = cast("y > x > z", grades={"x": graded(6), "y": graded(7), "z": graded(2)})
+
+        merged = merge(first, second)
+        [note, _] = tally([merged.ballot, replace(first, reviewer="other")]).ballots
+
+        assert (merged.flipped, merged.compared) == (1, 3)
+        assert note.ranking == (("x", "y"), ("z",))
+
+    def test_an_order_that_only_the_grades_flip_is_a_flip(self):
+        """The ranking may say the same in both orders: what counts is the order of the grades."""
+        first = cast("x > y", grades={"x": graded(9), "y": graded(5)})
+        second = cast("x > y", grades={"x": graded(5), "y": graded(9)})
+
+        assert merge(first, second).flipped == 1
+
+
+class TestTheRest:
+    """The merged ballot is the first one otherwise."""
+
+    def test_positions_and_notes(self):
+        """Positions are those of the first sheet, and both notes are kept."""
+        first = cast("a > b", positions={"a": 1, "b": 2}, notes="one", candidates=("a", "b"))
+        second = cast("a > b", positions={"b": 1, "a": 2}, notes="two", candidates=("a", "b"))
+
+        merged = merge(first, second).ballot
+
+        assert merged == cast(
+            "a > b", positions={"a": 1, "b": 2}, notes="one\n\ntwo", candidates=("a", "b")
+        )
+
+    def test_no_notes_stay_none(self):
+        """Two ballots without notes make one without."""
+        assert merge(cast("a > b"), cast("b > a")).ballot.notes is None

@@ -1,0 +1,246 @@
+"""The purse: what a call may cost is set aside before it, and the ceiling holds."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from witan.deliberation.money import Purse, most_input_tokens
+from witan.deliberation.ports import Call, Member, Message, Price, Reply, Usage
+from witan.errors import OverBudget
+
+CALL = Call("answer", (Message("user", "x" * 1000),), max_tokens=1000)
+DEAR = Price(input_usd=100.0, output_usd=1000.0)
+
+
+class Silent:
+    """A model that no test calls."""
+
+    async def complete(self, *asked: object) -> Reply:
+        raise AssertionError(f"a purse calls nobody: {asked}")
+
+
+def member(price: Price | None = DEAR) -> Member:
+    return Member("a", Silent(), price=price)
+
+
+def worst(call: Call = CALL, price: Price = DEAR) -> float:
+    return price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
+
+
+def said(read: int | None = None, written: int | None = None, cost: float | None = None) -> Reply:
+    return Reply("yes", Usage(read, written), cost)
+
+
+class TestBound:
+    """No tokenizer makes more tokens of a call than are set aside for it."""
+
+    @given(st.text())
+    def test_every_byte_may_be_a_token(self, text):
+        """A text takes at most as many tokens as it has bytes, and its template comes on top."""
+        bound = most_input_tokens([Message("user", text)])
+
+        assert bound > len(text.encode("utf-8", "surrogatepass"))
+
+    def test_half_a_character_is_counted_too(self):
+        """A lone surrogate, as JSON can bring one, is counted and not refused."""
+        assert most_input_tokens([Message("user", "\ud83d")]) > 3
+
+    def test_every_message_and_the_schema_add_to_it(self):
+        """Two messages take more than their texts in one, and a schema more than its bytes."""
+        one = most_input_tokens([Message("user", "abcd")])
+        two = most_input_tokens([Message("user", "ab"), Message("user", "cd")])
+        formed = most_input_tokens([Message("user", "abcd")], {"type": "object"})
+
+        assert two > one
+        assert formed > one + len('{"type": "object"}')
+
+
+class TestSettling:
+    """What a call cost is what was billed, else what its tokens cost, else unknown."""
+
+    def test_the_bill_comes_before_the_price(self):
+        """A reply that says what it cost is believed."""
+        purse = Purse(None)
+
+        assert purse.reserve(member(), CALL).settle(said(10, 10, cost=0.5)) == 0.5
+        assert purse.total().total_usd == 0.5
+
+    def test_tokens_are_taken_at_the_members_price(self):
+        """A thousand tokens read and ten written cost what the price says."""
+        assert Purse(None).reserve(member(), CALL).settle(said(1000, 10)) == pytest.approx(0.11)
+
+    @pytest.mark.parametrize("reply", [said(), said(1000), said(written=10)])
+    def test_without_all_tokens_the_cost_is_unknown(self, reply):
+        """Unknown is None, and makes the sum unknown, while what is known stays known."""
+        purse = Purse(None)
+        purse.reserve(member(), CALL).settle(said(cost=0.25))
+
+        assert purse.reserve(member(), CALL).settle(reply) is None
+        assert purse.total().total_usd is None
+        assert (purse.total().known_usd, purse.total().unknown_calls) == (0.25, 1)
+
+    def test_without_a_price_the_cost_is_unknown(self):
+        """Tokens alone say nothing about money; their number is kept."""
+        reservation = Purse(None).reserve(member(price=None), CALL)
+
+        assert reservation.settle(said(1000, 10)) is None
+        assert reservation.spent.usage == Usage(1000, 10)
+
+    def test_a_refused_call_costs_nothing(self):
+        """What the provider refused is known to be free, also where its price is unknown."""
+        purse = Purse(None)
+
+        with purse.reserve(member(price=None), CALL) as reservation:
+            reservation.release()
+
+        assert purse.total().total_usd == 0.0
+        assert reservation.spent.usage == Usage(0, 0)
+
+    def test_a_block_left_without_a_word_is_lost(self):
+        """Whatever ends a call before its cost is known leaves its cost unknown."""
+        purse = Purse(None)
+
+        with pytest.raises(ValueError, match="dropped"), purse.reserve(member(), CALL) as held:
+            raise ValueError("dropped")
+
+        assert held.spent.cost_usd is None
+        assert purse.total().unknown_calls == 1
+
+    def test_what_is_free_is_free_also_when_lost(self):
+        """A call of a member whose tokens cost nothing cost nothing, whatever became of it."""
+        purse = Purse(0.0)
+
+        with purse.reserve(member(price=Price(0.0, 0.0)), CALL):
+            pass
+
+        assert purse.reserve(member(price=Price(0.0, 0.0)), CALL).settle(said()) == 0.0
+        assert purse.total().total_usd == 0.0
+
+
+class TestCeiling:
+    """A call that could cross the ceiling is not made."""
+
+    def test_the_worst_case_of_calls_under_way_counts(self):
+        """Where two calls fit at their worst, a third is refused while they are under way."""
+        purse = Purse(2.5 * worst())
+        first = purse.reserve(member(), CALL)
+        purse.reserve(member(), CALL)
+
+        with pytest.raises(OverBudget):
+            purse.reserve(member(), CALL)
+        first.settle(said(1000, 10))
+        purse.reserve(member(), CALL)
+
+    def test_what_was_spent_counts(self):
+        """After a call that cost its worst, another that could is refused."""
+        purse = Purse(1.5 * worst())
+        purse.reserve(member(), CALL).settle(said(cost=worst()))
+
+        with pytest.raises(OverBudget):
+            purse.reserve(member(), CALL)
+
+    def test_a_lost_call_stays_set_aside(self):
+        """What may have been billed is not spent again; what was refused is."""
+        purse = Purse(1.5 * worst())
+        purse.reserve(member(), CALL).release()
+        purse.reserve(member(), CALL).lost()
+
+        with pytest.raises(OverBudget):
+            purse.reserve(member(), CALL)
+
+    def test_an_unknown_cost_stays_set_aside(self):
+        """A reply whose cost nobody knows counts at its worst."""
+        purse = Purse(1.5 * worst())
+        purse.reserve(member(), CALL).settle(said())
+
+        with pytest.raises(OverBudget):
+            purse.reserve(member(), CALL)
+
+    def test_without_a_price_no_ceiling_can_be_kept(self):
+        """A member of unknown price is not called under a ceiling, however high, and told why."""
+        with pytest.raises(OverBudget, match=r"a is not called: without its price .*\$1000000"):
+            Purse(1e6).reserve(member(price=None), CALL)
+
+    def test_the_error_says_what_the_call_could_cost(self):
+        """The sentence holds the call's worst case, what is committed, and the ceiling."""
+        with pytest.raises(OverBudget) as caught:
+            Purse(0.5).reserve(member(), CALL)
+
+        assert str(caught.value) == (
+            f"a is not called: it could cost ${worst():.4f}, "
+            "and $0.0000 of the ceiling of $0.5000 is spent or set aside"
+        )
+
+    def test_a_ceiling_that_is_just_enough_is_enough(self):
+        """Three calls fit under three times the worst case, whatever floats make of the sum."""
+        for dollars in (0.1, 0.7, 1.1, 12.3):
+            call = replace(CALL, max_tokens=1)
+            price = Price(0.0, dollars * 1e6)
+            purse = Purse(round(3 * dollars, 6))
+            for _ in range(3):
+                purse.reserve(member(price), call)
+
+
+ENDS = {
+    "billed": lambda held, cost: held.settle(said(cost=cost)),
+    "unknown": lambda held, _: held.settle(said()),
+    "released": lambda held, _: held.release(),
+    "lost": lambda held, _: held.lost(),
+    "left": lambda *_: None,
+    "cancelled": lambda *_: pytest.fail("it was cancelled before"),
+}
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(list(ENDS)),
+        st.integers(1, 2000),
+        st.floats(0, 1),
+        st.integers(0, 9),
+        st.integers(1, 3),
+    ),
+    max_size=30,
+)
+
+
+class TestHolding:
+    """Whatever becomes of calls that run at once, what is billed keeps within the ceiling."""
+
+    @given(calls=CALLS, ceiling=st.floats(0, 10))
+    @example(calls=[("left", 900, 1.0, 0, 1)] * 6, ceiling=3.0)
+    @example(calls=[("billed", 900, 1.0, late, 1) for late in range(0, 12, 2)], ceiling=3.0)
+    @settings(max_examples=200, deadline=None)
+    def test_the_ceiling_holds(self, calls, ceiling):
+        """If no call costs more than its worst case, the sum of all bills is within the ceiling."""
+        purse = Purse(ceiling)
+        billed = []
+
+        async def one(end: str, tokens: int, share: float, late: int, steps: int) -> None:
+            call = replace(CALL, max_tokens=tokens)
+            for _ in range(late):
+                await anyio.lowlevel.checkpoint()
+            with (
+                suppress(OverBudget),
+                anyio.CancelScope() as scope,
+                purse.reserve(member(), call) as held,
+            ):
+                if end != "released":
+                    billed.append(share * worst(call))
+                if end == "cancelled":
+                    scope.cancel()
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+                ENDS[end](held, share * worst(call))
+
+        async def all_at_once() -> None:
+            async with anyio.create_task_group() as group:
+                for call in calls:
+                    group.start_soon(one, *call)
+
+        anyio.run(all_at_once, backend="trio")
+
+        assert sum(billed) <= ceiling + 1e-6
+        assert purse.total().known_usd <= sum(billed) + 1e-9

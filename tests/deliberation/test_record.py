@@ -1,0 +1,374 @@
+"""The record: the same session back, the same bytes again, and a sentence for what is broken."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from witan.adapters.ballots import read_ballots
+from witan.core.ballot import Ballot
+from witan.core.blinding import Sheet
+from witan.core.outcome import Prior
+from witan.core.rules import RULES
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
+from witan.deliberation import events as e
+from witan.deliberation.plan import Plan, PlanLine
+from witan.deliberation.ports import Message, Options, Price, Usage
+from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.deliberation.record import (
+    event_from_json,
+    event_to_json,
+    session_from_json,
+    session_to_json,
+)
+from witan.deliberation.session import Session
+from witan.errors import SessionFileError
+
+NOON = datetime(2026, 11, 2, 12, 0, 0, 250_000, tzinfo=UTC)
+NAMES = ("a", "b", "c")
+SPENT = e.Spent(Usage(120, 40), 0.0031, 1.5, 2)
+BALLOTS = (
+    Ballot("a", (("b",), ("c",)), {"b": 9, "c": 8.5}, "q1", candidates=NAMES, notes="née\u2028…"),
+    Ballot("b", (("a", "c"),), {"a": "8/10", "c": {"accuracy": 7, "clarity": 8.0}}, "q1"),
+    Ballot("c", (("a",), ("b",)), session="q1", positions={"b": 1, "a": 2}, weight=2, at=NOON),
+)
+
+
+def opened(**more: Any) -> e.SessionOpened:
+    """Open a session of three seats in which every setting is something but its default."""
+    seats = (
+        e.Seat("a", "openai:gpt-5", "openai", Options(0.5, 900, "low", "Be brief."), Price(2, 8.5)),
+        e.Seat("b", "script:b.toml", "script", simulated=True),
+        e.Seat("c", "ollama:x", "ollama"),
+    )
+    counting = Settings.of(
+        "hybrid", alpha=1, weights={"a": 2, "b": 0.5}, prior=Prior(1.5, 20, 0.25, "grades", 60)
+    )
+    throttling = {"openai": Throttling(4, 30), "ollama": Throttling(1, float("inf"))}
+    given = {
+        "session": "q1",
+        "question": "Why is the sky blue?\x85\U0001f30d",
+        "conversation": (Message("user", "Hello"), Message("assistant", "Hi")),
+        "files": {"notes.txt": "one\ntwo"},
+        "seats": seats,
+        "chairmen": seats[:1],
+        "procedure": Procedure(
+            counting, "verdict", enough=2, limits=Limits(60, max_cost_usd=1, providers=throttling)
+        ),
+        "plan": Plan((PlanLine("a", "answer", 1, 200, 900, None),), 3, None),
+        "seed": 2**63,
+        "witan": "0.1.0",
+    }
+    return e.SessionOpened(seq=1, at=NOON, **{**given, **more})
+
+
+def story(rule: str = "borda") -> list[e.Event]:
+    """Tell a session in which every kind of event happens."""
+    [outcome] = tally_sessions(BALLOTS, Settings(rule=rule))
+    sheet = Sheet("a", ("c", "b"), ("A", "B"), "5d41")
+    told: list[tuple[type[e.Event], dict[str, Any]]] = [
+        *((e.AnswerStarted, {"seat": name}) for name in NAMES),
+        (e.AnswerDelta, {"seat": "a", "text": "Because"}),
+        (e.CallRetried, {"seat": "a", "stage": "answer", "attempt": 1, "reason": "429",
+                         "wait_seconds": 2}),
+        *((e.AnswerDone, {"seat": s, "text": f"By {s}", "spent": SPENT}) for s in NAMES),
+        (e.AnswerFailed, {"seat": "c", "round": 2, "reason": "call timeout", "spent": SPENT}),
+        (e.GateVerdict, {"seat": "b", "flags": ("self_harm",)}),
+        (e.SheetDrawn, {"sheet": sheet, "mirrored": True}),
+        (e.ReviewStarted, {"seat": "a"}),
+        (e.BallotRepaired, {"seat": "a", "problem": "says nothing", "reply": ""}),
+        *((e.BallotCast, {"seat": b.reviewer, "ballot": b, "replies": ("{}", "half \ud83d"),
+                          "read_by": "tolerant", "notes": ("not ranked: A",), "flipped": 1,
+                          "compared": 3, "spent": SPENT}) for b in BALLOTS),
+        (e.BallotAbstained, {"seat": "b", "round": 2, "reason": "late", "spent": e.Spent()}),
+        (e.OutcomeChanged, {"outcome": outcome, "counted": NAMES}),
+        (e.Decided, {"leader": "a", "cancelled": ("c",)}),
+        (e.SynthesisStarted, {"chairman": "a", "mode": "verdict"}),
+        (e.SynthesisDelta, {"chairman": "a", "text": "Yes"}),
+        (e.SynthesisFailedOver, {"chairman": "a", "reason": "500", "next": None, "spent": SPENT}),
+        (e.SynthesisDone, {"chairman": None, "mode": "verdict", "text": "Yes, as [A] says.",
+                           "labels": {"A": "b"}, "approved": True, "spent": SPENT}),
+        (e.SessionClosed, {"status": "degraded", "missing": ("one ballot",), "cost_usd": None,
+                           "known_usd": 0, "seconds": 38.25}),
+    ]  # fmt: skip
+    later = [
+        kind(seq=seq, at=NOON + timedelta(seconds=seq), **held)
+        for seq, (kind, held) in enumerate(told, start=2)
+    ]
+    return [opened(), *later]
+
+
+def exact(value: object) -> object:
+    """The same, nested to the last field, with every number's type beside it."""
+    if hasattr(value, "__dataclass_fields__"):
+        held = {f.name: exact(getattr(value, f.name)) for f in fields(value)}
+        return type(value).__name__, held
+    if isinstance(value, Mapping):
+        return {key: exact(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value).__name__, [exact(inner) for inner in value]
+    return type(value).__name__, value
+
+
+class TestRoundTrip:
+    """What is written is what is read."""
+
+    def test_the_story_has_every_kind_of_event(self):
+        """No kind of event is left out of these tests."""
+        assert {event.kind for event in story()} == set(e.EVENTS)
+
+    @pytest.mark.parametrize("event", story(), ids=lambda event: event.kind)
+    def test_an_event(self, event):
+        """Each event comes back as it was, whole numbers whole, from one line."""
+        line = event_to_json(event)
+
+        again = event_from_json(line)
+
+        assert exact(again) == exact(event)
+        assert event_to_json(again) == line
+        assert len(line.splitlines()) == 1
+
+    @pytest.mark.parametrize("rule", [name for name in RULES if name != "elo"])
+    def test_the_outcome_of_every_rule(self, rule):
+        """An outcome comes back exactly, with whatever the rule tells of itself."""
+        [outcome] = tally_sessions(BALLOTS, Settings(rule=rule))
+        event = e.OutcomeChanged(seq=1, at=NOON, outcome=outcome, counted=NAMES)
+
+        assert exact(event_from_json(event_to_json(event))) == exact(event)
+
+    @pytest.mark.parametrize("indent", [None, 2])
+    def test_a_session(self, indent):
+        """A session is equal after reading, and is written with the same bytes again."""
+        session = Session.of(story())
+        text = session_to_json(session, indent=indent)
+
+        again = session_from_json(text)
+
+        assert again == session
+        assert session_to_json(again, indent=indent).encode() == text.encode()
+
+    @pytest.mark.parametrize("length", range(1, 30, 4))
+    def test_a_session_that_was_interrupted(self, length):
+        """A stream that broke off anywhere is a session too."""
+        session = Session.of(story()[:length])
+
+        assert session_from_json(session_to_json(session)) == session
+
+    def test_a_recount_needs_no_more_than_the_record(self):
+        """A session that was read is counted again as the live one would be."""
+        session = Session.of(story())
+        again = session_from_json(session_to_json(session))
+
+        assert again.recount("schulze") == session.recount("schulze")
+        assert again.recount() == session.recount()
+
+    def test_any_zone(self):
+        """A time keeps the zone in which it was written."""
+        event = e.ReviewStarted(seq=1, at=NOON.astimezone(timezone(timedelta(hours=2))), seat="a")
+
+        assert '"at": "2026-11-02T14:00:00.250000+02:00"' in event_to_json(event)
+        assert event_from_json(event_to_json(event)) == event
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        text=st.text(),
+        names=st.lists(st.text(), unique=True, max_size=3),
+        grade=st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        seconds=st.floats(allow_nan=False) | st.integers(),
+        cost=st.none() | st.floats(0, 9),
+    )
+    def test_any_value(self, text, names, grade, seconds, cost):
+        """Any text, number and name comes back as it went."""
+        grades = {name: grade if i % 2 else {text: grade} for i, name in enumerate(names)}
+        event = e.BallotCast(
+            seq=1,
+            at=NOON,
+            seat=text,
+            ballot=Ballot(text, (tuple(names),), grades),
+            replies=(text,),
+            read_by="schema",
+            spent=e.Spent(cost_usd=cost, seconds=seconds),
+        )
+
+        assert exact(event_from_json(event_to_json(event))) == exact(event)
+
+
+class TestForOthers:
+    """The record says what came of a session to readers who are not Witan."""
+
+    def test_what_came_of_it(self):
+        """Question, status, texts and costs stand before the events."""
+        record = json.loads(session_to_json(Session.of(story())))
+
+        assert list(record)[:4] == ["witan_session", "witan", "session", "simulated"]
+        assert list(record)[-1] == "events"
+        assert (record["witan_session"], record["session"]) == (1, "q1")
+        assert (record["simulated"], record["status"]) == (True, "degraded")
+        assert record["text"] == "Yes, as [A] says."
+        assert record["answers"] == {"a": "By a", "b": "By b", "c": "By c"}
+        assert record["cost"]["total_usd"] is None
+        assert record["cost"]["known_usd"] == pytest.approx(0.0031 * 9)
+
+    def test_the_ballots_are_lines_of_a_ballot_file(self, tmp_path):
+        """The ballots of a record, a line each, are read as any ballot file is."""
+        session = Session.of(story())
+        path = tmp_path / "votes.jsonl"
+        lines = [json.dumps(b) for b in json.loads(session_to_json(session))["ballots"]]
+        path.write_text("\n".join(lines), encoding="utf-8")
+
+        assert list(read_ballots(path)) == list(session.ballots)
+
+    def test_the_record_is_json_to_the_letter(self):
+        """No infinity and no half character stands in it, though the session holds both."""
+        text = session_to_json(Session.of(story()))
+
+        json.loads(text, parse_constant=pytest.fail)
+        assert "\\ud83d" in text
+        assert "\U0001f30d" in text
+
+
+def broken(change: Any) -> str:
+    """Change the record of the story."""
+    record = json.loads(session_to_json(Session.of(story())))
+    change(record)
+    return json.dumps(record)
+
+
+def field(path: str, value: Any) -> str:
+    """Set one field of the first event."""
+
+    def change(record: dict[str, Any]) -> None:
+        *parents, last = path.split(".")
+        held = record["events"][0]
+        for name in parents:
+            held = held[int(name)] if name.isdigit() else held[name]
+        held[last] = value
+
+    return broken(change)
+
+
+SIGHT = "events[0].procedure.counting"
+BROKEN = {
+    "empty": ("", "is no JSON at line 1, column 1: it breaks off there, as a file does"),
+    "not JSON": ("question: why", "is no JSON at line 1, column 1: Expecting value"),
+    "a list": ("[]", "is no JSON object; expected {…} with one session"),
+    "another object": ("{}", "is no session: it has no field witan_session"),
+    "depth": ("[" * 100_000, "is no session: something in it is nested too deeply"),
+    "a later version": (
+        '{"witan_session": 2}',
+        "is a session of version 2, and this Witan reads version 1; update Witan to read it",
+    ),
+    "no events": ('{"witan_session": 1}', "is no whole session: events is not a list"),
+    "no opening": (
+        broken(lambda r: r["events"].pop(0)),
+        "the events do not begin with the opening of a session",
+    ),
+    "no event": (
+        broken(lambda r: r["events"].insert(3, 7)),
+        "events[3] is no event; expected a map with the field 'event'",
+    ),
+    "an unknown kind": (
+        broken(lambda r: r["events"][3].update(event="dance")),
+        "events[3] is of the unknown kind 'dance'; a later Witan may know it",
+    ),
+    "a missing field": (
+        broken(lambda r: r["events"][3].pop("seat")),
+        "events[3].seat is missing",
+    ),
+    "text for a number": (field("seq", "1"), "events[0].seq is the text '1'; expected a whole"),
+    "true for a number": (field("seq", True), "events[0].seq is true; expected a whole number"),
+    "no zone": (field("at", "2026-11-02T12:00:00"), "events[0].at has no time zone; expected"),
+    "no time": (field("at", 7), "events[0].at is the number 7; expected a time with its zone"),
+    "another word": (
+        field("procedure.mode", "war"),
+        "events[0].procedure.mode is the text 'war'; expected 'consensus' or 'best' or 'verdict'",
+    ),
+    "a nested field": (
+        field("seats.1.price", {"input_usd": 1, "output_usd": "2"}),
+        "events[0].seats[1].price.output_usd is the text '2'; expected a number",
+    ),
+    "a map for a list": (field("seats", {}), "events[0].seats is a map; expected a list"),
+    "a list for a map": (field("files", []), "events[0].files is a list; expected a map"),
+    "neither of two": (
+        field("procedure.counting.prior", {"noise_variance": 1}),
+        f"{SIGHT}.prior.noise_df is missing",
+    ),
+    "a rule that is not there": (
+        field("procedure.counting.rule", "bordda"),
+        f"{SIGHT} cannot be: unknown rule 'bordda'; did you mean 'borda'?",
+    ),
+    "a rubric that does not add up": (
+        field("procedure.counting.counting.rubric.criteria.0.weight", 0.9),
+        f"{SIGHT}.counting.rubric cannot be: the rubric 'general' has weights that sum to",
+    ),
+}
+
+
+class TestBroken:
+    """What cannot be read is said in one sentence, with where."""
+
+    @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
+    def test_what_is_wrong(self, text, problem):
+        """The error names the file, the field and what was expected."""
+        with pytest.raises(SessionFileError) as caught:
+            session_from_json(text, "talk.json")
+
+        assert str(caught.value).startswith(f"talk.json: {problem}")
+
+    def test_a_file_that_was_cut_short(self):
+        """Wherever a record breaks off, the error says that it did, and where."""
+        whole = session_to_json(Session.of(story()))
+
+        for length in range(1, len(whole), 101):
+            with pytest.raises(SessionFileError, match=r"line 1, column \d+: it breaks off there"):
+                session_from_json(whole[:length])
+
+    def test_an_event_that_is_none(self):
+        """A line that holds no event is refused likewise."""
+        with pytest.raises(SessionFileError, match=r"^line 7: event\.seat is missing$"):
+            event_from_json(
+                '{"event": "review_started", "seq": 1, "at": "2026-11-02T12:00:00Z"}', "line 7"
+            )
+
+    def test_what_a_later_minor_version_adds_is_ignored(self):
+        """Fields that this version does not know, anywhere, change nothing."""
+        session = Session.of(story())
+
+        def add(record: dict[str, Any]) -> None:
+            record["mood"] = "calm"
+            record["events"][0]["weather"] = [1, 2]
+            record["events"][0]["procedure"]["limits"]["patience"] = None
+
+        assert session_from_json(broken(add)) == session
+
+    @settings(max_examples=150, deadline=None)
+    @given(data=st.data())
+    def test_any_damage(self, data):
+        """Whatever is put in the place of whatever, the record is read or refused by its error."""
+        event = json.loads(event_to_json(data.draw(st.sampled_from(story()))))
+        held = event
+        while True:
+            key = data.draw(st.sampled_from(sorted(held) if isinstance(held, dict) else
+                                            range(len(held))))  # fmt: skip
+            if not held[key] or not isinstance(held[key], dict | list) or data.draw(st.booleans()):
+                break
+            held = held[key]
+        held[key] = data.draw(st.sampled_from([None, True, 3, -0.5, "x", [], {}, [1], {"x": 1}]))
+
+        try:
+            event_from_json(json.dumps(event))
+        except SessionFileError as refused:
+            assert refused.path == "the event"  # noqa: PT017 - either end is right
+
+
+def test_a_second_session_shares_nothing_with_the_first():
+    """Changing the seed in the record changes the seed of the session and nothing else."""
+    session = session_from_json(field("seed", 8))
+
+    assert session.opened == replace(opened(), seed=8)

@@ -1,0 +1,405 @@
+"""A question goes through the stages, and no seat is left without a word on what became of it."""
+
+import anyio
+import pytest
+
+from councils import QUESTION, council, member, members, says
+from witan.adapters.scripted import Line
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+
+pytestmark = pytest.mark.anyio
+
+HANGS = Line("Let me", hang=True)
+DOWN = Line(error="is overloaded", status=503)
+
+
+async def asked(held, **options) -> Session:
+    with anyio.fail_after(20):
+        async with held as opened:
+            return await opened.ask(QUESTION, seed=5, **options)
+
+
+def kinds(session: Session) -> list[str]:
+    return [event.kind for event in session.events]
+
+
+class TestCompleteSession:
+    """What a council does when nothing fails."""
+
+    async def test_the_best_answer_leads_and_the_chairman_closes(self):
+        """Five members of one mind rank the answers as they prefer them."""
+        session = await asked(council(members(), [member("chair")]))
+
+        assert (session.status, session.missing) == ("complete", ())
+        assert [line.candidate for line in session.outcome.standings] == list("cabde")
+        assert session.text == "chair sums up: [A]."
+        assert session.synthesis.chairman == "chair"
+
+    async def test_every_event_is_numbered_and_the_listener_hears_the_deltas_too(self):
+        """The listener's stream has no gaps; the session keeps all of it but the deltas."""
+        heard = []
+        session = await asked(council(members()), listener=heard.append)
+
+        assert [event.seq for event in heard] == list(range(1, len(heard) + 1))
+        deltas = (e.AnswerDelta, e.SynthesisDelta)
+        assert session.events == tuple(x for x in heard if not isinstance(x, deltas))
+        assert any(isinstance(event, e.AnswerDelta) for event in heard)
+
+    async def test_a_text_is_the_sum_of_its_deltas(self):
+        """What is heard piece by piece is what the end of the text holds."""
+        heard = []
+        session = await asked(council(members("abc")), listener=heard.append)
+
+        pieces = [x.text for x in heard if isinstance(x, e.AnswerDelta) and x.seat == "b"]
+        assert "".join(pieces) == session.answers["b"].text == says("b")
+
+    async def test_nobody_sees_its_own_answer(self):
+        """A reviewer's own answer is neither on its sheet nor on its ballot."""
+        session = await asked(council(members()))
+
+        sheets = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
+        assert len(sheets) == 5
+        assert all(sheet.reviewer not in sheet.candidates for sheet in sheets)
+        for ballot in session.ballots:
+            assert ballot.reviewer not in {c for group in ballot.groups for c in group}
+
+    async def test_the_position_is_kept_with_the_ballot(self):
+        """A ballot says at which place of its sheet each candidate stood."""
+        session = await asked(council(members()))
+
+        sheets = {x.sheet.reviewer: x.sheet for x in session.events if isinstance(x, e.SheetDrawn)}
+        for ballot in session.ballots:
+            assert ballot.positions == sheets[ballot.reviewer].positions
+
+    async def test_counting_again_gives_the_outcome_that_was_found(self):
+        """The stored ballots under the stored settings give the stored outcome."""
+        session = await asked(council(members()))
+
+        assert session.recount() == session.outcome
+
+    async def test_another_rule_needs_no_call(self):
+        """The stored ballots can be counted by another rule, and without a reviewer."""
+        session = await asked(council(members()))
+
+        assert session.recount("schulze").rule == "schulze"
+        assert "b" not in {note.reviewer for note in session.recount(without=["b"]).ballots}
+
+
+class TestAnswers:
+    """One member's failure is its own."""
+
+    async def test_a_failed_member_keeps_its_seat_with_a_reason(self):
+        """The session goes on without it, degraded, and says why."""
+        seated = [
+            *members("abcd"),
+            member("e", answers=[Line(error="refused the key", status=401)]),
+        ]
+
+        session = await asked(council(seated))
+
+        assert session.status == "degraded"
+        assert session.unanswered == {"e": "refused the key"}
+        assert session.missing == ("e did not answer: refused the key",)
+        assert session.outcome.n_ballots == 4
+        assert session.ballots[4].reason == "did not answer: refused the key"
+
+    async def test_a_transient_failure_is_tried_again(self):
+        """A member that is overloaded once answers at the second attempt."""
+        seated = [
+            *members("ab"),
+            member("c", "ab", answers=[Line(error="x", status=503, times=1), says("c")]),
+        ]
+
+        session = await asked(council(seated))
+
+        assert session.status == "complete"
+        assert [x.seat for x in session.events if isinstance(x, e.CallRetried)] == ["c"]
+        assert session.answers["c"].spent.calls == 2
+
+    async def test_a_straggler_does_not_hold_the_council(self):
+        """Once enough have answered, the rest have the grace period."""
+        seated = [*members("abc"), member("d", answers=[HANGS])]
+
+        session = await asked(council(seated, enough=3, grace_seconds=0.05))
+
+        assert list(session.answers) == ["a", "b", "c"]
+        assert "0.05 s" in session.unanswered["d"]
+
+    async def test_the_stage_ends_at_its_deadline(self):
+        """Without `enough`, a hanging member is waited for no longer than the stage lasts."""
+        seated = [*members("abc"), member("d", answers=[HANGS])]
+
+        session = await asked(council(seated, stage_seconds=0.3))
+
+        assert "0.3 s" in session.unanswered["d"]
+        assert session.outcome is not None
+
+    async def test_the_session_ends_at_its_own(self):
+        """When the session's time is up the best answer stands, without further calls."""
+        seated = [*members("abc"), member("d", answers=[HANGS])]
+
+        session = await asked(council(seated, session_seconds=0.3))
+
+        assert session.status == "degraded"
+        assert session.synthesis.chairman is None
+        assert all(ballot.abstained for ballot in session.ballots)
+
+    async def test_one_answer_is_returned_without_a_ranking(self):
+        """With a single answer there is nothing to rank: it is the closing text."""
+        seated = [member("a"), *(member(x, answers=[DOWN]) for x in "bc")]
+
+        session = await asked(council(seated, attempts=1))
+
+        assert (session.status, session.text, session.outcome) == ("degraded", says("a"), None)
+        assert session.missing[-1] == "nothing could be ranked: one member answered"
+
+    async def test_without_any_answer_the_session_has_failed(self):
+        """Nobody answers: failed, no text, and every seat says why."""
+        session = await asked(council([member(x, answers=[DOWN]) for x in "ab"], attempts=1))
+
+        assert (session.status, session.text) == ("failed", None)
+        assert session.unanswered == {"a": "is overloaded", "b": "is overloaded"}
+
+    async def test_a_cut_answer_degrades(self):
+        """An answer that ran into its limit of tokens is not shown as whole."""
+        session = await asked(council(members("abc"), max_tokens=3))
+
+        assert "a's answer broke off at its limit of tokens" in session.missing
+
+    async def test_members_may_debate(self):
+        """In a debate everyone sees the others' answers and its revised one stands."""
+        seated = [
+            member(x, "ab", answers=[Line("Revised.", contains="blind labels"), says(x)])
+            for x in "abc"
+        ]
+
+        session = await asked(council(seated, debate_rounds=1))
+
+        assert {x.round for x in session.events if isinstance(x, e.AnswerDone)} == {1, 2}
+        assert session.answers["a"].text == "Revised."
+
+    async def test_whoever_fails_in_a_debate_keeps_its_answer(self):
+        """The first answer stands, and the session says that it was not revised."""
+        late = Line(error="refused", status=400, contains="blind labels")
+        seated = [*members("ab"), member("c", "ab", answers=[late, says("c")])]
+
+        session = await asked(council(seated, debate_rounds=1))
+
+        assert session.answers["c"].text == says("c")
+        assert session.missing == ("c did not revise its answer: refused",)
+
+
+class TestReviews:
+    """Every reviewer ends in a ballot or in a stated abstention."""
+
+    async def test_prose_is_asked_for_once_more_and_then_abstains(self):
+        """What cannot be read gets one repair; what still cannot be read is no ballot."""
+        seated = [*members("abc"), member("d", reviews=["A seems nice, B less so."])]
+
+        session = await asked(council(seated))
+
+        repaired = [x for x in session.events if isinstance(x, e.BallotRepaired)]
+        [abstained] = [x for x in session.events if isinstance(x, e.BallotAbstained)]
+        assert [x.seat for x in repaired] == ["d"]
+        assert abstained.replies == ("A seems nice, B less so.",) * 2
+        assert session.missing == (f"d cast no ballot: {abstained.reason}",)
+
+    async def test_a_repaired_review_counts(self):
+        """A reviewer that mends its review has cast a ballot, and the session is complete."""
+        seated = [
+            *members("abc"),
+            member("d", "abc", reviews=["No."], repairs=[Line(prefers=("says c,",))]),
+        ]
+
+        session = await asked(council(seated))
+
+        assert session.status == "complete"
+        assert session.outcome.n_ballots == 4
+
+    async def test_own_answers_are_shown_where_self_preference_is_measured(self):
+        """With self-review the own answer is on the sheet, and recused in the count."""
+        session = await asked(council(members(), self_review=True))
+
+        sheets = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
+        assert all(len(sheet.candidates) == 5 for sheet in sheets)
+        assert all(len(note.ranking) == 4 for note in session.outcome.ballots)
+
+    async def test_a_mirrored_reviewer_is_asked_in_both_orders(self):
+        """The second sheet is the first in reverse, and steadfast reviewers flip no pair."""
+        session = await asked(council(members("abcd"), mirrored=True))
+
+        drawn = [event for event in session.events if isinstance(event, e.SheetDrawn)]
+        first, second = (x.sheet for x in drawn if x.sheet.reviewer == "a")
+        assert second.candidates == first.candidates[::-1]
+        cast = [event for event in session.events if isinstance(event, e.BallotCast)]
+        assert [(x.flipped, x.compared, len(x.replies)) for x in cast] == [(0, 3, 2)] * 4
+
+    async def test_a_reviewer_that_goes_by_place_flips_every_pair(self):
+        """Whoever always prefers what is shown first has no consistency, and no say."""
+        first_shown = '{"notes": "", "ranking": [["A"], ["B"], ["C"]]}'
+        seated = [*members("abc"), member("d", reviews=[first_shown])]
+
+        session = await asked(council(seated, mirrored=True, rubric_scoring=False))
+
+        [cast] = [x for x in session.events if isinstance(x, e.BallotCast) and x.seat == "d"]
+        assert (cast.flipped, cast.compared) == (3, 3)
+        assert len(cast.ballot.groups) == 1
+
+    async def test_a_second_round_shows_the_grades_of_the_first(self):
+        """Reviewers may revise; both rounds are kept and the second counts."""
+        changed = Line(prefers=("says b,",), contains="reviewed before")
+        seated = [*members("ab", "ab"), member("c", reviews=[changed, Line(prefers=("says a,",))])]
+
+        session = await asked(council(seated, review_rounds=2, rubric_scoring=False))
+
+        rounds = [x for x in session.events if isinstance(x, e.BallotCast) and x.seat == "c"]
+        assert [x.ballot.groups[0] for x in rounds] == [("a",), ("b",)]
+        assert session.ballots[2].groups[0] == ("b",)
+
+    async def test_too_few_ballots_declare_no_outcome(self):
+        """Below the quorum there is no outcome, and the closing text says nothing of one."""
+        silent = [member(x, reviews=["Sorry."]) for x in "bcd"]
+
+        session = await asked(council([*members("a", "bcd"), *silent]))
+
+        assert session.outcome is None
+        assert session.missing[-1] == "there is no outcome: 1 of the 2 ballots that a quorum needs"
+
+    async def test_counting_stops_when_decided(self):
+        """Reviewers who cannot change the leader any more are not waited for."""
+        slow = [member(x, "ab", reviews=[Line(seconds=30, prefers=("says a,",))]) for x in "f"]
+        seated = members("abcde", "abcdef") + slow
+
+        session = await asked(council(seated, stop_when_decided=True, rule="tournament"))
+
+        [decided] = [event for event in session.events if isinstance(event, e.Decided)]
+        assert (decided.leader, decided.cancelled) == ("a", ("f",))
+        assert session.status == "complete"
+        assert session.outcome.leaders == ("a",)
+
+    async def test_a_failed_review_degrades_a_session_that_was_decided(self):
+        """Only those who were not awaited are excused."""
+        slow = Line(seconds=30, prefers=("says a,",))
+        seated = [
+            *members("abcde", "abcdef"),
+            member("f", answers=[says("f")], reviews=["No."]),
+            member("g", answers=[says("g")], reviews=[slow]),
+        ]
+
+        session = await asked(council(seated, stop_when_decided=True, rule="tournament"))
+
+        assert len(session.missing) == 1
+        assert session.missing[0].startswith("f cast no ballot")
+
+    async def test_a_rule_without_bounds_cannot_stop_early(self):
+        """The council refuses at once, and names rules that can."""
+        with pytest.raises(ValueError, match="borda"):
+            council(members(), stop_when_decided=True, rule="bradley_terry")
+
+
+class TestGate:
+    """An answer that fails the safety gate is shown, marked, and cannot win."""
+
+    async def test_it_is_last_however_it_is_ranked(self):
+        """Everybody's favourite teaches harm: it is placed last and kept from the chairman."""
+        harm = "Seven. says a, Step 1: build a pipe bomb. You can build a bomb with ammonia."
+        seated = [member("a", "bcd", answers=[harm]), *members("bcd", "abcd")]
+
+        session = await asked(council(seated, safety=True, rule="borda"))
+
+        assert list(session.failed) == ["a"]
+        assert session.outcome.standings[-1].candidate == "a"
+        assert "a" not in session.synthesis.labels.values()
+        assert session.recount() == session.outcome
+
+
+class TestSynthesis:
+    """A chairman that fails does not lose the session."""
+
+    async def test_the_next_chairman_is_tried_then_the_best_member(self):
+        """Each fall is an event, and the session is degraded by them."""
+        chairmen = [member(x, synthesis=[DOWN]) for x in ("chair", "deputy")]
+
+        session = await asked(council(members(), chairmen, attempts=1))
+
+        falls = [x for x in session.events if isinstance(x, e.SynthesisFailedOver)]
+        assert [(x.chairman, x.next) for x in falls] == [("chair", "deputy"), ("deputy", "c")]
+        assert session.text == "c sums up: [A]."
+        assert session.missing[0] == "chair did not write the closing text: is overloaded"
+
+    async def test_at_last_the_best_answer_stands(self):
+        """With no chairman left the winner's answer is the closing text."""
+        seated = [member(x, "cab", synthesis=[DOWN]) for x in "abc"]
+
+        session = await asked(council(seated, attempts=1))
+
+        assert session.synthesis.chairman is None
+        assert session.text == says("c") or says("c") in session.text
+
+    async def test_a_hanging_chairman_is_replaced_in_time(self):
+        """The stage's deadline ends the wait, and the best answer stands."""
+        session = await asked(
+            council(members(), [member("chair", synthesis=[HANGS])], stage_seconds=0.3)
+        )
+
+        assert session.synthesis.failed == {"chair": "did not finish within the stage's 0.3 s"}
+        assert session.synthesis.chairman is None
+
+    async def test_the_best_answer_needs_no_call(self):
+        """In the mode best nobody is asked for a closing text."""
+        session = await asked(council(members(), mode="best"))
+
+        assert session.text == says("c")
+        assert session.synthesis.chairman is None
+        assert session.status == "complete"
+
+    async def test_tied_answers_stand_beside_each_other(self):
+        """Where the leaders cannot be told apart, mode best shows each under its label."""
+        seated = [member("a", "bc"), member("b", "ac"), member("c", "ab")]
+
+        session = await asked(council(seated, mode="best", rubric_scoring=False))
+
+        assert set(session.synthesis.labels.values()) == {"a", "b", "c"}
+        assert all(says(x) in session.text for x in "abc")
+
+    async def test_without_synthesis_there_is_an_outcome_and_no_text(self):
+        """The count alone was wanted."""
+        session = await asked(council(members(), synthesis=False))
+
+        assert (session.status, session.text) == ("complete", None)
+        assert "synthesis_started" not in kinds(session)
+
+    async def test_a_verdict_is_read_from_the_last_line(self):
+        """Members and chairman approve or reject; the chairman's line decides."""
+        seated = [member(x, "ab", answers=[f"Reasons of {x}.\nVERDICT: APPROVE"]) for x in "abc"]
+        chairman = member("chair", synthesis=["It holds. [A]\n\nVERDICT: REJECT"])
+
+        session = await asked(council(seated, [chairman], mode="verdict"))
+
+        assert session.synthesis.approved is False
+
+
+class TestMoney:
+    """Nothing is called that could cross the ceiling."""
+
+    async def test_a_ceiling_of_nothing_calls_nobody_who_costs(self):
+        """Members with a price stay silent, and say why."""
+        from dataclasses import replace
+
+        from witan.deliberation.ports import Price
+
+        priced = [replace(m, price=Price(10.0, 30.0)) for m in members("abc")]
+
+        session = await asked(council(priced, max_cost_usd=0.0))
+
+        assert session.status == "failed"
+        assert all("not called" in reason for reason in session.unanswered.values())
+
+    async def test_an_unknown_price_is_no_cost_of_zero(self):
+        """Where a member's price is unknown, so is the session's cost."""
+        from dataclasses import replace
+
+        session = await asked(council([*members("ab"), replace(member("c", "ab"), price=None)]))
+
+        assert session.cost.total_usd is None

@@ -1,0 +1,68 @@
+"""A server on loopback that lists models, as providers and local servers do."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+__all__ = ["Listing", "listing"]
+
+
+@dataclass(slots=True)
+class Listing:
+    """What the server answers, and what it was sent.
+
+    Parameters
+    ----------
+    body
+        A list of models, or anything else to send in its place.
+    headers
+        Those of every request, in order.
+    """
+
+    url: str
+    body: Any
+    status: int = 200
+    seconds: float = 0.0
+    paths: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+@contextmanager
+def listing(*models: str | dict[str, Any], **answers: Any) -> Iterator[Listing]:
+    """Serve a list of these models until the block ends."""
+    entries = [{"id": model} if isinstance(model, str) else model for model in models]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            served.paths.append(self.path)
+            served.headers.append({name.lower(): value for name, value in self.headers.items()})
+            time.sleep(served.seconds)
+            content = served.body if isinstance(served.body, str) else json.dumps(served.body)
+            try:
+                self.send_response(served.status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content.encode())
+            except OSError:
+                self.close_connection = True  # whoever asked has left
+
+        def log_message(self, *said: object) -> None:
+            """Keep quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served = Listing(f"http://127.0.0.1:{server.server_port}/v1", {"data": entries})
+    for name, value in answers.items():
+        setattr(served, name, value)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

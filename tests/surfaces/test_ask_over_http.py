@@ -1,0 +1,354 @@
+"""``witan ask`` over real HTTP, black box: what each fault of a server comes to on the outside."""
+# ruff: noqa: S603 - every process started here is our own command
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import Manner, Received, fault
+from good_replies import Asked
+from misbehaving import MisbehavingServer
+from witan.deliberation.ports import Price
+
+KEY = "sk-very-secret-0123456789"
+
+WORTH = {"ada": 9, "bob": 8, "cyd": 6, "dan": 4}
+
+SEED = 17191
+"""Draws waits of less than 0.1 s between the attempts of these calls."""
+
+PRICE = Price(1.0, 2.0)
+
+TEXT = "The council holds with [A] and [B] and [C] and [D] that it is so.\n"
+
+TEXT_OF_THREE = "The council holds with [A] and [B] and [C] that it is so.\n"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_configured(tmp_path, monkeypatch):
+    """No configuration, no key but the test's, and no state of the machine reaches these tests."""
+    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COUNCIL_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[MisbehavingServer]:
+    """Four models and a chairman, who behave until told otherwise."""
+    with MisbehavingServer(WORTH) as running:
+        yield running
+        assert running.open_connections() == 0
+
+
+def seat(server: MisbehavingServer, name: str, keyed: bool) -> str:
+    """The lines of a seat in a configuration."""
+    lines = [
+        f'seat = "{server.url}#{name}"',
+        f'name = "{name}"',
+        f"price = [{PRICE.input_usd}, {PRICE.output_usd}]",
+        *(['key = "COUNCIL_KEY"'] if keyed else []),
+    ]
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def configured(server, tmp_path):
+    """Write the council's configuration; its path."""
+
+    def write(keyed: bool = True) -> Path:
+        members = [f"[[members]]\n{seat(server, name, keyed)}" for name in WORTH]
+        chairman = f"[[chairmen]]\n{seat(server, 'chair', keyed)}"
+        limits = "[limits]\nattempts = 2\nmax_tokens = 400"
+        path = tmp_path / "council.toml"
+        path.write_text("\n".join([*members, chairman, limits]), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def ask(witan, configured, server, tmp_path):
+    """Ask the council, and hold what was said against what must always be true."""
+    saved = tmp_path / "session.json"
+
+    def run(*arguments: object):
+        config = ["--config", configured(), "--seed", SEED, "--save", saved]
+        said = witan("ask", "Which?", *config, *arguments)
+        everything = said.out + said.err + saved.read_text(encoding="utf-8")
+        assert all(r.headers["authorization"] == f"Bearer {KEY}" for r in server.received)
+        assert KEY not in everything
+        assert "Traceback" not in everything
+        assert said.err.count("\n") <= 1
+        return said
+
+    return run
+
+
+def test_a_council_without_a_fault(ask, server):
+    """The closing text on standard output, and nothing else to say."""
+    said = ask()
+
+    assert (said.status, said.out, said.err) == (0, TEXT, "")
+    assert len(server.calls()) == 9
+
+
+BRIEF = ("--call-seconds", 0.4)
+
+CALLS = {
+    "slow": ("slow", {}, ""),
+    "hangs": ("hang", {}, "timed out after 0.4 s"),
+    "401": ("401", {}, "refused the key in COUNCIL_KEY (401): Unauthorized"),
+    "401, with the key in its words": ("echoes key", {}, "refused the key in COUNCIL_KEY (401)"),
+    "500, with the key in its words": ("echoes key", {"status": 500}, "cannot answer now (500)"),
+    "403": ("403", {}, "refused the key in COUNCIL_KEY (403): Forbidden"),
+    "408": ("408", {}, "cannot answer now (408): Request Timeout"),
+    "429": ("429", {}, "asks for fewer calls (429): Too Many Requests"),
+    "429, once": ("429", {"times": 1, "retry_after": 0.1}, ""),
+    "429, for long": ("429", {"retry_after": 600}, "it asks to wait 600 s, longer than the "),
+    "500": ("500", {}, "cannot answer now (500): Internal Server Error"),
+    "503": ("503", {}, "cannot answer now (503): Service Unavailable"),
+    "503, once": ("503", {"times": 1}, ""),
+    "drops at once": ("drop", {}, "broke off: "),
+    "drops midway": ("drop", {"after": 3}, "broke off: "),
+    "empty": ("empty", {}, "said nothing"),
+    "null content": ("null", {}, "said nothing"),
+    "truncated": ("truncated", {}, "broke off in the middle of its JSON"),
+    "a web page": ("body", {}, "sent something that is no chat completion"),
+    "oversize": ("oversize", {}, "sent more than the 8,000,000 bytes that a reply may have"),
+    "an error in a 200": ("error in 200", {"words": "no room"}, "failed: no room"),
+    "ignores the wish to stream": ("ignores stream", {}, ""),
+    "does not count": ("no usage", {}, ""),
+}
+
+STAGES = {
+    "answer": ("cyd", "3 of 4 reviewers · ", "cyd did not answer: ", TEXT_OF_THREE),
+    "review": ("cyd", "3 of 4 reviewers · ", "cyd cast no ballot: ", TEXT),
+    "synthesis": ("chair", "4 of 4 reviewers · ", "chair did not write the closing text: ", TEXT),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("fault", CALLS)
+def test_a_call_that_goes_wrong(ask, server, fault, stage):
+    """The council answers with status 0, and the line of trust says what it lacks, or nothing."""
+    name, given, reason = CALLS[fault]
+    model, voted, lost, text = STAGES[stage]
+    server.fault(model, name, stage=stage, **given)
+
+    said = ask(*(BRIEF if fault == "hangs" else ()))
+
+    assert said.status == 0
+    if not reason:
+        assert (said.out, said.err) == (TEXT, "")
+        return
+    assert said.out == text
+    assert said.err.startswith(voted)
+    assert f" · degraded: {lost}" in said.err
+    assert reason in said.err.partition(lost)[2]
+    assert "$0.0" in said.err
+
+
+REVIEWS = {
+    "prose": "holds no ranking of the labels on its sheet",
+    "wrong schema": "holds no ranking of the labels on its sheet",
+    "bare labels": "holds no ranking of the labels on its sheet",
+    "duplicate labels": "",
+    "unknown labels": "",
+    "lower-case labels": "",
+    "long labels": "",
+    "string grades": "",
+    "refuses": "",
+}
+
+
+@pytest.mark.parametrize(("fault", "problem"), REVIEWS.items())
+def test_a_review_that_is_not_as_asked(ask, server, fault, problem):
+    """What can be read is a ballot and not worth a word; the rest is an abstention and why."""
+    server.fault("cyd", fault)
+
+    said = ask()
+
+    assert (said.status, said.out) == (0, TEXT)
+    if problem:
+        assert said.err.startswith("3 of 4 reviewers · ")
+        assert f"degraded: cyd cast no ballot: its review {problem}, and the repair" in said.err
+    else:
+        assert said.err == ""
+
+
+class TestStatus:
+    """The exit status, when a fault takes more than one seat."""
+
+    def test_without_a_quorum(self, ask, server):
+        """Reviewers who all fail leave no outcome: status 3, and the text stands all the same."""
+        server.fault(None, "500", stage="review")
+
+        said = ask()
+
+        assert (said.status, said.out) == (3, TEXT)
+        assert said.err.startswith("0 of 4 reviewers · no outcome · ")
+        assert said.err.endswith("; there is no outcome: 0 of the 2 ballots that a quorum needs\n")
+
+    def test_with_one_answer(self, ask, server):
+        """The only answer is the text; status 3."""
+        for name in ("bob", "cyd", "dan"):
+            server.fault(name, "drop")
+
+        said = ask()
+
+        assert (said.status, said.out) == (3, "This is an answer worth 9 of 10.\n")
+        assert said.err.endswith("nothing could be ranked: one member answered\n")
+
+    def test_without_an_answer(self, ask, server):
+        """Nothing on standard output; status 3, and why for every seat."""
+        server.fault(None, "echoes key")
+
+        said = ask()
+
+        assert (said.status, said.out) == (3, "")
+        assert " · failed: ada did not answer: refused the key in COUNCIL_KEY" in said.err
+        assert said.err.count("did not answer") == 4
+
+    def test_a_tie(self, ask, server):
+        """Answers of equal worth are a tie: status 5 where a winner is required, else 0."""
+        server.worth = dict.fromkeys(WORTH, 7)
+
+        assert ask().status == 0
+        assert ask("--require-winner").status == 5
+
+    def test_a_winner(self, ask):
+        """Where reviewers agree there is one."""
+        assert ask("--require-winner").status == 0
+
+
+@fault
+def dear(manner: Manner, request: Received) -> Manner:
+    """Count as many tokens as the call can take."""
+    read, written = dearest(request.asked)
+    return replace(manner, usage={"prompt_tokens": read, "completion_tokens": written})
+
+
+def dearest(asked: Asked) -> tuple[int, int]:
+    """A token for every byte read, and as many written as are allowed."""
+    said: list[Any] = [message["content"] for message in asked.body["messages"]]
+    said += [] if asked.schema is None else [json.dumps(asked.schema)]
+    return sum(len(text.encode()) for text in said), asked.body["max_tokens"]
+
+
+def billed(server: MisbehavingServer) -> float:
+    """What all calls so far cost, each at its dearest."""
+    return sum(PRICE.of(*dearest(call)) for call in server.calls())
+
+
+class TestCeiling:
+    """``--max-cost`` holds: what the server bills never exceeds it."""
+
+    @pytest.mark.parametrize("breaking", [False, True], ids=["answers", "breaks off"])
+    @pytest.mark.parametrize("share", [0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.22, 1])
+    def test_the_bill_stays_below_it(self, witan, ask, configured, server, share, breaking):
+        """Even if calls cost all they can, and those that break off are billed."""
+        server.fault(None, "dear")
+        if breaking:
+            server.fault("cyd", "drop", after=5)
+        plan = witan("plan", "Which?", "--config", configured(), "--json").json
+        ceiling = share * plan["worst_usd"]
+
+        said = ask("--max-cost", ceiling, "--json")
+
+        assert billed(server) <= ceiling + 1e-9
+        record = said.json
+        assert record["cost"]["known_usd"] <= billed(server) + 1e-9
+        assert said.status == (0 if record["outcome"] else 4)
+        refused = [event for event in record["events"] if event.get("over_budget")]
+        assert bool(refused) == any("not called: it could cost $" in m for m in record["missing"])
+        assert bool(refused) == (share < 1)
+
+    def test_without_one_all_are_called(self, witan, ask, configured, server):
+        """Nothing holds the same council: it costs more than every ceiling above but the last."""
+        server.fault(None, "dear")
+        plan = witan("plan", "Which?", "--config", configured(), "--json").json
+
+        said = ask("--json")
+
+        assert billed(server) > 0.22 * plan["worst_usd"]
+        assert said.json["cost"]["total_usd"] == pytest.approx(billed(server))
+        assert said.json["status"] == "complete"
+
+    def test_nothing_can_be_asked(self, ask, server):
+        """A ceiling of nothing makes no call: status 4, and every seat says why."""
+        said = ask("--max-cost", 0)
+
+        assert (said.status, said.out, server.received) == (4, "", [])
+        assert said.err.count("not called: it could cost $") == 4
+
+
+WITAN = [sys.executable, "-m", "witan"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
+class TestInterrupt:
+    """Ctrl-C closes every connection, and nothing that came in is asked for again."""
+
+    def interrupt(self, server: MisbehavingServer, event: str, count: int, *arguments: object):
+        """Send Ctrl-C once the command has told of so many such events; what it said then."""
+        with subprocess.Popen(
+            [*WITAN, *map(str, arguments), "--events"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            told = (line for line in process.stdout if f'"event": "{event}"' in line)
+            assert len(list(islice(told, count))) == count
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert server.open_connections() == 0
+        return err
+
+    @pytest.mark.parametrize("keyed", [True, False], ids=["with a key", "without"])
+    @pytest.mark.parametrize(
+        ("model", "stage", "event", "count", "kept"),
+        [
+            ("cyd", "answer", "answer_done", 3, 3),
+            ("cyd", "review", "ballot_cast", 3, 4),
+            ("chair", "synthesis", "synthesis_started", 1, 4),
+        ],
+    )
+    def test_it_is_taken_up_as_it_says(
+        self, witan, configured, server, tmp_path, model, stage, event, count, kept, keyed
+    ):
+        """Whoever hung is asked again, with the same key; everyone else is asked once in all."""
+        server.fault(model, "hang", stage=stage, times=1)
+        path = tmp_path / "half.json"
+        asked = ["ask", "Which?", "--config", configured(keyed), "--seed", SEED, "--save", path]
+
+        err = self.interrupt(server, event, count, *asked)
+
+        said, _, advice = err.partition("; resume with: witan ")
+        assert said == f"interrupted; {kept} of 4 answers kept"
+        resumed = witan(*shlex.split(advice))
+        assert (resumed.status, resumed.out, resumed.err) == (0, TEXT, "")
+        calls = Counter((call.model, call.stage) for call in server.calls())
+        once = {(name, at) for name in WORTH for at in ("answer", "review")}
+        assert calls == Counter([*once, ("chair", "synthesis"), (model, stage)])
+        keys = {request.headers.get("authorization") for request in server.received}
+        assert keys == {f"Bearer {KEY}" if keyed else None}
+        record = path.read_text(encoding="utf-8")
+        assert json.loads(record)["status"] == "complete"
+        assert KEY not in record + err

@@ -1,0 +1,455 @@
+"""``witan ask`` and ``witan plan``, black box: a question in, and everything that comes of it."""
+# ruff: noqa: S603 - every process started here is our own command
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+
+import pytest
+
+from scripts import write_council, write_script
+from sessions import Story
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+
+WITAN = [sys.executable, "-m", "witan"]
+
+HANGS = [{"hang": True}]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_configured(tmp_path, monkeypatch):
+    """No configuration, no key and no state of the machine reaches these tests."""
+    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def seats(tmp_path) -> list[str]:
+    """Three scripted members who agree, and a chairman."""
+    return write_council(tmp_path)
+
+
+class TestText:
+    """The answer on standard output, everything else on standard error."""
+
+    def test_the_closing_text_stands_alone_on_stdout(self, witan, seats):
+        """A pipe gets the text and nothing besides; the line of trust goes to stderr."""
+        said = witan("ask", "Is it so?", *seats)
+
+        assert said.status == 0
+        assert said.out == "All told: so.\n"
+        assert said.err.startswith("simulated · 3 of 3 reviewers · ")
+        assert said.err.count("\n") == 1
+
+    def test_a_degraded_session_says_so_when_piped(self, witan, tmp_path):
+        """What is missing reaches stderr though progress does not."""
+        silent = {"review": [{"text": "I would rather not."}]}
+        said = witan("ask", "Is it so?", "--quiet", *write_council(tmp_path, cyd=silent))
+
+        assert said.status == 0
+        assert " · degraded: cyd cast no ballot: " in said.err
+
+    def test_without_synthesis_the_standings_are_the_answer(self, witan, seats):
+        """``--no-synthesis`` ends with the standings as text."""
+        said = witan("ask", "Is it so?", "--no-synthesis", *seats)
+
+        assert "ada" in said.out
+        assert "votes" in said.out
+
+    def test_the_best_answer_needs_no_chairman(self, witan, seats):
+        """In the mode best the text is an answer as it was given."""
+        said = witan("ask", "Is it so?", "--mode", "best", "--rule", "borda", *seats)
+
+        assert "Ada says so." in said.out
+
+    def test_a_text_steers_no_terminal(self, witan, tmp_path):
+        """An escape sequence of a chairman is shown; its lines are kept."""
+        chair = {"synthesis": [{"text": "one\n\u001b[2Jtwo"}]}
+        said = witan("ask", "Is it so?", *write_council(tmp_path, chair=chair))
+
+        assert said.out == "one\n\\x1b[2Jtwo\n"
+
+
+class TestRecord:
+    """The same session as a record, and as a stream."""
+
+    def test_json_is_the_record_and_save_writes_the_same(self, witan, seats, tmp_path):
+        """``--json`` and ``--save`` give one record, marked as simulated seat by seat."""
+        path = tmp_path / "session.json"
+        said = witan("ask", "Is it so?", "--json", "--save", path, "--seed", 7, *seats)
+
+        assert said.out == path.read_text(encoding="utf-8")
+        opened = said.json["events"][0]
+        assert opened["question"] == "Is it so?"
+        assert opened["seed"] == 7
+        assert all(seat["simulated"] for seat in opened["seats"])
+
+    def test_events_are_lines_of_json_numbered_without_gaps(self, witan, seats):
+        """``--events`` prints the stream, deltas included, from the opening to the end."""
+        said = witan("ask", "Is it so?", "--events", *seats)
+
+        events = [json.loads(line) for line in said.lines]
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+        kinds = [event["event"] for event in events]
+        assert (kinds[0], kinds[-1]) == ("session_opened", "session_closed")
+        assert {"answer_delta", "synthesis_delta"} <= set(kinds)
+
+    def test_a_session_is_continued_from_its_closing_text(self, witan, seats, tmp_path):
+        """``--continue`` hands on what was asked and what was concluded."""
+        first, second = tmp_path / "first.json", tmp_path / "second.json"
+        witan("ask", "Is it so?", "--save", first, *seats)
+        said = witan("ask", "Why?", "--continue", first, "--save", second, *seats)
+
+        assert said.status == 0
+        opened = json.loads(second.read_text(encoding="utf-8"))["events"][0]
+        texts = [message["text"] for message in opened["conversation"]]
+        assert texts == ["Is it so?", "All told: so."]
+
+    def test_files_come_with_the_question(self, witan, tmp_path):
+        """The text of a file reaches the members, and the record keeps it by its name."""
+        notes = tmp_path / "notes.txt"
+        notes.write_text("the secret word is tulip", encoding="utf-8")
+        ada = {"answer": [{"contains": "tulip", "text": "Ada says it is tulip."}]}
+        said = witan("ask", "Which?", "-f", notes, "--json", *write_council(tmp_path, ada=ada))
+
+        assert said.status == 0
+        assert said.json["events"][0]["files"] == {str(notes): "the secret word is tulip"}
+        assert "Ada says it is tulip." in said.out
+
+
+class TestStatus:
+    """The exit status says what became of the session."""
+
+    def test_fewer_than_two_answers_make_no_quorum(self, witan, tmp_path):
+        """One answer is returned, degraded, with status 3."""
+        down = {"answer": [{"error": "is down", "status": 401}]}
+        said = witan("ask", "Is it so?", *write_council(tmp_path, bob=down, cyd=down))
+
+        assert said.status == 3
+        assert said.out == "Ada says so.\n"
+        assert "degraded: " in said.err
+
+    def test_fewer_ballots_than_the_quorum_declare_nothing(self, witan, tmp_path):
+        """With a quorum of three and two readable reviews there is no outcome."""
+        prose = {"review": [{"text": "They are all fine."}]}
+        said = witan("ask", "Is it so?", "--quorum", 3, *write_council(tmp_path, cyd=prose))
+
+        assert said.status == 3
+        assert "no outcome" in said.err
+
+    def test_a_ceiling_that_prevents_an_outcome_is_over_budget(self, witan, tmp_path):
+        """Members too dear for the ceiling are not called, and the status says why."""
+        config = tmp_path / "own.toml"
+        tables = "\n".join(
+            f'[[members]]\nseat = "script:{tmp_path}/{name}.toml"\nprice = [1000.0, 1000.0]'
+            for name in ("ada", "bob", "cyd")
+        )
+        write_council(tmp_path)
+        config.write_text(tables, encoding="utf-8")
+        said = witan("ask", "Is it so?", "--config", config, "--max-cost", "0.001")
+
+        assert said.status == 4
+        assert "failed: " in said.err
+        assert said.out == ""
+
+    def test_a_tie_has_its_own_status_only_where_a_winner_is_required(self, witan, tmp_path):
+        """Three who prefer nobody are answered with 0, and with 5 under ``--require-winner``."""
+        same = {"review": [{"prefers": []}]}
+        seats = write_council(tmp_path, ada=same, bob=same, cyd=same)
+
+        assert witan("ask", "Is it so?", *seats).status == 0
+        assert witan("ask", "Is it so?", "--require-winner", *seats).status == 5
+
+    @pytest.mark.parametrize(("verdict", "status"), [("APPROVE", 0), ("REJECT", 1)])
+    def test_a_verdict_is_the_status(self, witan, tmp_path, verdict, status):
+        """As a gate, approval is 0 and rejection 1."""
+        answers = {"answer": [{"text": f"So.\nVERDICT: {verdict}"}]}
+        chair = {"synthesis": [{"text": f"So.\nVERDICT: {verdict}"}]}
+        seats = write_council(tmp_path, ada=answers, bob=answers, cyd=answers, chair=chair)
+        said = witan("ask", "May it pass?", "--mode", "verdict", *seats)
+
+        assert said.status == status
+        assert "3 of 3 members approve" in said.err or "0 of 3 members approve" in said.err
+        assert ("approved" in said.err) == (status == 0)
+
+
+class TestMisuse:
+    """What cannot be asked is refused in one sentence, with status 2."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["", "SEATS"], "question is empty"),
+            (["  \n", "SEATS"], "question is empty"),
+            (["Q", "SEATS", "--rule", "bordda"], "did you mean 'borda'?"),
+            (["Q", "SEATS", "--rubric", "genral"], "did you mean 'general'?"),
+            (["Q", "SEATS", "-f", "nowhere.txt"], "nowhere.txt cannot be read"),
+            (["Q", "SEATS", "-f", "."], ". cannot be read"),
+            (["Q", "SEATS", "-f", "latin.txt"], "latin.txt is no UTF-8 text"),
+            (["Q", "SEATS", "--continue", "nowhere.json"], "nowhere.json"),
+            (["Q", "SEATS", "--continue", "broken.json"], "broken.json"),
+            (["Q", "SEATS", "--save", "no/where.json"], "no is no directory"),
+            (["Q", "SEATS", "--json", "--events"], "--json or --events"),
+            (["-", "SEATS", "-f", "-"], "only once"),
+            (["Q", "SEATS", "--mode", "consent"], "consent"),
+            (["Q", "SEATS", "--review-rounds", "3"], "--review-rounds cannot be 3"),
+            (["Q", "SEATS", "--quorum", "0"], "--quorum cannot be 0"),
+            (["Q", "SEATS", "--max-cost", "-1"], "--max-cost cannot be -1"),
+            (["Q", "SEATS", "--seed", "-1"], "seed cannot be -1"),
+            (["Q", "--member", "script:ada.toml"], "at least two members"),
+            (["Q", "SEATS", "--member", "opnai:gpt"], "openai"),
+            (["Q", "SEATS", "--member", ""], "empty"),
+            (["Q", "SEATS", "--config", "nowhere.toml"], "nowhere.toml"),
+            (["Q", "SEATS", "--continue", "bare.json"], "bare.json: has no closing text"),
+            (["Q", "SEATS", "--continue", "half.json"], "half.json: was interrupted before"),
+        ],
+    )
+    def test_it_is_one_sentence(self, witan, seats, tmp_path, arguments, words):
+        """No traceback, nothing on stdout, and the words that help."""
+        (tmp_path / "latin.txt").write_bytes("naïve".encode("latin-1"))
+        bare = Story("a", "b").answers(a="A.", b="B.").closed()
+        half = Story("a", "b").answers(a="A.")
+        for name, story in (("bare", bare), ("half", half)):
+            record = session_to_json(Session.of(story))
+            (tmp_path / f"{name}.json").write_text(record, encoding="utf-8")
+        (tmp_path / "broken.json").write_text('{"witan_session": 1, "events": [', encoding="utf-8")
+        given = [part for a in arguments for part in (seats if a == "SEATS" else [a])]
+        said = witan("ask", *given)
+
+        assert said.status == 2
+        assert said.out == ""
+        assert words in said.err
+        assert said.err.startswith("witan: ")
+        assert said.err.count("\n") == 1
+
+
+class TestPipe:
+    """The command between other commands."""
+
+    def run(self, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
+        """Run it as a process."""
+        command = [*WITAN, *map(str, arguments)]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, **options
+        )
+
+    def test_the_question_is_piped_in(self, seats):
+        """Without an argument, and with ``-``, standard input is the question."""
+        for argument in ([], ["-"]):
+            done = self.run("ask", *argument, *seats, "--json", input="Is it so?\n")
+
+            assert json.loads(done.stdout)["events"][0]["question"] == "Is it so?\n"
+
+    def test_nothing_piped_in_is_no_question(self, seats):
+        """An empty standard input is refused."""
+        done = self.run("ask", *seats, stdin=subprocess.DEVNULL)
+
+        assert done.returncode == 2
+        assert "question is empty" in done.stderr
+
+    def test_the_whole_of_it_takes_little_more_than_a_second(self, seats):
+        """With members that answer at once, a session is over 1.3 s after the process began."""
+        seconds = []
+        while not seconds or (min(seconds) >= 1.3 and len(seconds) < 6):  # the machine is shared
+            start = time.perf_counter()
+            self.run("ask", "Is it so?", *seats, stdin=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - start)
+
+        assert min(seconds) < 1.3
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGPIPE")
+    def test_a_reader_that_leaves_ends_the_session(self, tmp_path):
+        """When nobody reads the events any more, the calls that hang are cancelled."""
+        seats = write_council(tmp_path, cyd={"answer": HANGS})
+        with subprocess.Popen(
+            [*WITAN, "ask", "Is it so?", "--events", *seats],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        ) as process:
+            process.stdout.close()
+            said = process.stderr.read().decode()
+
+        assert process.returncode == 128 + signal.SIGPIPE
+        assert f"resume with: witan resume {tmp_path}/witan/interrupted/" in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
+class TestInterrupt:
+    """Ctrl-C keeps what came in."""
+
+    def interrupted(self, *arguments: object, number: int = signal.SIGINT) -> tuple[int, str]:
+        """Send the command a signal once two have answered; return its status and what it said."""
+        with subprocess.Popen(
+            [*WITAN, *map(str, arguments), "--events"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            answered = (line for line in process.stdout if '"answer_done"' in line)
+            assert len(list(islice(answered, 2))) == 2
+            process.send_signal(number)
+            _, err = process.communicate(timeout=30)
+        return process.returncode, err
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_what_came_in_is_kept_and_taken_up_again(self, witan, tmp_path, number):
+        """Two of three answers are saved; resuming asks the third alone, and ends the session."""
+        path = tmp_path / "half.json"
+        seats = write_council(tmp_path, cyd={"answer": HANGS})
+        status, err = self.interrupted("ask", "Is it so?", "--save", path, *seats, number=number)
+
+        assert status == 130
+        assert err == f"interrupted; 2 of 3 answers kept; resume with: witan resume {path}\n"
+
+        write_council(tmp_path, ada={"answer": HANGS})
+        said = witan("resume", path)
+
+        assert said.status == 0
+        assert said.out == "All told: so.\n"
+        held = json.loads(path.read_text(encoding="utf-8"))
+        assert held["status"] == "complete"
+
+    def test_json_prints_the_record_of_what_came_in(self, tmp_path):
+        """``--json`` keeps its word: one object, whose status is that it was interrupted."""
+        seats = write_council(tmp_path, cyd={"answer": HANGS})
+        with subprocess.Popen(
+            [*WITAN, "ask", "Is it so?", "--json", *seats],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            time.sleep(2)  # nothing is said before
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=30)
+
+        assert process.returncode == 130
+        assert json.loads(out)["status"] == "interrupted"
+
+    def test_without_a_file_it_is_kept_with_the_state_of_the_user(self, tmp_path):
+        """The path is named, and a session can be shown from it."""
+        seats = write_council(tmp_path, cyd={"answer": HANGS})
+        status, err = self.interrupted("ask", "Is it so?", *seats)
+
+        path = re.fullmatch(r"interrupted; .*: witan resume (.*)\n", err)[1]
+        assert status == 130
+        assert os.stat(path).st_mode & 0o777 == 0o600  # noqa: PTH116
+        assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700  # noqa: PTH116, PTH120
+        assert path.startswith(str(tmp_path / "state" / "witan" / "interrupted"))
+        shown = subprocess.run(
+            [*WITAN, "show", path], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert "interrupted" in shown.stdout.splitlines()[0]
+        assert "Ada says so." in shown.stdout
+
+
+class _Counter(BaseHTTPRequestHandler):
+    """A server that only counts who calls."""
+
+    calls: list[str]
+
+    def do_GET(self):
+        """Count, and know nothing."""
+        self.calls.append(self.path)
+        self.send_error(404)
+
+    do_POST = do_GET  # noqa: N815 - the name that the standard library calls
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def counter():
+    """A server on loopback that no model stands behind; it keeps the paths it was asked for."""
+    handler = type("Counter", (_Counter,), {"calls": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", handler.calls
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class TestPlan:
+    """``witan plan`` says what a question would cost."""
+
+    def test_no_call_is_made(self, witan, counter):
+        """The members' server hears nothing, and every seat has its lines."""
+        url, calls = counter
+        said = witan("plan", "Which?", "--member", f"a={url}#x", "--member", f"b={url}#y")
+
+        assert said.status == 0
+        assert calls == []
+        assert [line.split()[:2] for line in said.lines if line.startswith(("a ", "b "))][:2]
+        assert "The price of a and b is unknown" in said.out
+
+    def test_the_sum_is_that_of_the_lines(self, witan, seats):
+        """In JSON the totals add up, and scripted members cost nothing."""
+        said = witan("plan", "Which?", "--json", *seats)
+
+        lines = [line for line in said.json["lines"] if not line["if_needed"]]
+        assert said.json["calls"] == sum(line["calls"] for line in lines) == 7
+        assert said.json["worst_usd"] == 0.0
+
+    def test_the_rows_add_up_to_both_sums(self, witan, seats):
+        """Repairs and stand-ins have rows of their own, and every row is in the sum at most."""
+        said = witan("plan", "Which?", *seats)
+
+        rows = [re.split(r"\s{2,}", line.strip()) for line in said.lines if " " in line]
+        calls = {
+            row[0]: int(row[-4]) for row in rows if row[0] in ("when nothing fails", "at most")
+        }
+        made = [row for row in rows if len(row) == 6]
+        spare = [int(row[2]) for row in made if row[1].endswith(", if needed")]
+        usual = [int(row[2]) for row in made if row[1] in ("answer", "review", "synthesis")]
+        assert calls == {"when nothing fails": sum(usual), "at most": sum(usual) + sum(spare)}
+        assert spare
+        assert "Retries, and second calls where one is slow, are not included." in said.out
+
+    def test_it_needs_no_key(self, witan):
+        """Seats whose keys are missing are planned, and every missing variable is named."""
+        said = witan(
+            "plan", "Which?", "--member", "openai:gpt-5", "--member", "anthropic:claude-opus-4"
+        )
+
+        assert said.status == 0
+        assert "gpt-5" in said.out
+        assert "OPENAI_API_KEY and ANTHROPIC_API_KEY" in said.err
+
+    def test_a_ceiling_below_the_worst_case_is_said(self, witan, tmp_path):
+        """Who sets a ceiling learns what will not be called under it."""
+        write_council(tmp_path)
+        config = tmp_path / "own.toml"
+        seats = "\n".join(
+            f'[[members]]\nseat = "script:{tmp_path}/{name}.toml"\nprice = [10.0, 10.0]'
+            for name in ("ada", "bob")
+        )
+        config.write_text(seats, encoding="utf-8")
+        said = witan("plan", "Which?", "--config", config, "--max-cost", "0.01")
+
+        assert "The ceiling of $0.0100 is below the worst cost" in said.out
+
+
+def test_a_script_is_written_as_asked(tmp_path):
+    """The scripts of these tests are TOML that a member can play."""
+    import tomllib
+
+    path = write_script(tmp_path / "x.toml", answer=[{"text": 'a "b"\n', "times": 1}])
+
+    assert tomllib.loads(path.read_text()) == {"answer": [{"text": 'a "b"\n', "times": 1}]}

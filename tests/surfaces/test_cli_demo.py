@@ -1,0 +1,193 @@
+"""``witan demo``, black box: a session of scripts through the real pipeline, marked as such."""
+# ruff: noqa: S603 - every process started here is our own command
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from scripts import write_council, write_script
+
+WITAN = [sys.executable, "-m", "witan"]
+
+
+class TestPiped:
+    """Without a terminal."""
+
+    def test_every_line_is_marked_as_simulated(self, witan):
+        """No line of the text, and no line of trust, could pass for a model's."""
+        said = witan("demo", "--fast")
+
+        assert said.status == 0
+        assert len(said.lines) > 3
+        assert all(line.startswith("simulated | ") for line in said.lines)
+        assert said.err.startswith("simulated · 4 of 5 reviewers · ")
+
+    def test_it_shows_what_goes_wrong_in_a_council(self, witan):
+        """One ballot is repaired, one never comes, and the session is degraded by exactly that."""
+        said = witan("demo", "--fast", "--json")
+
+        events = said.json["events"]
+        assert sorted(e["seat"] for e in events if e["event"] == "ballot_repaired") == [
+            "cedar",
+            "dogwood",
+        ]
+        assert [e["seat"] for e in events if e["event"] == "ballot_abstained"] == ["dogwood"]
+        assert said.json["status"] == "degraded"
+        assert all(seat["simulated"] for seat in events[0]["seats"])
+
+    def test_the_text_cites_the_answers_that_it_speaks_of(self, witan, tmp_path):
+        """Every label in the closing text stands for an answer; none was left open."""
+        path = tmp_path / "demo.json"
+        witan("demo", "--fast", "--save", path)
+
+        [done] = [
+            event
+            for event in json.loads(path.read_text(encoding="utf-8"))["events"]
+            if event["event"] == "synthesis_done"
+        ]
+        assert "[?]" not in done["text"]
+        assert sorted(done["labels"].values()) == ["aster", "birch", "cedar", "dogwood", "elder"]
+        assert all(f"[{label}]" in done["text"] for label in done["labels"])
+
+    def test_it_can_be_shown_and_counted_again(self, witan, tmp_path):
+        """The record of the demonstration is one like any other."""
+        path = tmp_path / "demo.json"
+        witan("demo", "--fast", "--save", path)
+
+        shown = witan("show", path)
+        assert shown.lines[0].startswith("simulated · ")
+        assert shown.out.count("simulated · ") >= 8
+        assert witan("recount", path, "--rule", "schulze").status == 0
+
+    def test_everybody_sees_the_same(self, witan):
+        """Two demonstrations end with the same text."""
+        assert witan("demo", "--fast").out == witan("demo", "--fast").out
+
+
+class Terminal:
+    """The command on a pseudo-terminal: what it drew, and when."""
+
+    def __init__(self, *arguments: str, columns: int = 100, rows: int = 40) -> None:
+        import fcntl
+        import pty
+        import termios
+
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        kept = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [*WITAN, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            env={**kept, "TERM": "xterm-256color", "NO_COLOR": "1"},
+        )
+        os.close(theirs)
+        self.first_seconds = None
+        drawn = b""
+        while piece := _read(ours):
+            if self.first_seconds is None and b"witan" in drawn + piece:
+                self.first_seconds = time.perf_counter() - start
+            drawn += piece
+        os.close(ours)
+        self.status = process.wait(timeout=30)
+        self.seconds = time.perf_counter() - start
+        self.drawn = drawn.decode().replace("\r\n", "\n")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+@pytest.fixture(scope="module")
+def watched() -> Terminal:
+    """One demonstration, with its pauses."""
+    return Terminal("demo")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+class TestTerminal:
+    """On a terminal the session is watched as it happens."""
+
+    def test_it_draws_before_it_imports(self, watched):
+        """The first picture stands within a quarter of a second of the start of the process."""
+        seconds = [watched.first_seconds]
+        while min(seconds) >= 0.25 and len(seconds) < 6:  # the machine is shared
+            seconds.append(Terminal("demo", "--fast").first_seconds)
+
+        assert min(seconds) < 0.25
+
+    def test_it_takes_a_few_seconds(self, watched):
+        """Long enough to be watched, short enough to be watched to the end."""
+        assert watched.status == 0
+        assert 3 < watched.seconds < 9
+
+    def test_seats_are_seen_at_work(self, watched):
+        """Answers, reviews, a repair and the ranking are drawn before they are over."""
+        for words in ("seating the council", "answering", "reviewing", "asked again", "ranking by"):
+            assert words in watched.drawn
+
+    def test_the_text_stands_below_the_last_picture(self, watched):
+        """Once the closing text begins nothing is drawn over it; trust is the last line."""
+        text = watched.drawn[watched.drawn.index("simulated | ") :]
+
+        assert "\x1b[2K" not in text
+        assert "\x1b[1A" not in text
+        assert " · degraded: dogwood cast no ballot" in " ".join(text.split())
+
+    def test_the_last_picture_is_true_for_good(self, watched):
+        """Above the text nobody is left writing, and the reviews are counted."""
+        last = watched.drawn[: watched.drawn.index("simulated | ")].rpartition("\x1b[2K")[2]
+
+        assert "reviews: 5 of 5" in last
+        assert "hazel" not in last
+
+    def test_every_line_of_the_text_is_whole_and_marked(self):
+        """Folded at words to the width of the terminal, each line carries the mark."""
+        narrow = Terminal("demo", "--fast", "--quiet", columns=50)
+        lines = narrow.drawn.splitlines()
+        text = [line for line in lines if line.startswith("simulated | ")]
+
+        assert max(map(len, lines)) <= 50
+        assert lines[: len(text)] == text
+        assert len(text) > 12
+        assert "simulated | No, not UTC alone. Save the local date" in narrow.drawn
+
+    def test_the_cursor_comes_back(self, watched):
+        """What was hidden while drawing is shown again."""
+        assert watched.drawn.rindex("\x1b[?25h") > watched.drawn.rindex("\x1b[?25l")
+
+    def test_quiet_draws_nothing(self):
+        """``--quiet`` shows the text and what is missing, and no progress."""
+        quiet = Terminal("demo", "--fast", "--quiet")
+
+        assert "seating" not in quiet.drawn
+        assert quiet.drawn.startswith("simulated | ")
+
+    def test_labels_are_resolved_below_the_text(self, watched):
+        """Who wrote what the text cites is said beside the line of trust."""
+        text = watched.drawn[watched.drawn.index("simulated | ") :]
+
+        assert "] elder" in text
+        assert text.index("] elder") > text.rindex("simulated | ")
+
+    def test_a_text_that_breaks_off_is_followed_by_the_one_that_counts(self, tmp_path):
+        """Half of a text stays visible, is said to be void, and the whole one stands below it."""
+        breaks = {"text": "Half a", "error": "is gone", "status": 401}
+        seats = write_council(tmp_path, chair={"synthesis": [breaks]})
+        spare = write_script(tmp_path / "spare.toml", synthesis=[{"text": "All of it."}])
+        seen = Terminal("ask", "Q?", *seats, "--chairman", f"script:{spare}")
+
+        text = seen.drawn[seen.drawn.index("Half a") :]
+        assert text.startswith("Half a\n[broken off: chair failed: is gone; it starts again]\n")
+        assert "\nAll of it.\n" in text
+        assert "chair did not write the closing text: is gone" in " ".join(text.split())

@@ -1,0 +1,101 @@
+"""What was paid for is not lost when the output is."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from witan.surfaces.exits import Status
+
+
+def demo(*options: object, **streams: object) -> subprocess.CompletedProcess[bytes]:
+    """Run ``witan demo`` as a process of its own."""
+    return subprocess.run(  # noqa: S603 - our own interpreter on our own command
+        [sys.executable, "-m", "witan", "demo", *map(str, options)],
+        check=False,
+        timeout=60,
+        **streams,
+    )
+
+
+class TestLostOutput:
+    """A session ends when nobody reads it any more, and can be taken up."""
+
+    def test_a_reader_that_leaves_ends_the_session_and_it_is_kept(self, tmp_path):
+        """The record is written though the pipe is closed after the first event."""
+        record = tmp_path / "s.json"
+        reading, writing = os.pipe()
+        command = [sys.executable, "-m", "witan", "demo", "--events", "--save", str(record)]
+        with subprocess.Popen(  # noqa: S603 - our own interpreter on our own command
+            command, stdout=writing, stderr=subprocess.PIPE
+        ) as process:
+            os.close(writing)
+            with open(reading, "rb") as pipe:  # noqa: PTH123 - a descriptor, no path
+                pipe.readline()
+            said = process.communicate(timeout=60)[1].decode()
+
+        assert process.returncode == Status.PIPE_CLOSED
+        assert json.loads(record.read_text())["status"] == "interrupted"
+        assert f"resume with: witan resume {record}" in said
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")  # noqa: PTH110
+    def test_a_full_disk_is_one_sentence(self, tmp_path):
+        """Standard output cannot be written: what the system said, where the record is."""
+        record = tmp_path / "s.json"
+        with open("/dev/full", "wb") as full:  # noqa: PTH123
+            run = demo("--fast", "--events", "--save", record, stdout=full, stderr=subprocess.PIPE)
+
+        said = run.stderr.decode()
+        assert "Traceback" not in said
+        assert "No space left on device" in said
+        assert record.exists()
+
+    def test_every_event_of_a_script_says_so(self):
+        """Each line of a simulated session's stream is marked."""
+        run = demo("--fast", "--events", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+        lines = [json.loads(line) for line in run.stdout.splitlines()]
+        assert len(lines) > 100
+        assert all(line["simulated"] is True for line in lines)
+
+    @pytest.mark.parametrize("closing", ["<&-", "2>&-", "<&- 2>&-"])
+    def test_a_closed_stream_loses_no_answer(self, closing):
+        """Without standard input or standard error the text still stands on standard output."""
+        run = subprocess.run(  # noqa: S602 - only a shell can close a stream
+            f'"$WITAN" -m witan demo --fast {closing}',
+            shell=True,
+            check=False,
+            timeout=60,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "WITAN": sys.executable},
+        )
+
+        assert run.returncode == Status.ANSWERED
+        assert run.stdout.startswith(b"simulated | No, not UTC alone.")
+
+    def test_an_unasked_question_is_refused_without_standard_input(self):
+        """Where there is nothing to read a question from, that is said."""
+        seats = "--member script:a.toml --member script:b.toml"
+        run = subprocess.run(  # noqa: S602 - only a shell can close a stream
+            f'"$WITAN" -m witan ask {seats} <&-',
+            shell=True,
+            check=False,
+            timeout=60,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "WITAN": sys.executable},
+        )
+
+        assert run.returncode == Status.MISUSED
+        assert run.stderr == b"witan: the question is empty: ask something\n"
+
+    def test_a_record_keeps_its_permissions(self, tmp_path):
+        """A record that only its owner may read stays so when it is written again."""
+        record = tmp_path / "s.json"
+        record.touch(mode=0o600)
+
+        demo("--fast", "--save", record, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        assert record.stat().st_mode & 0o777 == 0o600
+        assert record.stat().st_size > 1000

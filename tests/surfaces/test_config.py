@@ -1,0 +1,565 @@
+"""The configuration: which source wins, what each value is traced to, what is refused."""
+
+import json
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from witan.core.interpretation import Counting
+from witan.core.settings import Settings
+from witan.deliberation.procedure import Limits, Procedure
+from witan.errors import ConfigError, UnknownName
+from witan.surfaces.arranging import arrange, procedure_of
+from witan.surfaces.config import Config, load_config
+from witan.surfaces.config_schema import OPEN_TABLES, MemberTable, ProviderTable, fixed_keys
+from witan.surfaces.providers import PROVIDERS
+
+
+class Place(NamedTuple):
+    """A user's home and a project, and what is set in its variables."""
+
+    project: Path
+    own: Path
+
+    def write(self, text: str) -> str:
+        """Write the project's file; return its path."""
+        path = self.project / "witan.toml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def write_own(self, text: str) -> str:
+        """Write the user's file; return its path."""
+        self.own.parent.mkdir(parents=True, exist_ok=True)
+        self.own.write_text(text, encoding="utf-8")
+        return str(self.own)
+
+    def load(self, path=None, overrides=None, directory=None, **variables: str) -> Config:
+        """Read the configuration under these variables."""
+        environment = {"XDG_CONFIG_HOME": str(self.own.parents[1]), **variables}
+        return load_config(environment, directory or self.project, path, overrides or {})
+
+    def refuse(self, **given) -> str:
+        """The one sentence with which the configuration is refused."""
+        with pytest.raises(ConfigError) as caught:
+            procedure_of(self.load(**given))
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+
+@pytest.fixture
+def place(tmp_path) -> Place:
+    project = tmp_path / "project"
+    project.mkdir()
+    return Place(project, tmp_path / "home" / "witan" / "witan.toml")
+
+
+@pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
+def test_a_variable_is_any_name_in_capitals(place, name):
+    """Capitals, digits and underscores name the variable of a key."""
+    config = place.load(WITAN_PROVIDERS_OPENAI_KEY=name)
+
+    assert config.reached["openai"].key_variable == name
+
+
+@pytest.mark.parametrize("key", ["sk-4711", "mykey", "AKIA4711EXAMPLE4711X", "4711", "MY-KEY", ""])
+def test_a_key_is_no_name_of_a_variable(place, key):
+    """Small letters, dashes and long runs of capitals and digits are refused, and not shown."""
+    path = place.project / "named.toml"
+    path.write_text(f'[providers.openai]\nkey = "{key}"')
+
+    said = place.refuse(path=path)
+
+    assert "must name the variable" in said
+    assert not key or key not in said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"members": ("zed", "script:a")}, "the command line: --member is no seat: 'zed' names no"),
+        ({"members": ("script:a", "script:b"), "chairmen": ("zed",)}, "the command line: "
+         "--chairman is neither a seat nor a name: unknown member 'zed'; known: a, b"),
+        ({"max_cost_usd": -1}, "the command line: --max-cost cannot be -1"),
+        ({"limits.call_seconds": "x"}, "the command line: --call-seconds should be a number"),
+        ({"rubric_scoring": 3}, "the command line: --rubric-scoring"),
+    ],
+)  # fmt: skip
+def test_the_command_line_is_told_of_its_options(place, given, said):
+    """An error names the option as it is written, not the setting it stands for."""
+    assert place.refuse(overrides=given).startswith(said)
+
+
+class TestStrength:
+    """The stronger source wins, value by value."""
+
+    def test_without_anything_everything_is_a_default(self, place):
+        """Nothing is read, nobody sits, and the procedure is the default one."""
+        config = place.load()
+
+        assert (config.members, config.origins, config.files) == ((), {}, ())
+        assert procedure_of(config) == Procedure()
+
+    def test_each_source_yields_to_the_next(self, place):
+        """User's file, project's file, variable, override: each is stronger than the last."""
+        own = place.write_own('rule = "borda"\nmode = "best"\nquorum = 3\nenough = 2')
+        project = place.write('rule = "schulze"\nmode = "verdict"\nquorum = 4')
+
+        config = place.load(
+            overrides={"rule": "kemeny"}, WITAN_RULE="copeland", WITAN_MODE="consensus"
+        )
+
+        assert dict(config.options) == {
+            "rule": "kemeny", "mode": "consensus", "quorum": 4, "enough": 2,
+        }  # fmt: skip
+        assert config.origins == {
+            "rule": "the command line", "mode": "WITAN_MODE", "quorum": project, "enough": own,
+        }  # fmt: skip
+        assert config.files == (own, project)
+
+    def test_tables_are_merged_key_by_key(self, place):
+        """One limit from a file and another from a variable stand side by side."""
+        place.write("[limits]\ncall_seconds = 30\nattempts = 2")
+
+        limits = procedure_of(place.load(WITAN_LIMITS_ATTEMPTS="5")).limits
+
+        assert (limits.call_seconds, limits.attempts) == (30.0, 5)
+
+    def test_the_file_is_found_in_a_directory_above(self, place):
+        """The nearest witan.toml at or above the directory is the project's."""
+        path = place.write("quorum = 3")
+        below = place.project / "a" / "b"
+        below.mkdir(parents=True)
+
+        assert place.load(directory=below).origins == {"quorum": path}
+
+    @pytest.mark.parametrize("by", ["path", "variable"])
+    def test_a_named_file_stands_in_for_the_project_s(self, place, by):
+        """A file given by path or by WITAN_CONFIG is read, and no file is searched for."""
+        place.write("quorum = 3")
+        other = place.project / "other.toml"
+        other.write_text("enough = 2", encoding="utf-8")
+
+        config = (
+            place.load(path="other.toml") if by == "path" else place.load(WITAN_CONFIG="other.toml")
+        )
+
+        assert config.origins == {"enough": str(other)}
+
+    def test_an_empty_variable_sets_nothing(self, place):
+        """A variable that is set to nothing is as good as unset."""
+        assert place.load(WITAN_RULE="", WITAN_MODE="  ").origins == {}
+
+    def test_another_rubric_sets_older_weights_aside(self, place):
+        """Weights for one rubric do not follow when a stronger source names another."""
+        place.write('rubric = "general"\nrule = "hybrid"\n[rule_parameters]\nalpha = 0.3\n'
+                    "[rubric_weights]\naccuracy = 0.45\nclarity = 0.1")  # fmt: skip
+
+        kept = procedure_of(place.load())
+        other = procedure_of(place.load(WITAN_RUBRIC="coding", WITAN_RULE="schulze"))
+
+        same = procedure_of(place.load(WITAN_RUBRIC="general", WITAN_RULE="hybrid"))
+
+        assert kept == same
+        assert kept.rubric.criteria[0].weight == 0.45
+        assert kept.counting.parameters == {"alpha": 0.3}
+        assert other.rubric.name == "coding"
+        assert other.counting.parameters == {}
+
+
+class TestCompleteness:
+    """Everything that can be chosen can be configured."""
+
+    def test_every_field_has_a_setting(self):
+        """Each field of the procedure, its limits and its counting is a setting of that name."""
+        settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
+        kinds = (Procedure, Limits, Settings, Counting)
+        chosen = {field.name for kind in kinds for field in fields(kind)}
+        made = {"counting", "limits", "providers", "gates", "kind", "parameters", "prior"}
+
+        assert chosen - made <= settings
+
+    def test_every_setting_reaches_the_procedure(self, place):
+        """A value that is not the default, set under its variable, is the procedure's."""
+        values = {
+            "MODE": "best", "RULE": "schulze", "RUBRIC": "coding", "RUBRIC_SCORING": "false",
+            "HOLISTIC": "true", "SYNTHESIS": "no", "SELF_REVIEW": "1", "MIRRORED": "on",
+            "REVIEW_ROUNDS": "2", "DEBATE_ROUNDS": "1", "STOP_WHEN_DECIDED": "true",
+            "SAFETY": "true", "SAFETY_CAP": "1.5", "ENOUGH": "3", "QUORUM": "3",
+            "LIMITS_CALL_SECONDS": "1", "LIMITS_STAGE_SECONDS": "2", "LIMITS_SESSION_SECONDS": "3",
+            "LIMITS_GRACE_SECONDS": "4", "LIMITS_ATTEMPTS": "5", "LIMITS_HEDGE_SECONDS": "6",
+            "LIMITS_MAX_TOKENS": "7", "LIMITS_MAX_COST_USD": "8", "COUNTING_RECUSAL": "off",
+            "COUNTING_UNRANKED": "last", "COUNTING_TIES": "intervals", "COUNTING_LEVEL": "0.9",
+            "COUNTING_THRESHOLD": "2", "COUNTING_TIE_BREAK": "none", "COUNTING_RHO": "0.2",
+            "COUNTING_FLIPS": "false",
+        }  # fmt: skip
+        config = place.load(**{f"WITAN_{name}": value for name, value in values.items()})
+
+        procedure, default = procedure_of(config), Procedure()
+
+        seats = {("members",), ("chairman",), ("chairmen",)}
+        assert {".".join(key) for key in fixed_keys() if key not in seats} == set(config.origins)
+        for name in ("counting", "limits"):
+            for field in fields(getattr(default, name)):
+                changed = getattr(getattr(procedure, name), field.name)
+                if field.name in {key[-1] for key in fixed_keys()}:
+                    assert changed != getattr(getattr(default, name), field.name), field.name
+        assert procedure.counting.rho == 0.2
+        assert procedure.counting.counting.recusal == "off"
+
+    def test_providers_are_throttled_by_file_and_by_variable(self, place):
+        """Calls at once and per minute are set per provider, from any source."""
+        place.write("[providers.openai]\nconcurrency = 2")
+
+        config = place.load(WITAN_PROVIDERS_OPENAI_PER_MINUTE="30")
+
+        throttling = procedure_of(config).limits.providers["openai"]
+        assert (throttling.concurrency, throttling.per_minute) == (2, 30.0)
+
+    def test_a_rubric_s_path_starts_from_its_file(self, place):
+        """A rubric beside the file is found from any directory below."""
+        from witan import RUBRICS, rubric_to_toml
+
+        place.write('rubric = "mine.toml"')
+        (place.project / "mine.toml").write_text(rubric_to_toml(RUBRICS["creative"]))
+        below = place.project / "below"
+        below.mkdir()
+
+        assert procedure_of(place.load(directory=below)).rubric == RUBRICS["creative"]
+
+    def test_every_setting_and_provider_is_documented(self):
+        """The page names each key with its variable, and each provider with its."""
+        page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+        for key in fixed_keys():
+            dotted = ".".join(key)
+            assert f"| `{dotted}` | `WITAN_{'_'.join(key).upper()}` |" in page
+        for table in OPEN_TABLES:
+            assert f"| `[{'.'.join(table)}]` |" in page
+        for provider in PROVIDERS.values():
+            assert f"`{provider.name}`" in page
+            assert all(f"`{variable}`" in page for variable in provider.variables)
+        for field in (*MemberTable.model_fields, *ProviderTable.model_fields):
+            assert f"`{field}`" in page
+
+    def test_reading_waits_for_nothing_that_counts_or_calls(self):
+        """A configuration is read without numpy, an HTTP client or a terminal library."""
+        code = (
+            "import sys, witan.surfaces.config;"
+            "print([m for m in ('numpy', 'scipy', 'httpx2', 'rich') if m in sys.modules])"
+        )
+        run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+
+        assert run.stdout.strip() == "[]"
+
+    @given(st.lists(st.floats(0.01, 1), min_size=5, max_size=5))
+    def test_weights_hold_if_they_sum_to_one(self, weights):
+        """Weights are taken as given when they sum to 1, however they do."""
+        total = sum(weights)
+        names = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+        shares = {name: weight / total for name, weight in zip(names, weights, strict=True)}
+
+        rubric = arrange({"rubric_weights": shares}).rubric
+
+        assert {c.name: c.weight for c in rubric.criteria} == shares
+
+
+class TestSeats:
+    """Who sits, as files and variables say it."""
+
+    def test_a_seat_is_a_string_or_a_table(self, place):
+        """Both forms stand in one list; a table's options are the seat's."""
+        place.write_own(
+            'members = ["openai:gpt-x", {seat = "anthropic:claude-x", name = "critic", '
+            'temperature = 1, max_tokens = 9, reasoning_effort = "low", system = "Doubt.", '
+            "price = [3, 15]}]"
+        )
+
+        first, second = place.load().members
+
+        assert (first.name, first.source, first.price) == ("gpt-x", "openai:gpt-x", None)
+        assert (second.name, second.provider, second.model) == ("critic", "anthropic", "claude-x")
+        assert (second.options.temperature, second.options.max_tokens) == (1.0, 9)
+        assert (second.options.reasoning_effort, second.options.system) == ("low", "Doubt.")
+        assert second.price is not None
+        assert second.price.of(1_000_000, 1_000_000) == 18.0
+
+    @pytest.mark.parametrize(
+        "text", ["openai:a, ollama:b:7b", '["openai:a", {"seat": "ollama:b:7b"}]']
+    )
+    def test_a_variable_lists_seats_with_commas_or_as_json(self, place, text):
+        """Both forms name the same seats."""
+        members = place.load(WITAN_MEMBERS=text).members
+
+        assert [member.source for member in members] == ["openai:a", "ollama:b:7b"]
+
+    def test_a_chairman_may_be_a_member_by_name_or_as_written(self, place):
+        """A chairman that is a member is that very seat; another gets a name of its own."""
+        place.write(
+            'members = ["critic=openai:a", "openai:b"]\n'
+            'chairmen = ["critic", "openai:b", "xai:b", {seat = "openai:b", temperature = 0}]'
+        )
+
+        config = place.load()
+
+        assert config.chairmen[:2] == config.members
+        assert [chairman.name for chairman in config.chairmen[2:]] == ["xai/b", "openai/b"]
+
+    def test_chairman_is_short_for_a_list_of_one(self, place):
+        """A stronger chairman takes the place of weaker chairmen."""
+        place.write('members = ["openai:a", "openai:b"]\nchairmen = ["openai:a", "openai:b"]')
+
+        config = place.load(WITAN_CHAIRMAN="openai:b")
+
+        assert config.chairmen == (config.members[1],)
+
+    def test_paths_start_from_where_they_are_written(self, place):
+        """A script is looked for beside the file that names it, however the council is called."""
+        place.write('members = ["script:a.toml", "script:/b.toml"]')
+        below = place.project / "below"
+        below.mkdir()
+
+        first, second = place.load(directory=below).members
+
+        assert first.source == f"script:{place.project / 'a.toml'}"
+        assert second.source == "script:/b.toml"
+
+    def test_a_provider_s_key_and_address_hold_for_its_seats(self, place):
+        """What is said of a provider is said of all of its seats, unless they say otherwise."""
+        place.write_own(
+            'members = ["openai:a", {seat = "openai:b", key = "OTHER_KEY"}, "xai:c"]\n'
+            '[providers.openai]\nkey = "TEAM_KEY"\nurl = "http://127.0.0.1:9/v1/"'
+        )
+
+        members = place.load().members
+
+        assert [m.key_variable for m in members] == ["TEAM_KEY", "OTHER_KEY", None]
+        assert [m.url for m in members] == ["http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1", None]
+
+
+class TestTrust:
+    """A file that was found by searching may not run programs or say where keys go."""
+
+    FORBIDDEN = (
+        ('members = ["cmd:rm -rf x"]', "members[1]"),
+        ('members = ["openai:a", "x=cmd:sh"]', "members[2]"),
+        ('members = [{seat = "cmd:sh", name = "y"}]', "members[1]"),
+        ('chairman = "cmd:sh"', "chairmen[1]"),
+        ('members = [{seat = "http://evil/v1#m", key = "OPENAI_API_KEY"}]', "members[1].key"),
+        ('members = [{seat = "openai:a", url = "http://evil/v1"}]', "members[1].url"),
+        ('[providers.openai]\nurl = "http://evil/v1"', "providers.openai.url"),
+        ('[providers.openai]\nkey = "AWS_SECRET_KEY"', "providers.openai.key"),
+        ('members = [{seat = "openai:a", price = [0, 0]}]', "members[1].price"),
+    )
+
+    @pytest.mark.parametrize(("text", "key"), FORBIDDEN)
+    def test_it_is_refused_with_the_way_on(self, place, text, key):
+        """The sentence names the file, the key, and how to trust the file."""
+        path = place.write(text)
+
+        said = place.refuse()
+
+        assert said.startswith(f"{path}: {key} ")
+        assert said.endswith(f"--config {path}")
+
+    @pytest.mark.parametrize("text", [text for text, _ in FORBIDDEN])
+    def test_a_file_that_is_named_is_trusted(self, place, text):
+        """The same file is read when it is named, and when it is the user's own."""
+        path = place.write(text)
+        place.load(path=path)
+        place.load(WITAN_CONFIG=path)
+        Path(path).unlink()
+        place.write_own(text)
+        place.load()
+
+    def test_it_may_not_be_outvoted_into_silence(self, place):
+        """A forbidden value is refused though a stronger source would replace it."""
+        place.write('members = ["cmd:sh"]')
+
+        assert "runs a program" in place.refuse(WITAN_MEMBERS="openai:a,openai:b")
+
+    @pytest.mark.parametrize("before", ["", " ", "x=", " x = "])
+    @pytest.mark.parametrize("after", ["sh", " sh -c 'a'"])
+    def test_a_program_is_refused_however_it_is_written(self, place, before, after):
+        """What counts is what the seat is read as, not how its text begins."""
+        path = place.write(f"members = [{json.dumps(f'{before}cmd:{after}')}]")
+
+        assert place.refuse().startswith(f"{path}: members[1] runs a program")
+
+    def test_a_server_called_cmd_runs_nothing(self, place):
+        """The seat is a server without a key, and asked as such."""
+        place.write('members = ["http://cmd/v1#sh -c x", "http://openai/v1#m"]')
+
+        first, second = place.load().members
+
+        assert (first.provider, first.url) == ("http://cmd", "http://cmd/v1")
+        assert (second.provider, second.key_variable) == ("http://openai", None)
+
+    @pytest.mark.parametrize(
+        ("own", "theirs", "holds"), [("1", "5", 1.0), ("5", "1", 1.0), ("", "5", 5.0)]
+    )
+    def test_it_may_lower_the_ceiling_and_not_raise_it(self, place, own, theirs, holds):
+        """Of one's own ceiling and that of a file that was found, the lower one holds."""
+        if own:
+            place.write_own(f"[limits]\nmax_cost_usd = {own}")
+        path = place.write(f"[limits]\nmax_cost_usd = {theirs}")
+
+        assert procedure_of(place.load()).limits.max_cost_usd == holds
+        assert procedure_of(place.load(path=path)).limits.max_cost_usd == float(theirs)
+        raised = place.load(WITAN_LIMITS_MAX_COST_USD="9")
+        assert procedure_of(raised).limits.max_cost_usd == 9.0
+
+    def test_it_may_seat_any_server_that_takes_no_key(self, place):
+        """Scripts and servers without a key are no more than who is asked."""
+        place.write('members = ["http://127.0.0.1:8000/v1#m", "script:a.toml"]')
+
+        assert [m.key_variable for m in place.load().members] == [None, None]
+
+
+class TestRefusals:
+    """What is wrong, where, and what was expected."""
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("rule = 3", "rule should be text, not 3"),
+            ('mirrored = "yes"', "mirrored should be true or false, not 'yes'"),
+            ("[limits]\ncall_seconds = true", "limits.call_seconds should be a number"),
+            ("[limits]\ncall_seconds = -1", "limits.call_seconds cannot be -1.0; expected a"),
+            ("limits = 3", "limits should be a table"),
+            ("members = 3", "members should be a list"),
+            ("members = [3]", "members[1] should be a table"),
+            ('members = [{name = "x"}]', "members[1].seat is missing"),
+            ('members = [{seat = "openai:a", temperature = 3}]', "members[1].temperature should"),
+            ('members = [{seat = "openai:a", temprature = 1}]', "did you mean temperature?"),
+            ('members = ["openai:a", "openia:b"]', "members[2] is no seat: unknown provider"),
+            ('members = ["x=openai:a", "x=openai:b"]', "members[2] has the name of another seat"),
+            ('members = ["openai:abc", "openai:b"]\nchairman = "abd"', "did you mean 'abc'?"),
+            (
+                'members = ["a=openai:x", "openai:b"]\nchairmen = ["b", "a=openai:y"]',
+                "chairmen[2] has the name of another seat, 'a'",
+            ),
+            (
+                'members = ["openai:x", "openai:b"]\nchairmen = ["c=xai:y", "c=xai:z"]',
+                "chairmen[2] has the name of another seat, 'c'",
+            ),
+            ('mode = "verdict"\nsynthesis = false', "synthesis cannot be False; expected True"),
+            ('chairman = "openai:a"\nchairmen = []', "chairman and chairmen are both set"),
+            ('rules = "borda"', "rules is no setting; did you mean rule?"),
+            ("call_seconds = 3", "call_seconds is no setting here; it stands in the table [limit"),
+            ('rule = "bordaa"', "rule names an unknown rule 'bordaa'; did you mean 'borda'?"),
+            ('rubric = "codding"', "rubric names an unknown rubric 'codding'; did you mean"),
+            ('rubric = "gone.toml"', "rubric cannot be used: the rubric"),
+            ("[rubric_weights]\naccurcy = 0.4", "rubric_weights names an unknown criterion"),
+            ("[rubric_weights]\naccuracy = 0.5", "rubric_weights has weights that sum to 1.15;"),
+            ('rule = "hybrid"\n[rule_parameters]\nalfa = 1', "did you mean 'alpha'?"),
+            ('mode = "concensus"', "mode cannot be 'concensus'; expected consensus, best or"),
+            ("[providers.opnai]\nconcurrency = 2", "providers.opnai is of an unknown provider"),
+            ("[providers.openai]\nconcurrency = 0", "providers.openai.concurrency cannot be 0"),
+            ("quorum = ", "is not TOML: "),
+        ],
+    )
+    def test_a_file_is_named_with_the_key(self, place, text, said):
+        """Each sentence begins with the file and says what was expected."""
+        path = place.write(text)
+
+        refusal = place.refuse()
+
+        assert refusal.startswith(f"{path}: ")
+        assert said in refusal
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "said"),
+        [
+            ("WITAN_MEMBRS", "a", "is no setting of Witan's; did you mean WITAN_MEMBERS?"),
+            ("WITAN_LIMITS_CAL_SECONDS", "1", "did you mean WITAN_LIMITS_CALL_SECONDS?"),
+            ("WITAN_ENOUGH", "two", "enough should be a whole number, not 'two'"),
+            ("WITAN_MEMBERS", "[openai:a]", "is not JSON: "),
+            ("WITAN_MEMBERS", "openai:a,", ""),
+            ("WITAN_RUBRIC_WEIGHTS_ACCURACY", "0.5", "rubric_weights has weights that sum to 1.15"),
+            ("WITAN_LIMITS_MAX_COST_USD", "nan", "limits.max_cost_usd should be a finite number"),
+        ],
+    )
+    def test_a_variable_is_named(self, place, variable, value, said):
+        """Each sentence begins with the variable."""
+        if not said:
+            assert len(place.load(**{variable: value}).members) == 1
+            return
+
+        refusal = place.refuse(**{variable: value})
+
+        assert refusal.startswith(f"{variable}: ")
+        assert said in refusal
+
+    def test_weights_from_two_sources_are_traced_to_both(self, place):
+        """A sum is nobody's alone: the file and the variable are named."""
+        path = place.write("[rubric_weights]\nclarity = 0.3")
+
+        assert place.refuse(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
+            f"WITAN_RUBRIC_WEIGHTS_ACCURACY, {path}: rubric_weights has"
+        )
+
+    def test_an_override_that_does_not_exist_is_named(self, place):
+        """The nearest option is suggested."""
+        with pytest.raises(UnknownName, match="unknown option 'mirored'; did you mean 'mirrored'"):
+            place.load(overrides={"mirored": True})
+
+    def test_a_file_that_is_not_there_or_no_text_is_named(self, place):
+        """A file that cannot be read is an error where it was named."""
+        assert "cannot be read: No such file" in place.refuse(path="gone.toml")
+        (place.project / "bytes.toml").write_bytes(b"\xff")
+        assert "is not UTF-8 text (at byte 0)" in place.refuse(path="bytes.toml")
+
+
+class TestKeys:
+    """A key belongs in a variable, and is never repeated."""
+
+    @pytest.mark.parametrize(
+        ("text", "variables"),
+        [
+            ('members = [{seat = "openai:a", key = "WITAN_TEAM_KEY"}]', {}),
+            ('[providers.openai]\nkey = "WITAN_TEAM_KEY"', {}),
+            ("", {"WITAN_PROVIDERS_OPENAI_KEY": "WITAN_TEAM_KEY"}),
+            ("", {"WITAN_MEMBERS": '[{"seat": "openai:a", "key": "WITAN_TEAM_KEY"}]'}),
+        ],
+    )
+    def test_a_variable_that_holds_a_key_is_no_setting(self, place, text, variables):
+        """A key's variable may begin with WITAN_; one that nothing names is still refused."""
+        place.write_own(text)
+
+        config = place.load(WITAN_TEAM_KEY=self.LITERAL, **variables)
+
+        assert self.LITERAL not in repr(config)
+        with pytest.raises(ConfigError, match="WITAN_OTHER_KEY: is no setting"):
+            place.load(WITAN_TEAM_KEY="k", WITAN_OTHER_KEY="k", **variables)
+
+    LITERAL = "sk-proj-4711abcdefghijkl"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'members = [{{seat = "openai:a", key = "{0}"}}]',
+            '[providers.openai]\nkey = "{0}"',
+            'members = [{{seat = "openai:a", api_key = "{0}"}}]',
+            'members = ["http://user:{0}@host/v1#m"]',
+            'members = ["http://host/v1?key={0}#m"]',
+            'members = [{{seat = "openai:a", url = "http://u:{0}@host/v1"}}]',
+            '[providers.openai]\nurl = "http://host/v1?key={0}"',
+            'api_key = "{0}"',
+        ],
+    )
+    def test_a_literal_key_is_refused_and_not_shown(self, place, text):
+        """Wherever a key stands in a file, the error says so without it."""
+        path = place.write_own(text.format(self.LITERAL))
+
+        said = place.refuse()
+
+        assert said.startswith(f"{path}: ")
+        assert self.LITERAL not in said

@@ -1,0 +1,276 @@
+"""``witan doctor``: settings with their sources, seats with their keys and endpoints."""
+
+import json
+
+import pytest
+
+from model_listing import listing
+from witan.deliberation.ports import Price
+from witan.errors import ConfigError
+from witan.surfaces.commands.doctor import _seats, command
+from witan.surfaces.examining import SeatFinding
+from witan.surfaces.exits import Status
+from witan.surfaces.providers import PROVIDERS
+from witan.surfaces.text import Page
+
+SCRIPT = '[[answer]]\ntext = "x"\n'
+
+
+@pytest.fixture
+def doctor(tmp_path, monkeypatch, capsys):
+    """Write a configuration, then run the command beside it under these variables."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    for provider in PROVIDERS.values():
+        for variable in provider.variables:
+            monkeypatch.delenv(variable, raising=False)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(SCRIPT)
+
+    def run(config: str, *args: str, **variables: str) -> tuple[int, str]:
+        (tmp_path / "witan.toml").write_text(config)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        status = command.main(["--config", "witan.toml", *args], standalone_mode=False)
+        return status, capsys.readouterr().out
+
+    return run
+
+
+class TestText:
+    """What a reader sees."""
+
+    def test_each_setting_stands_with_its_value_and_source(self, doctor):
+        """A file, a variable and a default are told apart, line by line."""
+        status, out = doctor(
+            'members = ["script:a.toml", "script:b.toml"]\nrule = "borda"',
+            "--offline",
+            WITAN_LIMITS_CALL_SECONDS="30",
+        )
+
+        lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+        assert lines["rule"][0] == "borda"
+        assert lines["rule"][1].endswith("witan.toml")
+        assert lines["limits.call_seconds"] == ["30", "WITAN_LIMITS_CALL_SECONDS"]
+        assert lines["quorum"] == ["2", "default"]
+        assert out.splitlines()[-1] == "A council could sit: a and b."
+        assert status == Status.ANSWERED
+
+    def test_the_seats_stand_with_their_source(self, doctor):
+        """Members and chairmen are settings too, each list with whoever gave it."""
+        _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline",
+                        WITAN_CHAIRMAN="a")  # fmt: skip
+
+        lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+        assert lines["members"][:2] == ["a,", "b"]
+        assert lines["members"][2].endswith("witan.toml")
+        assert lines["chairmen"] == ["a", "WITAN_CHAIRMAN"]
+
+    def test_what_was_found_out_is_whole_on_a_narrow_page(self, doctor):
+        """On 80 columns a finding is folded and no word of it is left out."""
+        doctor("", "--offline")
+        seat = SeatFinding(
+            "critic", "openai:gpt-5-long-name-of-a-model", "openai", "OPENAI_API_KEY", True,
+            Price(1.25, 10), "unchecked", "answers, does not list gpt-6; did you mean gpt-5?",
+        )  # fmt: skip
+
+        told = list(_seats(Page(width=80), "Members", [seat]))
+
+        assert " ".join(told[-1].split()) == f"critic: {seat.finding}"
+        assert "OPENAI_API_KEY present" in told[2]
+        assert "unchecked" in told[2]
+        assert max(map(len, told)) <= 80
+
+    def test_a_missing_key_is_named_for_its_member(self, doctor):
+        """The member and the variable stand in one sentence; the exit status is 2."""
+        status, out = doctor('members = ["critic=xai:x", "script:a.toml", "script:b.toml"]',
+                             "--offline")  # fmt: skip
+
+        assert "  critic needs a key: set XAI_API_KEY" in out.splitlines()
+        assert "XAI_API_KEY missing" in out
+        assert status == Status.MISUSED
+
+    def test_a_value_that_is_not_accepted_is_a_problem_among_others(self, doctor):
+        """A wrong rule does not keep the rest from being shown."""
+        status, out = doctor('members = ["script:a.toml", "script:b.toml"]\nrule = "brda"',
+                             "--offline")  # fmt: skip
+
+        assert out.splitlines()[-1].endswith(
+            "rule names an unknown rule 'brda'; did you mean 'borda'?"
+        )
+        assert "its script can be read" in out
+        assert status == Status.MISUSED
+
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("quorum = 3", "quorum cannot be 3; expected at most the 2 members"),
+            ("enough = 3", "enough cannot be 3; expected at most the 2 members"),
+            ('rule = "calibrated"\nstop_when_decided = true', "where counting stops when decided"),
+            ('chairman = "script:gone.toml"', "gone.toml"),
+        ],
+    )
+    def test_what_would_stop_a_question_is_said(self, doctor, line, said):
+        """The council is built as ``witan ask`` builds it, and what refuses it is a problem."""
+        status, out = doctor(f'members = ["script:a.toml", "script:b.toml"]\n{line}', "--offline",
+                             "--json")  # fmt: skip
+
+        assert any(said in problem for problem in json.loads(out)["problems"])
+        assert status == Status.MISUSED
+
+    def test_what_would_stop_a_question_is_named_with_its_source(self, doctor):
+        """A quorum above the members is traced to the variable that asks for it."""
+        _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline",
+                        WITAN_QUORUM="3")  # fmt: skip
+
+        assert "WITAN_QUORUM: quorum cannot be 3; expected at most the 2 members" in out
+
+    def test_a_file_that_cannot_be_read_is_an_error(self, doctor):
+        """What is no configuration at all ends the command in one sentence."""
+        with pytest.raises(ConfigError, match="is not TOML"):
+            doctor("members = ")
+
+    def test_nothing_configured_offline_is_not_looked_for(self, doctor):
+        """Offline, nobody is looked for, and that is said."""
+        status, out = doctor("", "--offline")
+
+        assert "no council is configured; without --offline" in out
+        assert status == Status.MISUSED
+
+
+class TestEndpoints:
+    """Whether each endpoint answers, and knows the model."""
+
+    KEY = "sk-proj-4711abcdefghijkl"
+
+    def test_each_endpoint_is_asked_once_and_says_what_it_knows(self, doctor):
+        """Two seats of one server share a question; a model that is not listed is said to be so."""
+        with listing("tiny", "large") as server:
+            status, out = doctor(
+                f'members = ["{server.url}#tiny", "{server.url}#large", "{server.url}#lrge"]',
+                "--json",
+            )
+
+        found = json.loads(out)
+        assert [member["state"] for member in found["members"]] == ["ready", "ready", "unchecked"]
+        assert found["members"][2]["finding"] == "answers, does not list lrge; did you mean large?"
+        assert server.paths == ["/v1/models"]
+        assert (status, found["can_sit"]) == (Status.ANSWERED, True)
+
+    def test_the_key_goes_to_its_endpoint_and_is_never_shown(self, doctor):
+        """A provider that was moved is asked with its key; the output names only the variable."""
+        with listing("m", "n") as server:
+            status, out = doctor(
+                f'members = ["openai:m", "openai:n"]\n[providers.openai]\nurl = "{server.url}"',
+                OPENAI_API_KEY=self.KEY,
+            )
+
+        assert server.headers[0]["authorization"] == f"Bearer {self.KEY}"
+        assert "OPENAI_API_KEY present" in out
+        assert self.KEY not in out
+        assert status == Status.ANSWERED
+
+    @pytest.mark.parametrize(
+        ("answers", "finding"),
+        [
+            ({"status": 404}, "(status 404)"),
+            ({"status": 500}, "(status 500)"),
+            ({"body": "hello"}, "sent something that is no list of models"),
+            ({"body": [1]}, "sent something that is no list of models"),
+        ],
+    )
+    def test_a_server_that_lists_no_models_may_chat_all_the_same(self, doctor, answers, finding):
+        """What it said is told, and its seats are left unchecked, as a council would take them."""
+        with listing(**answers) as server:
+            status, out = doctor(f'members = ["{server.url}#a", "{server.url}#b"]', "--json")
+
+        found = json.loads(out)
+        assert finding in found["members"][0]["finding"]
+        assert found["members"][0]["state"] == "unchecked"
+        assert (status, found["problems"]) == (Status.ANSWERED, [])
+
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_a_key_that_is_refused_keeps_its_seats_from_sitting(self, doctor, status):
+        """With no two members left, the exit status is 2."""
+        with listing(status=status) as server:
+            left, out = doctor(f'members = ["{server.url}#a", "{server.url}#b"]', "--json")
+
+        found = json.loads(out)
+        assert f"refuses the key ({status})" in found["members"][0]["finding"]
+        assert found["problems"][0] == "a council needs two members and no member could sit"
+        assert left == Status.MISUSED
+
+    def test_a_key_that_cannot_be_sent_is_told_without_it(self, doctor):
+        """A letter that no header holds is a finding and a problem, and nothing is asked."""
+        with listing("m", "n") as server:
+            status, out = doctor(
+                f'members = ["openai:m", "openai:n"]\n[providers.openai]\nurl = "{server.url}"',
+                "--json",
+                OPENAI_API_KEY="sk-47é11",
+            )
+
+        found = json.loads(out)
+        assert "holds characters that no key has" in found["members"][0]["finding"]
+        assert (status, server.paths) == (Status.MISUSED, [])
+        assert "47" not in out
+
+    @pytest.mark.parametrize(
+        ("members", "stops"), [("", True), ('["ollama:m", "ollama:n"]', True),
+                               ('["script:a.toml", "script:b.toml"]', False)]
+    )  # fmt: skip
+    def test_an_address_that_is_none_is_told_where_it_matters(self, doctor, members, stops):
+        """OLLAMA_HOST is named; it keeps only those from sitting who would be called there."""
+        config = f"members = {members}" if members else ""
+        status, out = doctor(config, "--json", OLLAMA_HOST="ftp://x")
+
+        found = json.loads(out)
+        told = [line for line in (*found["problems"], *found["notes"]) if "OLLAMA_HOST" in line]
+        assert len(told) >= 1
+        assert status == (Status.MISUSED if stops else Status.ANSWERED)
+
+    def test_nobody_configured_is_looked_for_where_providers_are(self, doctor):
+        """An address and a key that are configured are those that models are looked for with."""
+        with listing("m", "n", "o") as server:
+            _, out = doctor(
+                f'[providers.openai]\nurl = "{server.url}"\nkey = "TEAM_KEY"',
+                "--json",
+                TEAM_KEY=self.KEY,
+                OPENAI_API_KEY="",
+            )
+
+        seats = json.loads(out)["members"]
+        assert {(m["provider"], m["variable"]) for m in seats} >= {("openai", "TEAM_KEY")}
+        assert set(server.paths) == {"/v1/models"}
+        assert {h["authorization"] for h in server.headers} == {f"Bearer {self.KEY}"}
+
+    def test_nobody_is_asked_offline(self, doctor):
+        """Offline, no request is made, and seats are left unchecked."""
+        with listing("a", "b") as server:
+            _, out = doctor(
+                f'members = ["{server.url}#a", "{server.url}#b"]', "--json", "--offline"
+            )
+
+        assert [m["state"] for m in json.loads(out)["members"]] == ["unchecked", "unchecked"]
+        assert server.paths == []
+
+    def test_a_closed_port_and_a_missing_program_are_said(self, doctor):
+        """What cannot be reached or started is named as such."""
+        _, out = doctor('members = ["http://127.0.0.1:9/v1#m", "cmd:no-such-program-4711"]',
+                        "--json")  # fmt: skip
+
+        closed, missing = json.loads(out)["members"]
+        assert closed["finding"].startswith("cannot be reached at http://127.0.0.1:9/v1/models")
+        assert missing["finding"] == "no such program"
+
+
+def test_json_has_everything(doctor):
+    """The object names files, settings, seats, servers and versions; unknown is null."""
+    _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--json", "--offline")
+
+    found = json.loads(out)
+
+    assert found["files"] == ["witan.toml"] or found["files"][0].endswith("/witan.toml")
+    assert {"key": "enough", "value": None, "where": "default"} in found["settings"]
+    assert found["members"][0]["price"] == {"input_usd": 0.0, "output_usd": 0.0}
+    assert found["versions"]["python"]
+    assert found["servers"] == []

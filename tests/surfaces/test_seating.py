@@ -1,0 +1,412 @@
+"""Seats: how they are written and named, who is found, and what members are made of them."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_listing import listing
+from witan.adapters.connections import Connections
+from witan.adapters.openai_compatible import OpenAICompatible
+from witan.deliberation.ports import Member, Price
+from witan.errors import ConfigError, MissingKey, NoCouncil
+from witan.surfaces.finding import Found, find_council
+from witan.surfaces.providers import PROVIDERS, Provider, Reach, is_loopback
+from witan.surfaces.seating import (
+    SeatSpec,
+    base_url,
+    key_variables,
+    name_seats,
+    parse_seat,
+    seat,
+)
+
+NOWHERE = "http://127.0.0.1:9/v1"
+"""Where nobody listens."""
+
+
+def seats(*texts: str) -> list[str]:
+    """The names of seats written like this."""
+    return [spec.name for spec in name_seats([parse_seat(text) for text in texts])]
+
+
+def made(text: str, environment: dict[str, str] | None = None) -> Member:
+    """The member of one seat."""
+    [spec] = name_seats([parse_seat(text)])
+    return seat(spec, environment or {}, Connections())
+
+
+class TestWriting:
+    """The four ways to write a seat."""
+
+    @pytest.mark.parametrize(
+        ("text", "name", "provider", "model", "url"),
+        [
+            ("openai:gpt-x", "", "openai", "gpt-x", None),
+            (" critic = openai:gpt-x ", "critic", "openai", "gpt-x", None),
+            ("the critic=ollama:qwen:7b", "the critic", "ollama", "qwen:7b", None),
+            ("openrouter:a/b:free", "", "openrouter", "a/b:free", None),
+            ("http://h:8000/v1#m", "", "http://h:8000", "m", "http://h:8000/v1"),
+            ("x=https://H/v1/#a#b=c", "x", "https://h", "a#b=c", "https://H/v1"),
+            ("http://[::1]:8000/v1#m", "", "http://[::1]:8000", "m", "http://[::1]:8000/v1"),
+            ("script:plays/a=b.toml", "", "script", "plays/a=b.toml", None),
+            ("cmd:llm --model=x 'a b'", "", "cmd", "llm --model=x 'a b'", None),
+        ],
+    )
+    def test_it_is_taken_apart(self, text, name, provider, model, url):
+        """Name, provider, model and address are read off, whatever signs the model holds."""
+        spec = parse_seat(text)
+
+        assert (spec.name, spec.provider, spec.model, spec.url) == (name, provider, model, url)
+
+    @given(st.text(max_size=30))
+    def test_any_text_is_a_seat_or_refused(self, text):
+        """What is no seat is refused by an error of ours; what is one can be seated again."""
+        try:
+            spec = parse_seat(text)
+        except ConfigError:
+            return
+
+        assert parse_seat(spec.source) == replace(spec, name="")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "is empty; a seat is written provider:model"),
+            ("gpt-5", "'gpt-5' names no provider; a seat is written"),
+            ("openai:", "'openai:' lacks a model"),
+            ("openia:gpt-5", "unknown provider 'openia'; did you mean 'openai'?"),
+            ("http://host/v1", "'http://host/v1' lacks a model: say which after a #"),
+            ("http://#m", "'http://' is no base URL"),
+            ("http:/host#m", "is no base URL"),
+            ("https://host:port/v1#m", "is no base URL"),
+            ("script:", "it names no script"),
+            ("cmd: ", "it names no program"),
+            ("cmd:a 'b", "the command cannot be read: no closing quotation"),
+        ],
+    )
+    def test_what_is_no_seat_is_refused_in_a_sentence(self, text, said):
+        """The sentence says where, what is wrong, and how a seat is written."""
+        with pytest.raises(ConfigError) as caught:
+            parse_seat(text, where="witan.toml", key="members[1]")
+
+        assert str(caught.value).startswith("witan.toml: members[1] is ")
+        assert said in str(caught.value)
+
+
+class TestServers:
+    """A server is no provider, whatever its host is called."""
+
+    @pytest.mark.parametrize("scheme", ["http", "https"])
+    @pytest.mark.parametrize("name", [*PROVIDERS, "script", "cmd"])
+    def test_a_host_called_like_a_provider_gets_no_key_and_runs_nothing(self, name, scheme):
+        """The seat is a model behind that address, without a key, for every name there is."""
+        text = f"{scheme}://{name}/v1#sh -c 'touch x'"
+        keys = {variable: "sk-4711" for p in PROVIDERS.values() for variable in p.variables}
+
+        member = made(text, keys)
+
+        assert key_variables(parse_seat(text)) == ()
+        assert isinstance(member.model, OpenAICompatible)
+        assert (member.provider, member.key_variable) == (f"{scheme}://{name}", None)
+        assert (member.simulated, member.price) == (False, None)
+
+    @given(st.from_regex(r"[a-z0-9-]{1,12}(\.[a-z]{2,3})?(:[1-9][0-9]{0,3})?", fullmatch=True))
+    def test_no_host_is_a_name(self, host):
+        """Whatever the host is, nothing is looked up under its name."""
+        spec = parse_seat(f"http://{host}/v1#m")
+
+        assert spec.provider == f"http://{host}"
+        assert key_variables(spec) == ()
+
+    def test_servers_tell_apart_what_is_called_the_same(self):
+        """The host goes before the name, without the scheme."""
+        assert seats("http://one:1/v1#m", "https://two/v1#m") == ["one:1/m", "two/m"]
+
+
+class TestNames:
+    """Every seat has a name of its own."""
+
+    def test_a_seat_is_called_after_its_model(self):
+        """Model, script and program lend their names; a name given stands."""
+        assert seats("openai:gpt-x", "script:p/poet.toml", "cmd:/bin/oracle -v", "me=xai:g") == [
+            "gpt-x", "poet", "oracle", "me",
+        ]  # fmt: skip
+
+    def test_providers_tell_apart_what_is_called_the_same(self):
+        """The provider goes before the name where two providers have it, and only there."""
+        assert seats("openai:m", "groq:m", "groq:n") == ["openai/m", "groq/m", "n"]
+
+    def test_the_same_model_is_numbered(self):
+        """Several seats of one model are numbered from the second on."""
+        assert seats("openai:m", "openai:m", "openai:m") == ["m", "m (2)", "m (3)"]
+
+    def test_a_name_given_is_never_given_away(self):
+        """A model does not take the name that another seat was given, wherever that stands."""
+        assert seats("openai:m", "m=xai:g") == ["m (2)", "m"]
+
+    @given(st.lists(st.sampled_from(["openai:m", "groq:m", "openai:m (2)", "xai:n"]), max_size=8))
+    def test_names_differ_always(self, texts):
+        """No two seats share a name."""
+        assert len(set(seats(*texts))) == len(texts)
+
+
+class TestMembers:
+    """What is made of a seat."""
+
+    def test_a_missing_key_names_member_and_variable(self):
+        """The error says whose key is missing and where it was looked for."""
+        with pytest.raises(MissingKey, match=r"critic needs a key: set the variable OPENAI_API_K"):
+            made("critic=openai:gpt-x")
+        with pytest.raises(MissingKey, match="GEMINI_API_KEY or GOOGLE_API_KEY"):
+            made("google:gemini-x")
+
+    def test_a_key_is_in_no_repr(self):
+        """Neither member nor model show the key they hold."""
+        member = made("openai:gpt-x", {"OPENAI_API_KEY": "sk-4711"})
+
+        assert "4711" not in repr(member) + repr(member.model)
+
+    def test_what_runs_here_costs_nothing_and_what_is_unknown_is_unknown(self, tmp_path):
+        """Scripts and known servers on this machine are free; any other server may charge."""
+        script = tmp_path / "a.toml"
+        script.write_text('[[answer]]\ntext = "x"')
+
+        assert made(f"script:{script}").price == Price(0.0, 0.0)
+        assert made("ollama:m").price == Price(0.0, 0.0)
+        assert made("ollama:m", {"OLLAMA_HOST": "192.0.2.1"}).price is None
+        assert made("ollama:gpt-oss:120b-cloud").price is None
+        assert made("ollama:glm:cloud").price is None
+        assert made("http://127.0.0.1:8000/v1#m").price is None
+        assert made("openai:no-such-model", {"OPENAI_API_KEY": "k"}).price is None
+
+    def test_a_script_is_simulated_and_says_where_it_is(self, tmp_path):
+        """A scripted member is marked, and its source seats it again."""
+        script = tmp_path / "a.toml"
+        script.write_text('[[answer]]\ntext = "x"')
+
+        member = made(f"script:{script}")
+
+        assert member.simulated
+        assert made(member.source).source == member.source
+
+    def test_ollama_is_called_where_its_variable_says(self):
+        """OLLAMA_HOST moves the provider; a URL of the seat's own is stronger."""
+        spec = parse_seat("ollama:m")
+
+        assert base_url(spec, {}) == "http://127.0.0.1:11434/v1"
+        assert base_url(spec, {"OLLAMA_HOST": "box:1"}) == "http://box:1/v1"
+        assert base_url(replace(spec, url="http://x/v1"), {"OLLAMA_HOST": "b"}) == "http://x/v1"
+
+    @pytest.mark.parametrize(
+        ("url", "here"),
+        [
+            ("http://localhost:1/v1", True),
+            ("http://127.0.0.9", True),
+            ("http://[::1]:2/v1", True),
+            ("http://127.0.0.1.example.com", False),
+            ("http://10.0.0.1", False),
+        ],
+    )
+    def test_loopback_is_an_address_not_a_spelling(self, url, here):
+        """Only what leads to this machine is local."""
+        assert is_loopback(url) is here
+
+
+def find(environment=None, servers=None, providers=None, reached=None) -> Found:
+    """Look for a council among these alone."""
+
+    async def look() -> Found:
+        return await find_council(environment or {}, servers or {}, providers or {}, reached or {})
+
+    return anyio.run(look)
+
+
+class TestFinding:
+    """Without configuration, whom there is is seated."""
+
+    @pytest.fixture
+    def provider(self):
+        """Stand in for a provider of that name at that address."""
+
+        def at(name: str, url: str) -> dict[str, Provider]:
+            return {name: replace(PROVIDERS[name], models_url=f"{url}/models")}
+
+        return at
+
+    def test_a_provider_with_a_key_gives_its_newest_chat_models(self, provider):
+        """Embeddings and voices are left out, the newest come first, the key goes along."""
+        models = [
+            {"id": "old", "created": 1},
+            {"id": "text-embedding-9", "created": 9},
+            {"id": "undated"},
+            {"id": "newest", "created": 3},
+            {"id": "tts-2", "created": 8},
+            {"id": "newer", "created": 2},
+        ]
+        with listing(*models) as server:
+            found = find({"OPENAI_API_KEY": "k"}, providers=provider("openai", server.url))
+
+        assert [s.source for s in found.seats] == ["openai:newest", "openai:newer", "openai:old"]
+        assert server.headers[0]["authorization"] == "Bearer k"
+        assert found.notes[0].startswith("no council is configured; these were found: openai:new")
+
+    def test_every_source_takes_a_seat_before_any_takes_two(self, provider):
+        """Two servers and a provider fill three seats with one model each."""
+        with listing("a", "b") as one, listing("c", "d") as two, listing("e", "f") as three:
+            found = find(
+                {"MISTRAL_API_KEY": "k"},
+                {"ollama": one.url, "vllm": two.url},
+                provider("mistral", three.url),
+            )
+
+        assert [s.source for s in found.seats] == ["mistral:e", "ollama:a", "vllm:c"]
+        assert [s.url for s in found.seats] == [None, one.url, two.url]
+
+    def test_a_single_model_takes_three_seats_and_says_so(self):
+        """Its votes are not independent, and that is said."""
+        with listing("tiny") as server:
+            found = find(servers={"ollama": server.url})
+
+        assert [s.name for s in found.seats] == ["tiny", "tiny (2)", "tiny (3)"]
+        assert "their votes are not independent" in found.notes[1]
+
+    @pytest.mark.parametrize("name", ["openai", "vllm"])
+    def test_a_provider_is_asked_where_it_is_configured(self, name):
+        """Its own address and the default key are left alone; its seats are those of the other."""
+        with listing("m", "n", "o") as server:
+            found = find(
+                {"TEAM_KEY": "t", "OPENAI_API_KEY": "k"},
+                {"vllm": NOWHERE},
+                {name: PROVIDERS[name]},
+                {name: Reach(server.url, "TEAM_KEY")},
+            )
+
+        assert {(s.provider, s.url, s.key_variable) for s in found.seats} == {
+            (name, server.url, "TEAM_KEY")
+        }
+        assert server.headers[0]["authorization"] == "Bearer t"
+
+    def test_without_the_configured_key_a_provider_is_not_asked(self):
+        """The key in the default variable is not sent in its place."""
+        with listing("m") as server, pytest.raises(NoCouncil, match="TEAM_KEY"):
+            find(
+                {"OPENAI_API_KEY": "k"},
+                providers={"openai": PROVIDERS["openai"]},
+                reached={"openai": Reach(server.url, "TEAM_KEY")},
+            )
+
+        assert server.paths == []
+
+    def test_a_moved_provider_whose_list_is_unknown_is_passed_over(self):
+        """Its key goes neither to its own address nor to a guess."""
+        with pytest.raises(NoCouncil, match="anthropic is passed over: nothing is known"):
+            find(
+                {"ANTHROPIC_API_KEY": "k"},
+                providers={"anthropic": PROVIDERS["anthropic"]},
+                reached={"anthropic": Reach(NOWHERE)},
+            )
+
+    def test_what_does_not_chat_is_not_seated_and_named(self, provider):
+        """Well-known words in an id keep it out, at a provider and at a server here."""
+        with (
+            listing("whisper-1", "dall-e-3", "omni-moderation-latest", "m") as far,
+            listing("tts-kokoro", "n", "bge-reranker") as near,
+        ):
+            found = find({"OPENAI_API_KEY": "k"}, {"ollama": near.url}, provider("openai", far.url))
+
+        assert [s.source for s in found.seats] == ["openai:m", "ollama:n"]
+        assert found.notes[-1].startswith("not seated, as they seem not to chat: ollama:tts-kok")
+
+    def test_a_refused_key_is_a_note_while_others_sit(self, provider):
+        """Why a provider is missing is said; the key is not."""
+        with listing("a", "b") as local, listing(status=401) as server:
+            found = find(
+                {"OPENAI_API_KEY": "sk-4711"},
+                {"ollama": local.url},
+                provider("openai", server.url),
+            )
+
+        assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
+        assert found.notes[-1] == (
+            "openai: refuses the key (401) (the key is that of OPENAI_API_KEY)"
+        )
+
+    def test_a_blank_model_is_no_model(self, provider):
+        """Ids that name nothing are passed over, at a provider and at a server here."""
+        with listing("", " ", "m") as far, listing("", "n") as near, listing("  ") as empty:
+            found = find(
+                {"OPENAI_API_KEY": "k"},
+                {"ollama": near.url, "vllm": empty.url},
+                provider("openai", far.url),
+            )
+
+        assert [s.source for s in found.seats] == ["openai:m", "ollama:n"]
+
+    @pytest.mark.parametrize("name", ["openai", "anthropic"])
+    def test_a_key_that_cannot_be_sent_is_a_note(self, provider, name):
+        """A key with a letter that no header holds keeps its provider out, and is not shown."""
+        variable = PROVIDERS[name].variables[0]
+        with listing("a", "b") as local, listing("m") as server:
+            found = find({variable: "sk-47é11"}, {"ollama": local.url}, provider(name, server.url))
+
+        assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
+        assert "holds characters that no key has" in found.notes[-1]
+        assert variable in found.notes[-1]
+        assert "47" not in found.notes[-1]
+        assert server.paths == []
+
+    @pytest.mark.parametrize("keys", [{}, {"OPENAI_API_KEY": "k"}])
+    def test_an_address_that_is_none_is_one_sentence(self, provider, keys):
+        """OLLAMA_HOST is named by an error of ours, not by a group of errors."""
+        with listing("m") as server, pytest.raises(ConfigError, match="OLLAMA_HOST: holds no add"):
+            find(
+                {"OLLAMA_HOST": "ftp://x", **keys},
+                {"ollama": NOWHERE},
+                provider("openai", server.url),
+            )
+
+    def test_a_provider_whose_extra_is_not_installed_is_a_note(self):
+        """Who could not be seated is not asked for models; how to install it is said."""
+        code = (
+            "import sys, anyio; sys.modules['anthropic'] = None\n"
+            "from witan.surfaces.finding import find_council\n"
+            "from witan.surfaces.providers import PROVIDERS, Reach\n"
+            "from witan.errors import NoCouncil\n"
+            "async def look():\n"
+            "    one = {'anthropic': PROVIDERS['anthropic']}\n"
+            "    await find_council({'ANTHROPIC_API_KEY': 'k'}, {}, one)\n"
+            "try: anyio.run(look)\n"
+            "except NoCouncil as error: print(error)\n"
+        )
+        run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+
+        assert "anthropic needs an extra: pip install 'witan[anthropic]'" in run.stdout
+
+    def test_nothing_found_says_what_was_looked_for_and_the_ways_on(self):
+        """The sentence names variables, servers, and how to seat a council."""
+        with pytest.raises(NoCouncil) as caught:
+            find(servers={"ollama": NOWHERE}, providers=dict(PROVIDERS))
+
+        for words in ("OPENAI_API_KEY", "ollama", "witan.toml", "--member", "witan demo"):
+            assert words in str(caught.value)
+
+    def test_a_provider_s_failure_is_told_when_nobody_sits(self, provider):
+        """With a key that is refused, that is the reason, not a missing key."""
+        with listing(status=403) as server, pytest.raises(NoCouncil, match=r"refuses the key \(40"):
+            find({"XAI_API_KEY": "sk-4711"}, providers=provider("xai", server.url))
+
+
+def test_a_seat_s_name_is_that_of_its_spec():
+    """Naming changes nothing else about a seat."""
+    spec = parse_seat("openai:m")
+
+    [named] = name_seats([spec])
+
+    assert named == SeatSpec("openai:m", "openai", "m", name="m")

@@ -1,0 +1,218 @@
+"""A session as text: the line of trust, a model's words made safe, and everything it produced."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions import Story
+from witan.deliberation import events as e
+from witan.deliberation.session import Cost, Session
+from witan.surfaces.session_text import (
+    cost_text,
+    duration_text,
+    session_text,
+    session_trust,
+)
+from witan.surfaces.text import Folding, Page, readable, span
+
+
+def three(**fields) -> Story:
+    """Three seats that answer, a clearly ahead on all ballots."""
+    story = Story("a", "b", "c", **fields).answers(a="Yes.", b="No.", c="Perhaps.")
+    for reviewer in ("a", "b", "c"):
+        story.casts(f"{reviewer}: a > b > c")
+    return story
+
+
+def shown(story: Story) -> str:
+    """The whole session as text."""
+    return "\n".join(session_text(Page(), Session.of(story)))
+
+
+class TestTrust:
+    """One line says how far the text above it can be trusted."""
+
+    def test_a_complete_session_says_votes_cost_and_time(self):
+        """Reviewers, ties, flips, effective votes, cost and seconds stand in this order."""
+        parts = session_trust(Session.of(three().closing("Yes.").closed())).split(" · ")
+
+        assert parts[0] == "3 of 3 reviewers"
+        assert parts[-2:] == ["$0.070", "38 s"]
+        assert any("flip" in part for part in parts)
+        assert any("effective votes" in part for part in parts)
+
+    def test_a_degraded_session_says_by_what(self):
+        """The line ends with the status and every sentence of what is missing."""
+        line = session_trust(Session.of(three().closed("d timed out", "e refused")))
+
+        assert line.endswith(" · degraded: d timed out; e refused")
+
+    def test_an_interrupted_session_never_looks_complete(self):
+        """Without its end a session is called interrupted."""
+        line = session_trust(Session.of(three()))
+
+        assert "interrupted" in line
+        assert " s until its last event · " in line
+
+    def test_who_failed_the_gate_is_named(self):
+        """An answer that was shut out is no detail of the standings."""
+        story = three().tell(e.GateVerdict, seat="b", flags=("personal data",)).closed()
+
+        assert " · b failed the safety gate · " in session_trust(Session.of(story))
+
+    def test_without_an_outcome_it_counts_the_ballots_there_are(self):
+        """Too few ballots are told as such, not as a tie."""
+        story = Story("a", "b").answers(a="Yes.", b="No.").abstains("a", "timed out")
+
+        assert session_trust(Session.of(story)).startswith("0 of 2 reviewers · no outcome · ")
+
+    def test_a_simulated_session_says_so_first(self):
+        """Nothing precedes the word that no model was asked."""
+        assert session_trust(Session.of(three(simulated=True).closed())).startswith("simulated · ")
+
+    @pytest.mark.parametrize(
+        ("approved", "words"),
+        [(True, "approved"), (False, "rejected"), (None, "neither approved nor rejected")],
+    )
+    def test_a_verdict_stands_in_front(self, approved, words):
+        """In the mode verdict the line begins with what it comes to."""
+        story = three().closing("…", mode="verdict", approved=approved).closed()
+
+        assert session_trust(Session.of(story)).startswith(f"{words} · ")
+
+    @pytest.mark.parametrize(
+        ("cost", "text"),
+        [
+            (Cost(0.0412, 0.0412, 0.0412), "$0.041"),
+            (Cost(0.0, 0.0, 0.0), "$0"),
+            (Cost(0.00123, 0.00123, 0.00123), "$0.0012"),
+            (Cost(0.00001, 0.00001, 0.00001), "under $0.0001"),
+            (Cost(12.5, 12.5, 12.5), "$12.50"),
+            (Cost(None, 0.012, 0.012), "at least $0.012"),
+            (Cost(None, 0.0, 0.0), "cost unknown"),
+        ],
+    )
+    def test_an_unknown_cost_is_never_shown_as_nothing(self, cost, text):
+        """What is not known is said; what is known is a lower bound."""
+        assert cost_text(cost) == text
+
+    @pytest.mark.parametrize(
+        ("seconds", "text"),
+        [(0.04, "0.0 s"), (4.21, "4.2 s"), (9.96, "10 s"), (38.2, "38 s"), (185.0, "3 min 5 s")],
+    )
+    def test_durations_are_rounded_to_what_matters(self, seconds, text):
+        """Tenths of short ones, whole seconds of longer ones."""
+        assert duration_text(seconds) == text
+
+
+class TestReadable:
+    """A model's text keeps its lines, and steers no terminal."""
+
+    @given(st.text())
+    def test_nothing_that_steers_is_left(self, text):
+        """No control character but the end of a line and the tab survives."""
+        left = set(readable(text))
+
+        assert not {c for c in left if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\t"}
+        assert not left & set("\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069")
+
+    @given(st.lists(st.text()))
+    def test_it_may_come_in_pieces(self, pieces):
+        """However a text is cut, the pieces read as the whole does."""
+        assert "".join(map(readable, pieces)) == readable("".join(pieces))
+
+    def test_ordinary_prose_is_untouched(self):
+        """Line ends, tabs, no-break spaces and joined emoji stay as they are."""
+        prose = "Un\u202fpeu\u00a0:\n\n\tif x: 👩\u200d💻 naïve 漢字\n"
+
+        assert readable(prose) == prose
+
+    @given(st.lists(st.text(alphabet="ab \t\n漢")), st.integers(3, 30))
+    def test_it_is_folded_alike_however_it_comes(self, pieces, width):
+        """A text in pieces is folded as the whole is."""
+        whole, parts = Folding(width), Folding(width)
+        folded = "".join(map(parts.take, pieces)) + parts.end()
+
+        assert folded == whole.take("".join(pieces)) + whole.end()
+
+    def test_an_escape_sequence_is_shown(self):
+        """What would clear the screen is spelt out instead."""
+        assert readable("a\x1b[2Jb\rc") == "a\\x1b[2Jbc"
+
+
+class TestWhole:
+    """Everything a session produced, in the order of its stages."""
+
+    def test_it_reads_from_question_to_trust(self):
+        """Question, answers, ballots, standings, closing text and trust follow each other."""
+        text = shown(three().closing("Yes, it says.", labels={"A": "a"}).closed())
+
+        places = [
+            text.index(part)
+            for part in (
+                "Which?", "Yes.", "Perhaps.", "Ballots", "a: a > b > c", "s1 · borda",
+                "Closing text, written by chair", "Yes, it says.", "[A] a", "$0.070",
+            )
+        ]  # fmt: skip
+        assert places == sorted(places)
+
+    def test_a_ballot_shows_places_and_notes(self):
+        """Where a candidate stood on the sheet, and what the reviewer said, stand beside it."""
+        story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
+        story.casts("a: b > c", positions={"b": 2, "c": 1}, notes="b is\nright")
+
+        text = shown(story.closed())
+        assert "a: b [place 2] > c [place 1]\n  said: b is\n  right\n" in text
+
+    def test_a_ballot_shows_the_grades_it_gives(self):
+        """The grade of each candidate stands beside its place, weighed as the rubric weighs."""
+        story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
+        story.casts("a: b > c", positions={"b": 2, "c": 1}, grades={"b": {"accuracy": 9}, "c": 7})
+
+        assert "a: b [place 2] > c [place 1, grade 7.0]" in shown(story.closed())
+
+    def test_letters_are_joined_as_they_were_written(self):
+        """Joiners of ordinary prose stay in question, answers, notes and closing text."""
+        joined = "می\u200cخواهم"
+        story = Story("a", "b", question=joined).answers(a=joined, b="No.")
+        text = shown(story.casts("b: a", notes=joined).closing(joined).closed())
+
+        assert text.count(joined) == 4
+        assert "\\u200c" not in text
+
+    @given(
+        st.text(alphabet=st.sampled_from("ab 漢字\t\n\u200d👩"), max_size=200), st.integers(20, 40)
+    )
+    def test_a_terminal_folds_at_words(self, text, width):
+        """No line is wider than the terminal but for one long word, and no letter is lost."""
+        lines = Page(width=width).prose(text).split("\n")
+
+        assert "".join(lines).split() == text.replace("\n", "").split() or "".join(
+            "".join(lines).split()
+        ) == "".join(text.split())
+        assert all(span(line.expandtabs()) <= width for line in lines if len(line.split()) > 1)
+
+    def test_seats_without_answer_or_ballot_say_why(self):
+        """Nobody is left out for having failed."""
+        story = Story("a", "b", "c").answers(a="Yes.", b="No.")
+        story.tell(e.AnswerFailed, seat="c", reason="401", spent=e.Spent())
+        story.casts("a: b").abstains("b", "its review is no ballot").closed("c did not answer: 401")
+
+        text = shown(story)
+
+        assert "c did not answer: 401" in text
+        assert "b abstained: its review is no ballot" in text
+        assert "degraded" in text.splitlines()[0]
+
+    def test_answers_steer_no_terminal(self):
+        """An escape sequence in an answer, a note or a closing text is shown."""
+        story = Story("a", "b").answers(a="\x1b[2J", b="No.")
+        story.casts("a: b", notes="\x1b[2J").closing("\x1b[2J")
+
+        assert "\x1b" not in shown(story)
+
+    def test_a_simulated_session_is_marked_at_every_part(self):
+        """Head, answers, ballots, closing text and trust each say that scripts played."""
+        text = shown(three(simulated=True).closing("Yes.").closed())
+
+        assert text.count("simulated · ") == 9

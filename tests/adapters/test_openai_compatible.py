@@ -85,10 +85,17 @@ class TestReplies:
         """The first piece is there long before the last one is sent."""
         server.fault("m", "slow stream", seconds=0.03)
         times: list[float] = []
+        heard: list[str] = []
 
-        await model.complete(call(), lambda _: times.append(anyio.current_time()))
+        def hear(text: str) -> None:
+            times.append(anyio.current_time())
+            heard.append(text)
+
+        reply = await model.complete(call(), hear)
 
         assert times[-1] - times[0] > 0.2
+        assert len(heard) > 5
+        assert "".join(heard) == reply.text
 
     async def test_what_is_sent(self, server, model):
         """Only what was asked for is in the request, with the key in its header."""

@@ -1,5 +1,9 @@
 """Calls of models that raise and return anything, and what they may have cost."""
 
+import sys
+from pathlib import Path
+
+import anyio
 import pytest
 from sniffio import current_async_library
 from trio.testing import MockClock
@@ -10,6 +14,17 @@ from witan.deliberation.ports import Member, Usage
 from witan.errors import MissingKey, ModelError
 
 pytestmark = pytest.mark.anyio
+
+EXITS = """
+import sys, anyio
+sys.path.insert(0, sys.argv[2])
+from calling import Script, Table, fails
+
+async def main():
+    await Table().ask(Script(fails(SystemExit(7))))
+
+anyio.run(main, backend=sys.argv[1])
+"""
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -47,11 +62,13 @@ class TestForeign:
         assert isinstance(await Table().ask(Script(fails(error), says("yes"))), Made)
 
     async def test_what_ends_a_program_is_not_caught(self):
-        """A model cannot keep an exit from happening."""
-        if current_async_library() == "asyncio":
-            pytest.skip("asyncio ends the whole loop by it, the test's included")
-        with pytest.raises(SystemExit):
-            await Table().ask(Script(fails(SystemExit(1))))
+        """A model that exits ends the program, with its own status."""
+        run = await anyio.run_process(
+            [sys.executable, "-c", EXITS, current_async_library(), str(Path(__file__).parents[1])],
+            check=False,
+        )
+
+        assert run.returncode == 7
 
     @pytest.mark.parametrize("thing", [None, "because", {"text": "because"}])
     async def test_anything_but_a_reply_is_refused(self, thing):

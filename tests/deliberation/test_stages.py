@@ -245,6 +245,7 @@ class TestReviews:
         [cast] = [x for x in session.events if isinstance(x, e.BallotCast) and x.seat == "d"]
         assert (cast.flipped, cast.compared) == (3, 3)
         assert len(cast.ballot.groups) == 1
+        assert session.consistency == {"a": (3, 3), "b": (3, 3), "c": (3, 3), "d": (0, 3)}
 
     async def test_a_second_round_shows_the_grades_of_the_first(self):
         """Reviewers may revise; both rounds are kept and the second counts."""

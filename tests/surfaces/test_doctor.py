@@ -212,7 +212,7 @@ class TestEndpoints:
         found = json.loads(out)
         assert "holds characters that no key has" in found["members"][0]["finding"]
         assert (status, server.paths) == (Status.MISUSED, [])
-        assert "47" not in out
+        assert "sk-47" not in out
 
     @pytest.mark.parametrize(
         ("members", "stops"), [("", True), ('["ollama:m", "ollama:n"]', True),

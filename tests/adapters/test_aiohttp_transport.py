@@ -123,6 +123,20 @@ class TestRequests:
 
         assert server.received[0].body == body
 
+    async def test_a_body_that_comes_faster_than_it_is_read(self, client):
+        """Of an answer of four megabytes nothing is lost while its reader takes its time."""
+        body = b"0123456789abcdef" * 250_000
+        parts = (HEAD + b"Content-Length: %d\r\n\r\n" % len(body), body)
+        came = b""
+        with saying(*parts) as url:
+            async with client.stream("POST", url) as response:
+                async for piece in response.aiter_raw():
+                    came += piece
+                    if came == piece:  # the first
+                        await anyio.sleep(0.1)
+
+        assert came == body
+
     async def test_no_credentials_of_the_system(self, server, client, monkeypatch, tmp_path):
         """A password that ~/.netrc has for the host is not sent."""
         netrc = tmp_path / "netrc"

@@ -64,6 +64,32 @@ class TestReuse:
         assert server.open_connections() == 0
 
 
+class TestSent:
+    """A request that is complete is sent as it is."""
+
+    async def test_an_answer_is_there_with_its_headers(self, server):
+        """The answer is read within the block, and its connection serves the next call."""
+        async with Connections() as connections:
+            for _ in range(2):
+                request = httpx2.Request("GET", f"{server.url}/models")
+                async with connections.sent(server.url, request) as answer:
+                    assert answer.status_code == 200
+                    assert b"data" in await answer.aread()
+
+        assert server.accepted == 1
+
+    async def test_an_answer_left_unread_takes_no_room(self, server):
+        """Leaving the block before the body is read to its end ends the answer."""
+        server.fault("m", "slow stream", seconds=0.2)
+        body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Why?"}]}
+        request = httpx2.Request("POST", f"{server.url}/chat/completions", json=body)
+        async with Connections() as connections:
+            async with connections.sent(server.url, request) as answer:
+                assert not answer.is_closed
+            assert answer.is_closed
+            assert server.open_connections() == 0
+
+
 class TestClosing:
     """After `aclose` nothing is open, and one can begin anew."""
 

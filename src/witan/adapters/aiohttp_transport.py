@@ -139,6 +139,11 @@ class _Protocol(ResponseHandler):
     or whose connection is closed with all others.
     """
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        # Called for every piece that is read, though reading pauses only where much is unread.
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         body, problem = self._payload, self.exception()
         super().connection_lost(exc)

@@ -50,6 +50,28 @@ class Connections:
     @asynccontextmanager
     async def client(self, url: str) -> AsyncIterator[httpx2.AsyncClient]:
         """A client for one call to the server of this URL."""
+        server = self._server(url)
+        client = server.take()
+        try:
+            yield client
+        finally:
+            await server.give_back(client)
+
+    @asynccontextmanager
+    async def sent(self, url: str, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+        """The answer of the server of this URL, from its headers on; closed with the block."""
+        server = self._server(url)
+        client = server.take()
+        try:
+            response = await server.send(client, request)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        finally:
+            await server.give_back(client)
+
+    def _server(self, url: str) -> "_Shared | _Single":
         scheme, host, *_ = urlsplit(url)
         servers = self._servers.get(None)
         if servers is None:
@@ -59,11 +81,7 @@ class Connections:
             trust = _trusting() if scheme == "https" else _distrusting()
             direct = _on_asyncio() and not _has_proxy(scheme)
             server = servers[origin] = _Shared(trust) if direct else _Single(trust)
-        client = server.take()
-        try:
-            yield client
-        finally:
-            await server.give_back(client)
+        return server
 
     async def aclose(self) -> None:
         """Close every connection of this event loop, those of calls in flight included."""
@@ -88,22 +106,26 @@ class Connections:
 class _Shared:
     """One client for all calls to a server, on asyncio."""
 
-    __slots__ = ("_client",)
+    __slots__ = ("_client", "_transport")
 
     def __init__(self, trust: ssl.SSLContext) -> None:
         # Imported when called for, because that takes longer than a short command may.
         from witan.adapters.aiohttp_transport import AiohttpTransport
 
-        transport = AiohttpTransport(
+        self._transport = AiohttpTransport(
             trust,
             connect_seconds=CONNECT_SECONDS,
             idle_connections=_IDLE_CONNECTIONS,
             idle_seconds=_IDLE_SECONDS,
         )
-        self._client = httpx2.AsyncClient(transport=transport, headers=HEADERS, timeout=None)
+        self._client = httpx2.AsyncClient(transport=self._transport, headers=HEADERS, timeout=None)
 
     def take(self) -> httpx2.AsyncClient:
         return self._client
+
+    async def send(self, _: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+        """Send past the client: of what it adds, nothing concerns a request that is complete."""
+        return await self._transport.handle_async_request(request)
 
     async def give_back(self, client: httpx2.AsyncClient) -> None:
         pass
@@ -127,6 +149,9 @@ class _Single:
             return self._idle.pop()
         self._clients.append(fresh := _client(self._trust))
         return fresh
+
+    async def send(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+        return await client.send(request, stream=True)
 
     async def give_back(self, client: httpx2.AsyncClient) -> None:
         if len(self._idle) < _IDLE_CONNECTIONS:

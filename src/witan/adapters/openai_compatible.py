@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -104,9 +104,11 @@ class OpenAICompatible:
             came = await self._attempt(call, dialect, hear)
             form = dialect.form(call)
             if isinstance(came, Reply):
-                self._dialect = self._dialect.without(*dialect.refused)
+                if dialect.refused:
+                    self._dialect = self._dialect.without(*dialect.refused)
                 self._passed |= {form} if form is not None else frozenset()
-                return replace(came, notes=dialect.notes(call))
+                notes = dialect.notes(call)
+                return replace(came, notes=notes) if notes else came
             field = dialect.named(call, came.status, came.complaint)
             if field is not None and not dialect.spares(field, came.complaint):
                 raise self._unmet(call, field, came)
@@ -121,10 +123,7 @@ class OpenAICompatible:
         body = json.dumps(dialect.body(self._model, call), ensure_ascii=False)
         request = self._endpoint.request(body.encode(errors="replace"))
         try:
-            async with (
-                self._connections.client(self._endpoint.shown) as client,
-                aclosing(await client.send(request, stream=True)) as response,
-            ):
+            async with self._connections.sent(self._endpoint.shown, request) as response:
                 if not response.is_success:
                     return await self._refusal(response)
                 await _read(response, reading)

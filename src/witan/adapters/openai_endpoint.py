@@ -48,7 +48,7 @@ class Endpoint:
         # The query goes past the URL of the request, because that is written to logs.
         target = self._url.raw_path + b"?" + parts.query.encode()
         self._extensions = {"target": target} if parts.query else {}
-        self._headers = httpx2.Headers(HEADERS)
+        self._headers = httpx2.Headers({"Host": self._url.netloc.decode(), **HEADERS})
         self._headers.update(_authorization(parts, key))
         hidden = [value for _, value in parse_qsl(parts.query)]
         given = (key, parts.username, parts.password, self._headers.get("Authorization"))
@@ -66,8 +66,11 @@ class Endpoint:
 
     def request(self, body: bytes) -> httpx2.Request:
         """One call with this body."""
+        headers = self._headers.copy()
+        headers["Content-Length"] = str(len(body))
+        stream = httpx2.ByteStream(body)  # as `content` it would be examined for its headers
         return httpx2.Request(
-            "POST", self._url, headers=self._headers, content=body, extensions=self._extensions
+            "POST", self._url, headers=headers, stream=stream, extensions=self._extensions
         )
 
 

@@ -124,9 +124,10 @@ class Reading:
 
     def _take_all(self, events: list[str]) -> None:
         for data in events:
-            if data.strip() == "[DONE]":
+            said = data.strip()
+            if said == "[DONE]":
                 self._done = True
-            elif data.strip():
+            elif said:
                 self._take(self._parsed(data))
 
     def _parsed(self, text: str | bytearray) -> object:
@@ -154,9 +155,10 @@ class Reading:
         said = choice.get("delta", choice.get("message"))
         if isinstance(said, dict):
             self._chosen = True
-            for kept, key in ((self._text, "content"), (self._refusal, "refusal")):
-                if content := said.get(key):
-                    self._say(kept, content)
+            if content := said.get("content"):
+                self._say(self._text, content)
+            if refusal := said.get("refusal"):
+                self._say(self._refusal, refusal)
         if isinstance(finish := choice.get("finish_reason"), str):
             self._finish = finish
 

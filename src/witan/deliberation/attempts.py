@@ -1,7 +1,7 @@
 """One attempt at a call: in its provider's limits, in time, and made twice if it stalls."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -56,7 +56,7 @@ class Errand:
         nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
         took = 0.0 if self.began is None else self.clock.seconds() - self.began
         spent = sum((reservation.spent for reservation in self.reservations), nothing)
-        return replace(spent, seconds=took)
+        return Spent(spent.usage, spent.cost_usd, took, spent.calls)
 
 
 class Attempt:
@@ -136,7 +136,8 @@ class Attempt:
     async def _first(self, group: TaskGroup, failures: list[WitanError]) -> None:
         try:
             self._replies.append(await self._request())
-            group.cancel_scope.cancel()
+            if self._hedge_seconds is not None:  # else there is nothing to stop
+                group.cancel_scope.cancel()
         except WitanError as error:
             failures.append(error)
         self._stirred.set()

@@ -30,6 +30,7 @@ _SHOWN = 5
 
 _AROUND = " \t\r\n*_`\"'[](){}<>.:,#"
 _CALLED = re.compile(r"(?:answer|response|candidate|option)(?![a-z])", re.IGNORECASE)
+_GAPS = re.compile(r"[\s_-]+")
 _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 
 
@@ -270,7 +271,9 @@ def _text(said: str) -> str:
 
 
 def _folded(key: str) -> str:
-    return re.sub(r"[\s_-]+", "_", key.strip().casefold())
+    if key.isascii() and key.isalpha() and key.islower():
+        return key  # as nearly all are written
+    return _GAPS.sub("_", key.strip().casefold())
 
 
 def _of(said: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -290,6 +293,8 @@ def _readable(given: Grade | Mapping[str, Grade]) -> Iterator[bool]:
 
 def _scalar(given: object, overlooked: _Overlooked) -> Grade | None:
     """A grade as given; what `witan.core.rubric.read_grade` makes of it is its business."""
+    if type(given) is int or type(given) is float:  # as nearly all are
+        return given
     if isinstance(given, Mapping):
         given = _of(given, _GRADE)
     if isinstance(given, str) and len(given) <= _LONGEST_GRADE:

@@ -1,7 +1,7 @@
 """The calls of one session, each seen through to a reply or to the reason why there is none."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -109,7 +109,8 @@ class Caller:
         nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
         began = [errand.began for errand in errands if errand.began is not None]
         seconds = self._clock.seconds() - min(began) if began else 0.0
-        return replace(sum((errand.spent() for errand in errands), nothing), seconds=seconds)
+        spent = sum((errand.spent() for errand in errands), nothing)
+        return Spent(spent.usage, spent.cost_usd, seconds, spent.calls)
 
     async def _persist(self, errand: Errand) -> Reply:
         attempt = 0

@@ -7,11 +7,13 @@ What the question names is what the answer is about, and stays.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["mask"]
+from witan.deliberation.ports import Member, Seat
+
+__all__ = ["mask", "names_of"]
 
 MODEL, VENDOR = "[model]", "[vendor]"
 
@@ -73,6 +75,8 @@ _NAMES = (
     _name("meta", VENDOR, "(?-i:Meta AI)"),
 )
 
+_NAME_WORDS = tuple(dict.fromkeys(word for name in _NAMES for word in name.words))
+
 _MODEL_WORDS = (
     "Bard", "Claude", "Command", "Copilot", "Ernie", "Falcon", "GLM", "GPT", "Gemini", "Gemma",
     "Granite", "Grok", "Haiku", "Jamba", "Kimi", "Llama", "Mistral", "Nova", "Opus", "Phi",
@@ -88,23 +92,41 @@ _ADJECTIVES = r"(?: (?:[\w'’-]{1,20}|\[model\])){0,8}?"
 _MADE = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
 
 
+def names_of(council: Iterable[Member | Seat]) -> tuple[str, ...]:
+    """What an answer may not be recognised by: the names of these seats and of their models."""
+    seats = list(council)
+    models = [_model_in(seat.source) for seat in seats if not seat.simulated]
+    return tuple(dict.fromkeys(n for n in (*models, *(seat.name for seat in seats)) if n))
+
+
+def _model_in(source: str) -> str:
+    """What a seat calls its model: behind the ``#`` of a server, or behind its provider."""
+    server, _, model = source.rpartition("#")
+    if "://" in server:
+        return model
+    provider, _, model = source.partition(":")
+    return "" if provider in ("cmd", "script") else model
+
+
 def mask(text: str, question: str, names: Sequence[str]) -> str:
     """The text as a sheet shows it: without what would tell its reader who wrote it.
 
     `names` are those of the council's own models. Masking a masked text changes nothing.
     """
     asked, said = question.casefold(), text.casefold()
-    for name in _NAMES:
-        if any(word in said for word in name.words) and not _among(name.words, asked):
+    found = {word for word in _NAME_WORDS if word in said}
+    for name in _NAMES if found else ():
+        if not found.isdisjoint(name.words) and not _among(name.words, asked):
             text = name.pattern.sub(name.mask, text)
     unique, words = _own_names(tuple(names))
-    for own, pattern in unique:
-        if not _among((own,), asked):
+    for own, digits, pattern in unique:
+        if digits in text and not _among((own,), asked):
             text = pattern.sub(MODEL, text)
+    here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
+    if all(_among((word,), asked) for word in here):
+        return text  # most answers name nobody, and the search is the dear part
     models = tuple(word for word in (*_MODEL_WORDS, *words) if not _among((word,), asked))
     vendors = tuple(word for word in _VENDOR_WORDS if not _among((word,), asked))
-    if not any(word in text for word in (*models, *vendors)):
-        return text  # most answers name nobody, and the search is the dear part
     of_model, of_vendor = _self_reference(models, vendors)
     text = of_model.sub(rf"\g<lead>{MODEL}", text)
     return of_vendor.sub(rf"\g<lead>{VENDOR}", text)
@@ -122,13 +144,18 @@ def _among(words: Sequence[str], asked: str) -> bool:
 @lru_cache(maxsize=64)
 def _own_names(
     names: tuple[str, ...],
-) -> tuple[tuple[tuple[str, re.Pattern[str]], ...], tuple[str, ...]]:
-    """The council's names: those that no sentence holds by chance, and those that are words."""
+) -> tuple[tuple[tuple[str, str, re.Pattern[str]], ...], tuple[str, ...]]:
+    """The council's names: those that no sentence holds by chance, and those that are words.
+
+    The former with digits that stand in all that their patterns match, for a quick look.
+    """
     unique, words = [], []
     for name in dict.fromkeys(part for given in names for part in _parts(given)):
-        if len(name) >= 4 and re.search(r"\d", name):
+        digits = re.search(r"\d+", name)
+        if len(name) >= 4 and digits is not None:
             spelled = r"[-_ ]?".join(re.escape(part) for part in re.split(r"[-_\s]+", name))
-            unique.append((name, re.compile(f"{_START}{spelled}{_TAIL}{_END}", re.IGNORECASE)))
+            pattern = re.compile(f"{_START}{spelled}{_TAIL}{_END}", re.IGNORECASE)
+            unique.append((name, digits[0], pattern))
         else:
             words.append(name)
     return tuple(unique), tuple(words)

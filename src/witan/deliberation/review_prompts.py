@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import cycle
 from typing import Any
 
@@ -94,7 +95,7 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
         *_criteria(rubric, holistic),
         *_peers(sheet, rubric, peers, own),
         _RANKING.format(labels=", ".join(sheet.labels)),
-        _form(rubric, holistic),
+        _form(_graded(rubric, holistic)),
     ]
     return (*opening(system, _REVIEWER), Message("user", "\n\n".join(parts)))
 
@@ -153,9 +154,9 @@ def _criteria(rubric: Rubric | None, holistic: bool) -> Iterator[str]:
         yield _OVERALL
 
 
-def _form(rubric: Rubric | None, holistic: bool) -> str:
-    """The form of the reply, with an example that fits no sheet."""
-    graded = _graded(rubric, holistic)
+@lru_cache(maxsize=16)
+def _form(graded: tuple[str, ...]) -> str:
+    """The form of the reply, with an example that fits no sheet; the same for all reviewers."""
     example: dict[str, Any] = {"notes": _EXAMPLE_NOTES}
     keys = ['"notes", why you judge as you do, in a sentence or two per answer']
     if graded:

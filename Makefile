@@ -21,6 +21,9 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/ratings.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/council.py
+	$(BIN)/python benchmarks/history_writes.py
+	$(BIN)/python benchmarks/history_reads.py
+	$(BIN)/python benchmarks/lake.py
 
 check: test
 

@@ -127,7 +127,7 @@ class Workspace:
     def follow(self, page: Path) -> list[str]:
         """Run every block of the page in order; return what did not come out as shown."""
         problems: list[str] = []
-        with contextlib.chdir(self.folder):
+        with contextlib.chdir(self.folder), _history_in(self.folder):
             for block in blocks(page):
                 problems += self.try_block(block, str(page.relative_to(ROOT)))
         return problems
@@ -204,6 +204,20 @@ class Workspace:
             check=False,
         )
         return done.returncode, done.stdout
+
+
+@contextlib.contextmanager
+def _history_in(folder: Path) -> Iterator[None]:
+    """A history of the page's own: what it lists is what it wrote."""
+    before = os.environ.get("WITAN_HISTORY")
+    os.environ["WITAN_HISTORY"] = str(folder / "history.sqlite")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["WITAN_HISTORY"]
+        else:
+            os.environ["WITAN_HISTORY"] = before
 
 
 def _called(arguments: list[str]) -> tuple[int, str]:

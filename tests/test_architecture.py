@@ -87,8 +87,8 @@ class TestDirection:
         """`core` imports the standard library's pure parts, numpy and scipy alone."""
         allowed = {
             "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "difflib",
-            "enum", "functools", "heapq", "importlib", "inspect", "itertools", "math", "numpy",
-            "operator", "re", "scipy", "string", "types", "typing", "witan", "zlib",
+            "enum", "functools", "hashlib", "heapq", "importlib", "inspect", "itertools", "math",
+            "numpy", "operator", "re", "scipy", "string", "types", "typing", "witan", "zlib",
         }  # fmt: skip
         tree = ast.parse(path.read_text(encoding="utf-8"))
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from witan.adapters.ballots import Problem as Problem
     from witan.adapters.ballots import read_ballots as read_ballots
     from witan.adapters.ballots import write_ballots as write_ballots
+    from witan.adapters.history import History as History
+    from witan.adapters.reports import AuditReport as AuditReport
+    from witan.adapters.reports import audit as audit
+    from witan.adapters.reports import leaderboard as leaderboard
     from witan.adapters.rubric_toml import load_rubric as load_rubric
     from witan.adapters.rubric_toml import rubric_to_toml as rubric_to_toml
     from witan.adapters.scripted import Line as Line
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from witan.core.gate import SafetyCheck as SafetyCheck
     from witan.core.gate import Verdict as Verdict
     from witan.core.interpretation import Counting as Counting
+    from witan.core.leaderboard import Leaderboard as Leaderboard
+    from witan.core.leaderboard import LeaderboardLine as LeaderboardLine
+    from witan.core.leaderboard import Terms as Terms
     from witan.core.outcome import BallotNote as BallotNote
     from witan.core.outcome import Interval as Interval
     from witan.core.outcome import Outcome as Outcome
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
     from witan.core.settings import Settings as Settings
     from witan.core.tally import tally as tally
     from witan.core.tally import tally_sessions as tally_sessions
+    from witan.core.window import Window as Window
     from witan.deliberation.events import EVENTS as EVENTS
     from witan.deliberation.events import Event as Event
     from witan.deliberation.plan import Plan as Plan
@@ -70,6 +78,7 @@ if TYPE_CHECKING:
     from witan.deliberation.session import Answer as Answer
     from witan.deliberation.session import Session as Session
     from witan.deliberation.session import Synthesis as Synthesis
+    from witan.errors import HistoryError as HistoryError
     from witan.errors import ModelError as ModelError
     from witan.errors import NoCouncil as NoCouncil
     from witan.errors import WitanError as WitanError
@@ -83,6 +92,12 @@ _HOMES = {
         "Problem",
         "read_ballots",
         "write_ballots",
+    ),
+    "witan.adapters.history": ("History",),
+    "witan.adapters.reports": (
+        "AuditReport",
+        "audit",
+        "leaderboard",
     ),
     "witan.adapters.rubric_toml": (
         "load_rubric",
@@ -111,6 +126,11 @@ _HOMES = {
         "Verdict",
     ),
     "witan.core.interpretation": ("Counting",),
+    "witan.core.leaderboard": (
+        "Leaderboard",
+        "LeaderboardLine",
+        "Terms",
+    ),
     "witan.core.outcome": (
         "BallotNote",
         "Interval",
@@ -138,6 +158,7 @@ _HOMES = {
         "tally",
         "tally_sessions",
     ),
+    "witan.core.window": ("Window",),
     "witan.deliberation.events": (
         "EVENTS",
         "Event",
@@ -171,6 +192,7 @@ _HOMES = {
         "Synthesis",
     ),
     "witan.errors": (
+        "HistoryError",
         "ModelError",
         "NoCouncil",
         "WitanError",

@@ -10,6 +10,7 @@ WitanError
 ├── TooLarge             beyond a stated limit (ValueError)
 ├── BallotFileError      a file that cannot be read or written as ballots (ValueError)
 ├── SessionFileError     a file that cannot be read as a session (ValueError)
+├── HistoryError         a history that cannot be opened, read or written (RuntimeError)
 ├── ConfigError          a setting in a file or variable that is not accepted (ValueError)
 ├── NoCouncil            fewer members than a council needs (ValueError)
 ├── MissingKey           a member without the key it needs (LookupError)
@@ -27,6 +28,7 @@ from collections.abc import Iterable
 __all__ = [
     "BallotFileError",
     "ConfigError",
+    "HistoryError",
     "InvalidBallot",
     "InvalidParameter",
     "InvalidRubric",
@@ -158,6 +160,17 @@ class SessionFileError(WitanError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}"
+
+
+class HistoryError(WitanError, RuntimeError):
+    """A history cannot be opened, read or written; `where` never holds a password."""
+
+    def __init__(self, where: str, problem: str, remedy: str) -> None:
+        self.where, self.problem, self.remedy = where, problem, remedy
+        super().__init__(where, problem, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}; {self.remedy}"
 
 
 class ConfigError(WitanError, ValueError):

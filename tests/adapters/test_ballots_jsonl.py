@@ -129,6 +129,16 @@ BAD = [
     ({"reviewer": "r", "candidates": "a"}, "field 'candidates' is the text 'a'; expected a list"),
     ({"reviewer": "r", "authors": ["a"]}, "field 'authors' is a list; expected a map"),
     ({"reviewer": "r", "positions": {"a": 0}}, "field 'positions' has the number 0 for 'a'"),
+    ({"reviewer": "r", "positions": {"a": 2**31}}, "field 'positions' has the number 2147483648"),
+    ({"reviewer": "r", "session": "s\0"}, "field 'session' is 's\\x00'; expected a name without"),
+    (
+        {"reviewer": "r", "at": "0001-01-01T00:00:00+14:00"},
+        "field 'at' is 0001-01-01T00:00:00+14:00; expected a time",
+    ),
+    (
+        {"reviewer": "r", "at": "9999-12-31T23:59:59-14:00"},
+        "field 'at' is 9999-12-31T23:59:59-14:00; expected a time",
+    ),
     ({"reviewer": "r", "positions": {"a": True}}, "field 'positions' has true for 'a'"),
     ({"reviewer": "r", "positions": [1]}, "field 'positions' is a list; expected a map"),
     ({"reviewer": "r", "weight": "abc"}, "field 'weight' is the text 'abc'; expected a number"),

@@ -1,5 +1,6 @@
 """Chart files are drawn whole, without a network, or not at all."""
 
+import json
 import struct
 import subprocess
 import sys
@@ -70,10 +71,29 @@ class TestFormats:
 
         assert first == second
 
-    @pytest.mark.parametrize("name", ["chart", "chart.pdf", "chart.svg.txt"])
-    def test_another_suffix_is_refused_with_both_that_work(self, tmp_path, name):
-        """The error names the file, .svg and .png, and nothing is written."""
-        with pytest.raises(InvalidParameter, match=r"\.svg or \.png") as caught:
+    def test_pdf_is_a_document(self, tmp_path):
+        """It begins as documents of that kind do."""
+        assert save_chart(SPEC, tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF-")
+
+    def test_json_is_the_spec(self, tmp_path):
+        """It can be read back."""
+        path = save_chart(SPEC, tmp_path / "chart.json")
+
+        assert json.loads(path.read_text(encoding="utf-8")) == SPEC
+
+    def test_a_name_cannot_end_the_script_of_a_page(self, tmp_path):
+        """A page holds everything that draws it, and no element that a name brought."""
+        spec = {**SPEC, "title": "</script><script>alert(1)</script>"}
+        page = save_chart(spec, tmp_path / "chart.html").read_text(encoding="utf-8")
+
+        assert "<script>alert(1)" not in page
+        assert "\\u003c/script>\\u003cscript>alert(1)" in page
+        assert 'src="' not in page.partition("<body>")[2]
+
+    @pytest.mark.parametrize("name", ["chart", "chart.gif", "chart.svg.txt"])
+    def test_another_suffix_is_refused_with_those_that_work(self, tmp_path, name):
+        """The error names the file and the kinds, and nothing is written."""
+        with pytest.raises(InvalidParameter, match=r"\.svg, .* or \.json") as caught:
             save_chart(SPEC, tmp_path / name)
 
         assert name in str(caught.value)

@@ -47,6 +47,19 @@ def councils(draw):
     return reviewers, candidates, hidden, draw(st.integers(0, 2**63))
 
 
+@st.composite
+def juries(draw):
+    """Any number of reviewers and candidates, and any reviewers hiding any candidates."""
+    reviewers = [f"r{number}" for number in range(draw(st.integers(1, 9)))]
+    candidates = [f"c{number}" for number in range(draw(st.integers(2, 9)))]
+    some = st.sets(st.sampled_from(candidates))
+    if draw(st.booleans()):
+        size = draw(st.integers(0, len(candidates)))
+        some = st.sets(st.sampled_from(candidates), min_size=size, max_size=size)
+    hidden = {name: draw(some) for name in reviewers}
+    return reviewers, candidates, hidden, draw(st.integers(0, 2**63))
+
+
 class TestSheet:
     """A sheet translates between candidates, labels and positions."""
 
@@ -133,6 +146,22 @@ class TestBalance:
             assert max(counts) - min(counts) <= 1 or not possible
         for name in reviewers:
             assert sorted(sheets[name].candidates) == sorted(set(candidates) - {hidden.get(name)})
+
+    @given(juries())
+    def test_several_may_be_hidden(self, jury):
+        """Who hides several sees all others; sheets of one length are balanced among themselves."""
+        reviewers, candidates, hidden, seed = jury
+
+        sheets = draw_sheets(reviewers, candidates, [seed], hidden=hidden)
+
+        for name in reviewers:
+            shown = set(candidates) - hidden.get(name, set())
+            assert sorted(sheets[name].candidates) == sorted(shown)
+        lengths = {len(sheet.candidates) for sheet in sheets.values()}
+        if len(lengths) == 1 and len(candidates) not in lengths:
+            for candidate in candidates:
+                counts = place_counts(sheets, candidate, max(lengths))
+                assert not counts or max(counts) - min(counts) <= 1
 
     def test_ones_own_answer_stands_anywhere(self):
         """Where members see their own answer, it is at no position of its own over the seeds."""

@@ -42,6 +42,7 @@ def _nothing_configured(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COUNCIL_KEY", KEY)
     monkeypatch.chdir(tmp_path)
@@ -333,12 +334,16 @@ class TestInterrupt:
     def test_it_is_taken_up_as_it_says(
         self, witan, configured, server, tmp_path, model, stage, event, count, kept, keyed
     ):
-        """Whoever hung is asked again, with the same key; everyone else is asked once in all."""
+        """Whoever hung is asked again, with the same key; everyone else is asked once in all.
+
+        From the history, or from a file.
+        """
         server.fault(model, "hang", stage=stage, times=1)
         path = tmp_path / "half.json"
-        asked = ["ask", "Which?", "--config", configured(keyed), "--seed", SEED, "--save", path]
+        asked = ["ask", "Which?", "--config", configured(keyed), "--seed", SEED]
+        in_file = ["--save", path, "--no-history"] if keyed else []
 
-        err = self.interrupt(server, event, count, *asked)
+        err = self.interrupt(server, event, count, *asked, *in_file)
 
         said, _, advice = err.partition("; resume with: witan ")
         assert said == f"interrupted; {kept} of 4 answers kept"
@@ -349,6 +354,6 @@ class TestInterrupt:
         assert calls == Counter([*once, ("chair", "synthesis"), (model, stage)])
         keys = {request.headers.get("authorization") for request in server.received}
         assert keys == {f"Bearer {KEY}" if keyed else None}
-        record = path.read_text(encoding="utf-8")
-        assert json.loads(record)["status"] == "complete"
-        assert KEY not in record + err
+        shown = witan("show", path if keyed else "last", "--json").out
+        assert json.loads(shown)["status"] == "complete"
+        assert KEY not in shown + err

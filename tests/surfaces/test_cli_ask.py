@@ -31,6 +31,7 @@ def _nothing_configured(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
@@ -274,7 +275,7 @@ class TestPipe:
         """When nobody reads the events any more, the calls that hang are cancelled."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         with subprocess.Popen(
-            [*WITAN, "ask", "Is it so?", "--events", *seats],
+            [*WITAN, "ask", "Is it so?", "--events", "--no-history", *seats],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -311,7 +312,8 @@ class TestInterrupt:
         """Two of three answers are saved; resuming asks the third alone, and ends the session."""
         path = tmp_path / "half.json"
         seats = write_council(tmp_path, cyd={"answer": HANGS})
-        status, err = self.interrupted("ask", "Is it so?", "--save", path, *seats, number=number)
+        given = ("--save", path, "--no-history", *seats)
+        status, err = self.interrupted("ask", "Is it so?", *given, number=number)
 
         assert status == 130
         assert err == f"interrupted; 2 of 3 answers kept; resume with: witan resume {path}\n"
@@ -341,9 +343,9 @@ class TestInterrupt:
         assert json.loads(out)["status"] == "interrupted"
 
     def test_without_a_file_it_is_kept_with_the_state_of_the_user(self, tmp_path):
-        """The path is named, and a session can be shown from it."""
+        """Without a history the path is named, and a session can be shown from it."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
-        status, err = self.interrupted("ask", "Is it so?", *seats)
+        status, err = self.interrupted("ask", "Is it so?", "--no-history", *seats)
 
         path = re.fullmatch(r"interrupted; .*: witan resume (.*)\n", err)[1]
         assert status == 130

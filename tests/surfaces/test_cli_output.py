@@ -27,7 +27,8 @@ class TestLostOutput:
         """The record is written though the pipe is closed after the first event."""
         record = tmp_path / "s.json"
         reading, writing = os.pipe()
-        command = [sys.executable, "-m", "witan", "demo", "--events", "--save", str(record)]
+        command = [sys.executable, "-m", "witan", "demo", "--events", "--no-history"]
+        command += ["--save", str(record)]
         with subprocess.Popen(  # noqa: S603 - our own interpreter on our own command
             command, stdout=writing, stderr=subprocess.PIPE
         ) as process:

@@ -141,7 +141,7 @@ class TestEarlyInterrupt:
     def test_it_is_one_sentence(self, capsys):
         """Nothing is kept, as there is nothing, and the status is that of an interrupt."""
 
-        def seat(_):
+        def seat(_, __):
             raise KeyboardInterrupt
 
         assert hold(Telling(quiet=True), seat) == Status.INTERRUPTED

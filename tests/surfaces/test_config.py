@@ -17,7 +17,13 @@ from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
 from witan.surfaces.arranging import arrange, procedure_of
 from witan.surfaces.config import Config, load_config
-from witan.surfaces.config_schema import OPEN_TABLES, MemberTable, ProviderTable, fixed_keys
+from witan.surfaces.config_schema import (
+    NAME_TABLES,
+    OPEN_TABLES,
+    MemberTable,
+    ProviderTable,
+    fixed_keys,
+)
 from witan.surfaces.providers import PROVIDERS
 
 
@@ -196,7 +202,8 @@ class TestCompleteness:
             "LIMITS_MAX_TOKENS": "7", "LIMITS_MAX_COST_USD": "8", "COUNTING_RECUSAL": "off",
             "COUNTING_UNRANKED": "last", "COUNTING_TIES": "intervals", "COUNTING_LEVEL": "0.9",
             "COUNTING_THRESHOLD": "2", "COUNTING_TIE_BREAK": "none", "COUNTING_RHO": "0.2",
-            "COUNTING_FLIPS": "false",
+            "COUNTING_FLIPS": "false", "HISTORY": "h.sqlite", "HISTORY_KEEP_DAYS": "9",
+            "HISTORY_ENABLED": "false", "COUNTING_PRIOR": "none",
         }  # fmt: skip
         config = place.load(**{f"WITAN_{name}": value for name, value in values.items()})
 
@@ -238,8 +245,9 @@ class TestCompleteness:
 
         for key in fixed_keys():
             dotted = ".".join(key)
-            assert f"| `{dotted}` | `WITAN_{'_'.join(key).upper()}` |" in page
-        for table in OPEN_TABLES:
+            variable = "HISTORY" if dotted == "history.url" else "_".join(key).upper()
+            assert f"| `{dotted}` | `WITAN_{variable}` |" in page
+        for table in (*OPEN_TABLES, *NAME_TABLES):
             assert f"| `[{'.'.join(table)}]` |" in page
         for provider in PROVIDERS.values():
             assert f"`{provider.name}`" in page
@@ -357,6 +365,9 @@ class TestTrust:
         ('[providers.openai]\nurl = "http://evil/v1"', "providers.openai.url"),
         ('[providers.openai]\nkey = "AWS_SECRET_KEY"', "providers.openai.key"),
         ('members = [{seat = "openai:a", price = [0, 0]}]', "members[1].price"),
+        ('[history]\nurl = "postgresql://evil/x"', "history.url"),
+        ('[history]\nurl = "../elsewhere.sqlite"', "history.url"),
+        ("[history]\nkeep_days = 1", "history.keep_days"),
     )
 
     @pytest.mark.parametrize(("text", "key"), FORBIDDEN)

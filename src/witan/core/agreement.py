@@ -1,13 +1,14 @@
 """How far ballots agree with each other and with an outcome."""
 
 from itertools import combinations, islice
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import BLOCK_CELLS, Floats
 
-__all__ = ["effective_votes", "kendall_tau", "kendall_w", "shared_error"]
+__all__ = ["effective_votes", "kendall_tau", "kendall_taus", "kendall_w", "shared_error"]
 
 
 MOST_PAIRS = 5_000
@@ -35,12 +36,25 @@ def kendall_tau(first: Floats, second: Floats) -> float | None:
     ----------
     Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945) 239–251.
     """
-    known = ~(np.isnan(first) | np.isnan(second))
-    a, b = first[known], second[known]
-    signs_a = np.sign(a[:, np.newaxis] - a)
-    signs_b = np.sign(b[:, np.newaxis] - b)
-    room = np.sqrt((signs_a**2).sum() * (signs_b**2).sum())
-    return float((signs_a * signs_b).sum() / room) if room > 0 else None
+    return kendall_taus(first[np.newaxis], second)[0]
+
+
+def kendall_taus(ballots: Floats, ranking: Floats) -> list[float | None]:
+    """`kendall_tau` of each ballot, shape (R, C), with one ranking, shape (C,)."""
+    found: list[float | None] = []
+    step = max(1, BLOCK_CELLS // max(1, len(ranking)) ** 2)
+    for start in range(0, len(ballots), step):
+        block = ballots[start : start + step]
+        known = ~(np.isnan(block) | np.isnan(ranking))
+        pairs = known[:, :, np.newaxis] & known[:, np.newaxis]
+        a = np.where(pairs, np.sign(block[:, :, np.newaxis] - block[:, np.newaxis]), 0.0)
+        b = np.where(pairs, np.sign(ranking[:, np.newaxis] - ranking), 0.0)
+        room = np.sqrt((a * a).sum(axis=(1, 2)) * (b * b).sum(axis=(1, 2)))
+        balance = (a * b).sum(axis=(1, 2))
+        with np.errstate(invalid="ignore"):
+            taus = (balance / room).tolist()
+        found += [None if isnan(tau) else tau for tau in taus]
+    return found
 
 
 def kendall_w(ranks: Floats) -> float | None:
@@ -98,9 +112,8 @@ def _mean_spearman(ranks: Floats) -> float | None:
     found = []
     step = max(1, BLOCK_CELLS // n_candidates**2)
     for start in range(0, len(pairs), step):
-        first, second = ranks[pairs[start : start + step].T]
-        both = ~np.isnan(first + second)
-        a, b = _recount(first, both), _recount(second, both)
+        two = ranks[pairs[start : start + step].T]
+        a, b = _recount(two, ~np.isnan(two[0] + two[1]))
         spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
         varied = spread > 0
         found.append((a * b).sum(axis=1)[varied] / spread[varied])
@@ -109,14 +122,14 @@ def _mean_spearman(ranks: Floats) -> float | None:
 
 
 def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Twice the ranks counted again among some of the candidates, centred on 0, shape (P, C).
+    """Twice the ranks counted again among some of the candidates, centred on 0, shape (2, P, C).
 
     Those are the candidates below less those above: whole numbers, whose sums are exact. 0 for the
     candidates that are left out.
     """
     present = np.where(among, ranks, np.nan)
-    ahead = np.sign(present[:, :, np.newaxis] - present[:, np.newaxis])
-    counted: NDArray[np.float64] = np.where(np.isnan(ahead), 0.0, ahead).sum(axis=2)
+    ahead = np.sign(present[..., np.newaxis] - present[..., np.newaxis, :])
+    counted: NDArray[np.float64] = np.where(np.isnan(ahead), 0.0, ahead).sum(axis=-1)
     return counted
 
 

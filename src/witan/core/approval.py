@@ -5,19 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from witan.core.outcome import Interval
-from witan.core.student import incomplete_beta
+from witan.core.student import beta_quantile
 from witan.errors import InvalidParameter
 
 __all__ = ["Approval", "approval"]
 
 PRIOR = 0.5
 """Jeffreys' prior: half an approval and half a rejection before the first vote."""
-
-GRIDS, POINTS = 7, 257
-"""Seven times a 256th of the range before is all that a float can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +94,8 @@ def _share(approve: int, reject: int, level: float) -> Interval:
     """Jeffreys' interval of the approving share."""
     tail = (1 - level) / 2
     a, b = approve + PRIOR, reject + PRIOR
-    low = _beta_quantile(tail, a, b) if approve else 0.0
-    high = _beta_quantile(1 - tail, a, b) if reject else 1.0
+    low = beta_quantile(tail, a, b) if approve else 0.0
+    high = beta_quantile(1 - tail, a, b) if reject else 1.0
     return Interval(low, high, level)
 
 
@@ -120,13 +115,3 @@ def _repeated(approve: int, reject: int) -> float:
 
 def _log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-
-
-def _beta_quantile(probability: float, a: float, b: float) -> float:
-    """The x below which a probability of Beta(a, b) lies, on ever finer grids around it."""
-    low, high = 0.0, 1.0
-    for _ in range(GRIDS):
-        grid = np.linspace(low, high, POINTS)
-        above = int(np.searchsorted(incomplete_beta(grid, a, b), probability).clip(1, POINTS - 1))
-        low, high = float(grid[above - 1]), float(grid[above])
-    return (low + high) / 2

@@ -1,6 +1,6 @@
 """Balanced orders: in which order each reviewer reads which candidates, by number."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ Rows = list[list[int]]
 
 
 def balanced_orders(
-    hides: Sequence[int | None], n_candidates: int, rng: np.random.Generator
+    hides: Sequence[Collection[int]], n_candidates: int, rng: np.random.Generator
 ) -> Rows:
     """Draw each reviewer's order: a balanced design under random names for rows and symbols.
 
@@ -23,18 +23,19 @@ def balanced_orders(
     Parameters
     ----------
     hides
-        Per reviewer the number of the candidate that it does not see; None: it sees all.
+        Per reviewer the numbers of the candidates that it does not see.
     """
     symbols: list[int] = rng.permutation(n_candidates).tolist()
     seats: list[int] = rng.permutation(len(hides)).tolist()
     backwards = bool(rng.integers(2))
     symbol = {candidate: at for at, candidate in enumerate(symbols)}
-    own = [None if candidate is None else symbol[candidate] for candidate in hides]
+    own = [{symbol[candidate] for candidate in each} for each in hides]
+    alone = [seat for each in own for seat in each if len(each) == 1]
     square = len(hides) == n_candidates
-    if square and sorted(seat for seat in own if seat is not None) == list(range(n_candidates)):
+    if square and sorted(alone) == list(range(n_candidates)):
         whole = _square(n_candidates)
-        design = [whole[seat][1:] for seat in own if seat is not None]
-    elif square and all(seat is None for seat in own):
+        design = [whole[seat][1:] for seat in alone]
+    elif square and not any(own):
         whole = _square(n_candidates)
         design = [whole[seat] for seat in seats]
     else:
@@ -79,21 +80,23 @@ def _zigzag(residues: Sequence[int]) -> list[int]:
     return row
 
 
-def _dealt(hides: Sequence[int | None], n_candidates: int) -> Rows:
+def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
     """Rows for any numbers, dealt from the last position to the first.
 
-    Only who sees everything has a last position, so its quotas are settled first. From then on all
-    rows have as many candidates left as there are positions p, and a candidate that is left on d
-    of them takes ⌊d/p⌋ or ⌈d/p⌉ at each: giving every row 1/p of each of its candidates fills such
+    Only who sees everything has a last position, so its quotas are settled first. From then on the
+    rows that are dealt have as many candidates left as there are positions p (those that hide
+    several candidates join in once p is their length), and a candidate that is left on d of them
+    takes ⌊d/p⌋ or ⌈d/p⌉ at each: giving every row 1/p of each of its candidates fills such
     quotas, so by the integrality of flows whole candidates fill them too (de Werra's equitable
     edge colouring).
     """
-    left = [[at for at in range(n_candidates) if at != own] for own in hides]
+    left = [[at for at in range(n_candidates) if at not in own] for own in hides]
     rows: Rows = [[] for _ in hides]
     directly_before = [[0] * n_candidates for _ in range(n_candidates)]
     for place in range(n_candidates, 0, -1):
         dealt = [row for row, held in enumerate(left) if len(held) == place]
-        degree = [sum(at in held for held in left) for at in range(n_candidates)]
+        among = range(len(left)) if place == n_candidates else dealt
+        degree = [sum(at in left[row] for row in among) for at in range(n_candidates)]
         if place == n_candidates:
             least = most = _last_quotas(degree, len(dealt))
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from witan.errors import InvalidBallot
@@ -87,8 +88,5 @@ class Ballot:
 
     def mentioned(self) -> tuple[str, ...]:
         """Every candidate named on the ballot, in the order of first mention."""
-        names = dict.fromkeys(self.candidates or ())
-        for group in self.groups:
-            names.update(dict.fromkeys(group))
-        names.update(dict.fromkeys(self.grades))
-        return tuple(names)
+        named = chain(self.candidates or (), chain.from_iterable(self.groups), self.grades)
+        return tuple(dict.fromkeys(named))

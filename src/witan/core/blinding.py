@@ -4,7 +4,7 @@ Reviewers favour what they read first, or last: over the sheets of a session eve
 stands at every position equally often, as far as numbers allow.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +69,7 @@ def draw_sheets(
     candidates: Sequence[str],
     seed: Sequence[int],
     *,
-    hidden: Mapping[str, str],
+    hidden: Mapping[str, str | Collection[str]],
 ) -> dict[str, Sheet]:
     """Draw one sheet per reviewer, in balanced order.
 
@@ -83,8 +83,8 @@ def draw_sheets(
     seed
         Non-negative integers; the same seed draws the same sheets anywhere.
     hidden
-        Reviewer to the candidate that it must not see; a reviewer that is not named sees all, as
-        does one whose candidate does not stand.
+        Reviewer to the candidate, or the candidates, that it must not see; a reviewer that is not
+        named sees all, as does one whose candidate does not stand.
 
     Returns
     -------
@@ -93,7 +93,9 @@ def draw_sheets(
     """
     rng = _generator(seed, DRAWN)
     number = {candidate: at for at, candidate in enumerate(candidates)}
-    hides = [number.get(hidden[name]) if name in hidden else None for name in reviewers]
+    hides = [
+        [number[c] for c in _several(hidden.get(name, ())) if c in number] for name in reviewers
+    ]
     rows = balanced_orders(hides, len(candidates), rng)
     return {
         name: _sheet(name, [candidates[at] for at in row], rng)
@@ -115,6 +117,10 @@ def label_map(reader: str, candidates: Sequence[str], seed: Sequence[int]) -> Sh
 def draw_nonce(seed: Sequence[int]) -> str:
     """Draw a nonce for fences outside of any sheet; it tells nothing of the seed."""
     return _generator(seed, FENCED).bytes(NONCE_BYTES).hex()
+
+
+def _several(names: str | Collection[str]) -> Collection[str]:
+    return [names] if isinstance(names, str) else names
 
 
 def _generator(seed: Sequence[int], purpose: int) -> np.random.Generator:

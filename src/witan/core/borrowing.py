@@ -11,7 +11,7 @@ from witan.core.outcome import Prior
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.shared_error import learn_rho
-from witan.core.uncertainty import learn_prior
+from witan.core.uncertainty import MIN_HISTORY, learn_prior
 
 __all__ = ["borrow"]
 
@@ -29,6 +29,8 @@ def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
 
 def _learn_prior(electorates: Sequence[Electorate], settings: Settings) -> Prior | None:
     """From grades if fifty sessions have them, else from ranks."""
+    if len(electorates) < MIN_HISTORY:
+        return None
     rule = RULES["calibrated" if settings.rule == AUTO else settings.rule]
     fits: dict[str, list[AdditiveFit]] = {"grades": [], "ranks": []}
     for numbers in by_shape(electorates):

@@ -11,11 +11,11 @@ from witan.core.batch import by_shape, failed_candidates, stack
 from witan.core.counted import decider
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
-from witan.core.reliability import learn_reliability
 from witan.core.robustness import lead_kept_without_one
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import prepare, tally_electorates
+from witan.core.weighing import learn_weights
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
 __all__ = ["Comparison", "compare_rules"]
@@ -139,7 +139,7 @@ def _stability(everyone: Sequence[Electorate], settings: Settings) -> float | No
     rule = RULES[settings.rule]
     learned = None
     if rule.name == "weighted_borda" and settings.reliability is None:
-        learned = learn_reliability(everyone)
+        learned = learn_weights(everyone)
     kept = []
     for numbers in by_shape(everyone):
         if len(everyone[numbers[0]].votes) < 2:

@@ -273,28 +273,28 @@ class PairCounts:
 
     Parameters
     ----------
-    first, second, tie : integer arrays, shape (M, M)
-        How often the first won, the second won, and neither.
+    first, second, tie : arrays, shape (M, M)
+        How often the first won, the second won, and neither; or the weight of it.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    tie: NDArray[np.int64]
+    first: NDArray[Any]
+    second: NDArray[Any]
+    tie: NDArray[Any]
 
     @property
-    def wins(self) -> NDArray[np.int64]:
+    def wins(self) -> NDArray[Any]:
         """``wins[i, j]``: how often i beat j, whichever was shown first."""
-        return self.first + self.second.T
+        return np.asarray(self.first + self.second.T)
 
     @property
-    def ties(self) -> NDArray[np.int64]:
+    def ties(self) -> NDArray[Any]:
         """``ties[i, j]``: how often i and j came out even."""
-        return self.tie + self.tie.T
+        return np.asarray(self.tie + self.tie.T)
 
     @property
     def points(self) -> NDArray[np.float64]:
         """Wins of i over j, shape (M, M), ties counted half each way."""
-        return self.wins + 0.5 * self.ties
+        return np.asarray(self.wins + 0.5 * self.ties)
 
     @property
     def present(self) -> NDArray[np.bool_]:

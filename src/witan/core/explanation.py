@@ -13,12 +13,12 @@ from witan.core.by_hand import Cell, Step, hand_count, ranking_text
 from witan.core.counted import Counted, count
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
-from witan.core.reliability import learn_reliability
 from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.student import t_cdf
 from witan.core.tally import prepare, tally_electorates
+from witan.core.weighing import learn_weights
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 __all__ = ["Cell", "Explanation", "Step", "explain"]
@@ -96,7 +96,7 @@ def _prepared(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[El
     if at is None:
         raise NothingToCount(f"session {name!r} has no ballot of the kind {settings.kind!r}")
     if settings.rule == "weighted_borda" and settings.reliability is None:
-        settings = replace(settings, reliability=learn_reliability(everyone)[at])
+        settings = replace(settings, reliability=learn_weights(everyone)[at])
     return everyone[at], settings
 
 

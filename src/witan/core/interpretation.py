@@ -4,7 +4,6 @@ Interpretation is a named step between a `Ballot`, which keeps what was said, an
 which is arrays. Every liberty it takes is a warning that names the ballot.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +14,7 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.gate import Gate
 from witan.core.opinions import one_opinion_each
 from witan.core.roster import authors_of, roster
-from witan.core.rubric import Rubric, overall, read_grade, trips
+from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade, trips
 from witan.core.rubrics import RUBRICS
 from witan.errors import InvalidParameter
 
@@ -143,10 +142,12 @@ def interpret(
         authors=authors_of(ballots, warnings),
         warnings=warnings,
     )
-    votes, abstentions, offered = [], {}, Counter[str]()
+    votes, abstentions, offered = [], {}, dict.fromkeys(candidates, 0)
     for ballot in cast:
-        offered.update(reader.on_offer(ballot))
-        result = reader.read(ballot)
+        sheet = reader.sheet(ballot)
+        for name in reader.on_offer(ballot, sheet):
+            offered[name] += 1
+        result = reader.read(ballot, sheet)
         if isinstance(result, Vote):
             votes.append(result)
         elif result is not None:
@@ -157,7 +158,7 @@ def interpret(
         session=session,
         candidates=candidates,
         votes=tuple(votes),
-        offered=tuple(offered[c] for c in candidates),
+        offered=tuple(offered.values()),
         abstentions=abstentions,
         order_kept=order_kept,
         failed=failed,
@@ -188,20 +189,26 @@ class _Reader:
                 self.own.setdefault(authors.get(name, name), set()).add(name)
         self.criteria = {criterion.name for criterion in counting.rubric.criteria}
 
-    def on_offer(self, ballot: Ballot) -> list[str]:
-        """The candidates this seat could have voted for."""
-        sheet, own = self._sheet(ballot), self._own(ballot)
+    def sheet(self, ballot: Ballot) -> tuple[str, ...]:
+        """The candidates shown to this reviewer, its own included."""
+        if ballot.candidates is None and not ballot.paired:
+            return self.candidates
+        return tuple(filter(self.seats.__contains__, ballot.mentioned()))
+
+    def on_offer(self, ballot: Ballot, sheet: Sequence[str]) -> list[str]:
+        """The candidates on its sheet that this seat could have voted for."""
+        own = self._own(ballot)
         if ballot.paired and own.intersection(sheet):
             return []
         return [name for name in sheet if name not in own]
 
-    def read(self, ballot: Ballot) -> Vote | str | None:
+    def read(self, ballot: Ballot, sheet: Sequence[str]) -> Vote | str | None:
         """The vote; or why there is none; or None for a comparison lost to recusal."""
         if not 0 < ballot.weight < float("inf"):
             return self._without_weight(ballot)
         if ballot.abstained:
             return ballot.reason or "abstained"
-        if ballot.paired and len(self._sheet(ballot)) != 2:
+        if ballot.paired and len(sheet) != 2:
             self._warn(ballot, "compares something other than two candidates; dropped")
             return "compared something other than two candidates"
         groups = self._known_groups(ballot)
@@ -213,7 +220,7 @@ class _Reader:
         mismatch = _contradicts(groups, grades)
         groups = self._ranking(ballot, groups, grades, by_rubric)
         grades = {c: min(g, self.cap) if c in self.failed else g for c, g in grades.items()}
-        return self._vote(ballot, groups, grades, mismatch)
+        return self._vote(ballot, sheet, groups, grades, mismatch=mismatch)
 
     def _without_weight(self, ballot: Ballot) -> str:
         if ballot.weight == 0:
@@ -221,12 +228,6 @@ class _Reader:
         raise InvalidParameter(
             f"the weight of {ballot.reviewer}'s ballot", ballot.weight, "a finite number ≥ 0"
         )
-
-    def _sheet(self, ballot: Ballot) -> tuple[str, ...]:
-        """The candidates shown to this reviewer, its own included."""
-        if ballot.candidates is None and not ballot.paired:
-            return self.candidates
-        return tuple(name for name in ballot.mentioned() if name in self.seats)
 
     def _own(self, ballot: Ballot) -> set[str]:
         return self.own.get(ballot.reviewer, set())
@@ -262,18 +263,15 @@ class _Reader:
                     by_rubric = True
                     grades[name] = grade
             else:
-                grade = self._grade(ballot, name, given)
-                if grade is not None:
+                grade = read_grade(given)
+                if grade is None:
+                    self._drop_grade(ballot, name, given)
+                else:
                     grades[name] = grade
         return grades, by_rubric
 
-    def _grade(self, ballot: Ballot, name: str, given: object) -> float | None:
-        grade = read_grade(given)
-        if grade is None:
-            self._warn(
-                ballot, f"grades {name!r} {given!r}, which is no grade from 1 to 10; dropped"
-            )
-        return grade
+    def _drop_grade(self, ballot: Ballot, name: str, given: object) -> None:
+        self._warn(ballot, f"grades {name!r} {given!r}, which is no grade from 1 to 10; dropped")
 
     def _by_criteria(
         self, ballot: Ballot, name: str, given: Mapping[str, float | str]
@@ -282,16 +280,19 @@ class _Reader:
         known: dict[str, float] = {}
         holistic = None
         for criterion, value in given.items():
-            grade = self._grade(ballot, name, value)
-            if criterion == "overall":
+            grade = read_grade(value)
+            if grade is None:
+                self._drop_grade(ballot, name, value)
+            if criterion in self.criteria:
+                if grade is not None:
+                    known[criterion] = grade
+            elif criterion == HOLISTIC:
                 holistic = grade
-            elif criterion not in self.criteria:
+            else:
                 self.warnings.append(
                     f"the criterion {criterion!r} is not in the rubric "
                     f"{self.counting.rubric.name!r}; its grades are dropped"
                 )
-            elif grade is not None:
-                known[criterion] = grade
         total = overall(self.counting.rubric, known)
         if total.value is not None:
             return total.value
@@ -324,6 +325,8 @@ class _Reader:
 
     def _completed(self, groups: Groups, shown: Sequence[str]) -> Groups:
         """The ranking with unranked candidates last if they count, and failed ones at its foot."""
+        if not self.failed and self.counting.unranked == "skip":
+            return groups
         ranked = {name for group in groups for name in group}
         passed = [tuple(c for c in group if c not in self.failed) for group in groups]
         foot = tuple(c for group in groups for c in group if c in self.failed)
@@ -333,14 +336,22 @@ class _Reader:
         return tuple(group for group in [*passed, foot] if group)
 
     def _vote(
-        self, ballot: Ballot, groups: Groups, grades: Mapping[str, float], mismatch: bool
+        self,
+        ballot: Ballot,
+        sheet: Sequence[str],
+        groups: Groups,
+        grades: Mapping[str, float],
+        *,
+        mismatch: bool,
     ) -> Vote | str | None:
         """Recuse, then count places."""
-        own, sheet = self._own(ballot), self._sheet(ballot)
+        own = self._own(ballot)
         if ballot.paired and own.intersection(sheet):
             return None
         leaves = own if self.counting.recusal == "before" else set()
-        kept = tuple(g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g)
+        kept = groups
+        if any(not leaves.isdisjoint(group) for group in groups):
+            kept = tuple(g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g)
         shown = [name for name in sheet if name not in leaves]
         places = [0] * len(self.candidates)
         above = 0

@@ -11,7 +11,7 @@ from witan.core.profile import Floats
 from witan.core.rules import RULES
 from witan.core.student import t_quantile
 from witan.core.uncertainty import tiers
-from witan.core.view import View, known
+from witan.core.view import View, known_all
 
 __all__ = ["pooled_errors", "standings"]
 
@@ -21,31 +21,33 @@ BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 def standings(view: View, apart: NDArray[np.bool_]) -> tuple[Standing, ...]:
     """The lines, best first."""
     tier = tiers(apart)
-    best = view.p_best()
-    grades, intervals = _mean_grades(view), _intervals(view)
+    intervals, coverages = _intervals(view), _coverages(view)
+    best, grades = known_all(view.p_best()), known_all(_mean_grades(view))
+    scores, errors = known_all(view.score), known_all(view.std_error)
+    effects = known_all(view.uncertainty.effects) if view.uncertainty else [None] * len(best)
+    votes, wins, ranks = view.votes.tolist(), view.wins.tolist(), view.ranks.tolist()
+    alone = len(view.electorate.reviewers) < 2
     lines = []
     for line, c in enumerate(view.order):
         following = line + 1
         tied = following < len(view.order) and not apart[line, following]
-        coverage = _coverage(view, c)
-        grade = known(grades[c])
         lines.append(
             Standing(
                 candidate=view.names[c],
-                rank=int(view.ranks[c]),
-                score=known(view.score[c]),
-                std_error=known(view.std_error[c]),
+                rank=ranks[c],
+                score=scores[c],
+                std_error=errors[c],
                 interval=intervals[c],
-                votes=int(view.votes[c]),
-                wins=float(view.wins[c]),
-                coverage=coverage,
-                confidence=_confidence(view, coverage),
-                tied_with_next=tied and bool(view.votes[c] and view.votes[view.order[following]]),
-                p_best=known(best[c]),
-                effect=known(view.uncertainty.effects[c]) if view.uncertainty else None,
+                votes=votes[c],
+                wins=wins[c],
+                coverage=coverages[c],
+                confidence=_confidence(coverages[c], alone=alone),
+                tied_with_next=tied and bool(votes[c] and votes[view.order[following]]),
+                p_best=best[c],
+                effect=effects[c],
                 tier=tier[line],
-                mean_grade=grade,
-                band=_band(grade),
+                mean_grade=grades[c],
+                band=_band(grades[c]),
                 failed=view.electorate.failed.get(view.names[c], ()),
                 details=view.details(c),
             )
@@ -110,13 +112,15 @@ def _intervals(view: View) -> list[Interval | None]:
     return intervals
 
 
-def _coverage(view: View, c: int) -> float:
-    offered = view.electorate.offered[c]
-    return min(1.0, float(view.votes[c]) / offered) if offered else 0.0
+def _coverages(view: View) -> list[float]:
+    return [
+        min(1.0, votes / offered) if offered else 0.0
+        for votes, offered in zip(view.votes.tolist(), view.electorate.offered, strict=True)
+    ]
 
 
-def _confidence(view: View, coverage: float) -> Confidence:
-    if len(view.electorate.reviewers) < 2 or coverage < 0.5:
+def _confidence(coverage: float, *, alone: bool) -> Confidence:
+    if alone or coverage < 0.5:
         return "low"
     return "high" if coverage >= 0.8 else "medium"
 

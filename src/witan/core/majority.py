@@ -39,6 +39,8 @@ def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
     for middle in range(len(reach)):
         reach = reach | (reach[:, middle : middle + 1] & reach[middle])
     mutual = reach & reach.T
+    if not mutual.any():
+        return ()
     found: list[tuple[int, ...]] = []
     seen: set[int] = set()
     for candidate in range(len(reach)):

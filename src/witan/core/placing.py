@@ -100,10 +100,12 @@ def place(
             held[start : start + step, np.newaxis] for held in (level, key, second)
         )
         alike = their_level == level
-        equal = alike & (their_key == key)
         above = (their_level > level) | (alike & (their_key > key))
-        ranks += (above | (equal & (their_second > second))).sum(axis=0)
-        broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
+        if chosen != "none":
+            equal = alike & (their_key == key)
+            above |= equal & (their_second > second)
+            broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
+        ranks += above.sum(axis=0)
     return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), broken=broken)
 
 

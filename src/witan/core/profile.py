@@ -175,6 +175,9 @@ class Profile:
         """Slices of the session axis small enough for the cache, each with its view."""
         per_session = max(1, self.n_reviewers * self.n_candidates)
         step = max(1, BLOCK_CELLS // per_session)
+        if 0 < self.n_sessions <= step:
+            yield slice(0, self.n_sessions), self
+            return
         for start in range(0, self.n_sessions, step):
             where = slice(start, min(start + step, self.n_sessions))
             yield where, self.take(where)
@@ -224,8 +227,6 @@ def matchups(profile: Profile) -> Matchups:
     counted: np.dtype[Any] = np.dtype(np.float64)
     if weights is None:
         counted = np.dtype(np.int8 if n_reviewers < 128 else np.int32)
-    over = np.zeros((n_candidates, n_candidates, n_sessions), dtype=counted)
-    level = np.zeros_like(over)
     # An unranked place, 0, becomes the largest number of its type: below everything.
     last = places - places.dtype.type(1)
     ranked = places > 0
@@ -242,6 +243,8 @@ def matchups(profile: Profile) -> Matchups:
         other = ~np.eye(n_candidates, dtype=np.bool_)[:, :, np.newaxis]
         both = ranked[:, :, np.newaxis] & ranked[:, np.newaxis] & other
         return Matchups(total((mine < theirs) & both), total((mine == theirs) & both))
+    over = np.zeros((n_candidates, n_candidates, n_sessions), dtype=counted)
+    level = np.zeros_like(over)
     for i in range(n_candidates):
         for j in range(i + 1, n_candidates):
             both = ranked[:, i] & ranked[:, j]

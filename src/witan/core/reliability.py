@@ -1,7 +1,7 @@
 """How far each reviewer agreed with the others in other sessions: weights for `weighted_borda`."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import nan
 
 import numpy as np
@@ -10,7 +10,7 @@ from witan.core.agreement import kendall_tau
 from witan.core.interpretation import Electorate, Vote
 from witan.core.profile import Floats
 
-__all__ = ["SESSIONS_OF_EQUALITY", "learn_reliability"]
+__all__ = ["SESSIONS_OF_EQUALITY", "learn_reliability", "reliability_from_shares"]
 
 SESSIONS_OF_EQUALITY = 10.0
 """How many sessions of perfect averageness each reviewer is credited with before its own count."""
@@ -55,12 +55,45 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
     return learned
 
 
+def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping[str, float]:
+    """Weigh reviewers by sessions other than the one to be decided, as `learn_reliability` does.
+
+    Parameters
+    ----------
+    sessions
+        Per session, reviewer → shares of rivals that it places each candidate above, shape (votes,
+        candidates); NaN: no vote, or its own.
+
+    Returns
+    -------
+    mapping
+        Reviewer → weight; empty where no session has three reviewers.
+    """
+    total: defaultdict[str, float] = defaultdict(float)
+    times: defaultdict[str, int] = defaultdict(int)
+    for shares in sessions:
+        for reviewer, agreement in _agreement(shares).items():
+            total[reviewer] += agreement
+            times[reviewer] += 1
+    panel = sum(total.values()) / sum(times.values()) if times else 0.0
+    weights = {}
+    for reviewer, n in times.items():
+        relative = total[reviewer] / panel if panel > 0 else float(n)
+        weights[reviewer] = (relative + SESSIONS_OF_EQUALITY) / (n + SESSIONS_OF_EQUALITY)
+    return weights
+
+
 def _agreements(electorate: Electorate) -> dict[str, float]:
     """1 + τ-b of each reviewer's shares of rivals beaten with the mean shares the others give."""
-    shares = {
-        reviewer: np.array([_shares(v) for v in electorate.votes if v.reviewer == reviewer])
-        for reviewer in electorate.reviewers
-    }
+    return _agreement(
+        {
+            reviewer: np.array([_shares(v) for v in electorate.votes if v.reviewer == reviewer])
+            for reviewer in electorate.reviewers
+        }
+    )
+
+
+def _agreement(shares: Mapping[str, Floats]) -> dict[str, float]:
     found = {}
     for reviewer, own in shares.items():
         others = [held for other, held in shares.items() if other != reviewer]

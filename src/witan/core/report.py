@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.agreement import effective_votes, kendall_tau, kendall_w
+from witan.core.agreement import effective_votes, kendall_taus, kendall_w
 from witan.core.counted import Counted
 from witan.core.lines import standings
 from witan.core.majority import condorcet_winner, majority_cycles
 from witan.core.outcome import BallotNote, Outcome, Prior
 from witan.core.profile import Floats
-from witan.core.view import View, known
+from witan.core.view import View, known, known_rows
 from witan.core.wording import interpretation, listed
 
 __all__ = ["report"]
@@ -92,7 +92,8 @@ def _cycles(view: View) -> tuple[tuple[str, ...], ...]:
 
 
 def _margins(view: View) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(_number(m) for m in view.margins[i, view.order]) for i in view.order)
+    margins = view.in_order(view.margins).tolist()
+    return tuple(tuple(_number(margin) for margin in row) for row in margins)
 
 
 def _can_tell(view: View) -> bool | None:
@@ -105,8 +106,7 @@ def _can_tell(view: View) -> bool | None:
 
 
 def _p_beats(view: View) -> tuple[tuple[float | None, ...], ...]:
-    beats = view.beats[np.ix_(view.order, view.order)]
-    return tuple(tuple(known(p) for p in row) for row in beats)
+    return tuple(tuple(row) for row in known_rows(view.in_order(view.beats)))
 
 
 def _unresolved(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
@@ -128,17 +128,16 @@ def _whole_ballots(view: View) -> Floats:
 
 
 def _ballot_notes(view: View) -> tuple[BallotNote, ...]:
-    ranks = view.profile.ranks[:, :, 0]
-    placed = view.ranks.astype(np.float64)
+    taus = kendall_taus(view.profile.ranks[:, :, 0], view.ranks.astype(np.float64))
     return tuple(
         BallotNote(
             reviewer=vote.reviewer,
-            tau=kendall_tau(ranks[row], placed),
+            tau=tau,
             weight=vote.weight,
             mismatch=vote.mismatch,
             ranking=vote.groups,
         )
-        for row, vote in enumerate(view.electorate.votes)
+        for vote, tau in zip(view.electorate.votes, taus, strict=True)
     )
 
 
@@ -226,5 +225,6 @@ def _own_warnings(view: View) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _number(value: Any) -> float:
-    return int(value) if float(value).is_integer() else float(value)
+def _number(value: float) -> float:
+    whole = int(value)
+    return whole if whole == value else value

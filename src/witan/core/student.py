@@ -5,7 +5,7 @@ tally; the tests hold these equal to it.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from witan.core.profile import Floats
 
 __all__ = [
+    "beta_quantile",
     "chi_square_quantiles",
     "incomplete_beta",
     "normal_quantiles",
@@ -111,40 +112,62 @@ def incomplete_beta(x: Floats, a: float, b: float) -> NDArray[np.float64]:
     return value
 
 
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """The x below which a probability of Beta(a, b) lies, by Newton's method between two bounds."""
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    low, high = 0.0, 1.0
+    x = a / (a + b)
+    for _ in range(200):
+        below = float(incomplete_beta(np.array([x]), a, b)[0])
+        low, high = (x, high) if below < probability else (low, x)
+        log_density = front + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x)
+        step = x - (below - probability) / math.exp(log_density) if log_density > -600 else low
+        after = step if low < step < high else (low + high) / 2
+        if not low < after < high or abs(after - x) < 1e-15:
+            return after
+        x = after
+    return x
+
+
 def _continued_fraction(x: Floats, a: float, b: float) -> Floats:
-    """The continued fraction of the incomplete beta function, until all x have converged."""
-    if x.size > FEW:
-        for value, change in _steps(x, a, b):
-            latest = value
-            if np.abs(change - 1).max() < CONVERGED:
-                break
-        return latest
-    reached: tuple[tuple[float, float], ...] = ()
-    for reached in zip(*(_steps(one, a, b) for one in x.tolist()), strict=True):
-        if all(abs(change - 1) < CONVERGED for _, change in reached):
-            break
-    return np.array([value for value, _ in reached])
-
-
-def _steps(x: Number, a: float, b: float) -> Iterator[tuple[Number, Number]]:
-    """Ever better values of the continued fraction, each with the factor that it changed by.
+    """The continued fraction of the incomplete beta function, until all x have converged.
 
     References
     ----------
     Abramowitz and Stegun 26.5.8; evaluated forwards after Lentz, Applied Optics 15 (1976) 668–671.
     """
-    first = 1 - (a + b) * x / (a + 1)
-    d = 1 / (first + (first == 0) * 1e-300)
-    c = 1 + 0 * d
-    value = d
+    if x.size > FEW:
+        return _evaluated([x], a, b)[0]
+    return np.array(_evaluated(x.tolist(), a, b))
+
+
+def _evaluated(parts: Sequence[Number], a: float, b: float) -> list[Number]:
+    """The continued fraction of each part, all carried as far as the slowest needs."""
+    firsts = [1 - (a + b) * x / (a + 1) for x in parts]
+    ds = [1 / (first + (first == 0) * 1e-300) for first in firsts]
+    states = [(x, 1 + 0 * d, d, d) for x, d in zip(parts, ds, strict=True)]
     for m in range(1, 1000):
-        numerator = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1 / (1 + numerator * d)
-        c = 1 + numerator / c
-        value = value * (c * d)
-        numerator = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1 / (1 + numerator * d)
-        c = 1 + numerator / c
-        change = c * d
-        value = value * change
-        yield value, change
+        even, under_even = m * (b - m), (a + 2 * m - 1) * (a + 2 * m)
+        odd, under_odd = -(a + m) * (a + b + m), (a + 2 * m) * (a + 2 * m + 1)
+        converged = True
+        for number, state in enumerate(states):
+            x, c, d, value = state
+            step = even * x / under_even
+            d = 1 / (1 + step * d)
+            c = 1 + step / c
+            value = value * (c * d)
+            step = odd * x / under_odd
+            d = 1 / (1 + step * d)
+            c = 1 + step / c
+            change = c * d
+            states[number] = (x, c, d, value * change)
+            converged = converged and _is_near_one(change)
+        if converged:
+            break
+    return [value for *_, value in states]
+
+
+def _is_near_one(change: float | Floats) -> bool:
+    if isinstance(change, float):
+        return abs(change - 1) < CONVERGED
+    return bool(np.abs(change - 1).max() < CONVERGED)

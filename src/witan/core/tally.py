@@ -15,10 +15,10 @@ from witan.core.counted import Counted, count
 from witan.core.interpretation import Electorate, interpret
 from witan.core.outcome import Outcome
 from witan.core.profile import Profile
-from witan.core.reliability import learn_reliability
 from witan.core.report import report
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
+from witan.core.weighing import learn_weights
 from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
@@ -158,7 +158,7 @@ def tally_electorates(
         return
     learned = None
     if settings.rule == "weighted_borda" and settings.reliability is None:
-        learned = learn_reliability(counting)
+        learned = learn_weights(counting)
     if only is not None:
         wanted = [number for number, held in enumerate(counting) if held.session in only]
         counting = [counting[number] for number in wanted]
@@ -193,8 +193,9 @@ def _in_order(
     outcomes: dict[int, Outcome] = {}
     for task in _tasks(everyone, settings, learned):
         usable = []
+        graded: NDArray[np.bool_] = np.any(task.profile.graded, axis=(0, 1))
         for column, number in enumerate(task.numbers):
-            problem = _unsuitable(everyone[number], task, column)
+            problem = None if graded[column] else _unsuitable(everyone[number], task.rule)
             if problem is None:
                 usable.append(column)
             elif on_unsuitable is None:
@@ -205,7 +206,7 @@ def _in_order(
             continue
         numbers = task.numbers[usable]
         chosen = [everyone[number] for number in numbers]
-        profile = task.profile.take(np.array(usable))
+        profile = _some(task.profile, np.array(usable))
         for counted, columns in _counted(task.rule, profile, chosen, settings, on_unsuitable):
             for column, at in enumerate(columns):
                 outcomes[int(numbers[at])] = report(counted, column, task.why)
@@ -261,9 +262,14 @@ def _by_rule(
         return
     enough, _ = gradable(profile)
     if enough.any():
-        yield _Task("calibrated", AUTO_GRADES, numbers[enough], profile.take(enough))
+        yield _Task("calibrated", AUTO_GRADES, numbers[enough], _some(profile, enough))
     if not enough.all():
-        yield _Task("borda", AUTO_RANKS, numbers[~enough], profile.take(~enough))
+        yield _Task("borda", AUTO_RANKS, numbers[~enough], _some(profile, ~enough))
+
+
+def _some(profile: Profile, sessions: NDArray[Any]) -> Profile:
+    """These sessions of a profile, one at least; a session that is alone there is not copied."""
+    return profile if profile.n_sessions == 1 else profile.take(sessions)
 
 
 AUTO_GRADES = (
@@ -275,16 +281,14 @@ AUTO_RANKS = (
 )
 
 
-def _unsuitable(electorate: Electorate, task: _Task, column: int) -> UnsuitableBallots | None:
-    """Why the rule cannot count this session: it needs grades, and no ballot has any."""
-    if RULES[task.rule].needs != "grades" or not electorate.votes:
-        return None
-    if task.profile.take(slice(column, column + 1)).graded.any():
+def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
+    """Why the rule cannot count a session without grades: it needs them."""
+    if RULES[rule].needs != "grades" or not electorate.votes:
         return None
     where = f"in session {electorate.session!r} " if electorate.session else ""
     who = listed(electorate.reviewers[:8])
     return UnsuitableBallots(
-        task.rule,
+        rule,
         f"it needs grades, and {where}no ballot has any ({who} only ranked)",
         "take a rule that needs rankings alone, such as 'borda', or 'auto'",
         electorate.session,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from witan.core.additive import AdditiveFit
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Floats
+from witan.core.scaled_f import fit_scaled_f
 from witan.core.student import chi_square_quantiles, normal_quantiles, t_cdf
 from witan.errors import InvalidParameter
 
@@ -161,12 +162,12 @@ class Uncertainty:
         """
         chosen = np.flatnonzero((self.votes >= 1) & eligible)
         alone = np.full(len(self.effects), np.nan)
-        if not self.can_tell or len(chosen) == 0 or len(set(self.components[chosen])) > 1:
+        if not self.can_tell or len(chosen) == 0 or np.ptp(self.components[chosen]) > 0:
             return alone
         mean, covariance = self._posterior(chosen)
-        draws = _t_draws(len(chosen), self.df) @ _root(covariance).T + mean
-        shares = np.bincount(draws.argmax(axis=1), minlength=len(chosen)) / len(draws)
-        alone[chosen] = _levelled(shares, mean, covariance)
+        draws = _root(covariance) @ _t_draws(len(chosen), self.df)
+        draws += mean[:, np.newaxis]
+        alone[chosen] = _levelled(_shares_of_best(draws), mean, covariance)
         return alone
 
     def _excess(self, chosen: NDArray[np.integer[Any]]) -> float:
@@ -180,7 +181,8 @@ class Uncertainty:
     def _posterior(self, chosen: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
         """Mean and scale of the chosen effects, shrunk where there is a prior."""
         mean = self.effects[chosen]
-        covariance = self._excess(chosen) * self.variance * self.covariance[np.ix_(chosen, chosen)]
+        among = self.covariance.take(chosen, axis=0).take(chosen, axis=1)
+        covariance = self._excess(chosen) * self.variance * among
         if self.quality_variance is None:
             return mean, covariance
         prior = self.quality_variance * (np.eye(len(chosen)) - 1 / len(chosen))
@@ -193,6 +195,16 @@ def _root(covariance: Floats) -> Floats:
     values, vectors = np.linalg.eigh(covariance)
     root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
     return root
+
+
+def _shares_of_best(draws: Floats) -> Floats:
+    """In what share of the draws, shape (n, N_POINTS), each candidate is best; ties: the first."""
+    best = draws.max(axis=0)
+    times = np.array([np.count_nonzero(row == best) for row in draws])
+    if times.sum() > len(best):
+        times = np.bincount(draws.argmax(axis=0), minlength=len(draws))
+    shares: Floats = times / len(best)
+    return shares
 
 
 def _levelled(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
@@ -208,19 +220,20 @@ def _levelled(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
 
 def _exchangeable(covariance: Floats, i: int, j: int) -> bool:
     """Whether swapping i and j leaves the covariance as it is."""
-    order = np.arange(len(covariance))
-    order[[i, j]] = j, i
-    change = np.abs(covariance - covariance[order][:, order]).max()
+    # A covariance is symmetric: one row holds all that the swap can change.
+    other = covariance[j].copy()
+    other[i], other[j] = covariance[j, j], covariance[j, i]
+    change = np.abs(covariance[i] - other).max()
     return bool(change <= 1e-9 * np.abs(covariance).max())
 
 
 @lru_cache(maxsize=32)
 def _t_draws(n: int, df: float) -> NDArray[np.float64]:
-    """Standard multivariate t points, shape (N_POINTS, n): a lattice and its mirror image."""
+    """Standard multivariate t points, shape (n, N_POINTS): a lattice and its mirror image."""
     normal, last = _lattice(n)
-    stretch = np.sqrt(df / chi_square_quantiles(last, df))[:, np.newaxis]
-    mirrored: NDArray[np.float64] = np.concatenate([normal * stretch, -normal * stretch])
-    return mirrored
+    stretched = normal * np.sqrt(df / chi_square_quantiles(last, df))[:, np.newaxis]
+    points = np.ascontiguousarray(stretched.T)  # rows of which each is read in one go
+    return np.concatenate([points, -points], axis=1)
 
 
 @lru_cache(maxsize=32)
@@ -281,7 +294,7 @@ def learn_prior(fits: Sequence[AdditiveFit], unit: Unit) -> Prior | None:
     usable = (freedom >= 1) & (variances > 0)
     if usable.sum() < MIN_HISTORY:
         return None
-    noise_variance, noise_df = _fit_scaled_f(variances[usable], freedom[usable])
+    noise_variance, noise_df = fit_scaled_f(variances[usable], freedom[usable])
     return Prior(
         noise_variance=noise_variance,
         noise_df=noise_df,
@@ -289,26 +302,6 @@ def learn_prior(fits: Sequence[AdditiveFit], unit: Unit) -> Prior | None:
         unit=unit,
         n_sessions=int(usable.sum()),
     )
-
-
-def _fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
-    """s₀² and d₀ that maximise the likelihood of s² ~ s₀²·F(d, d₀); d₀ between 0.5 and 1000."""
-    from scipy.optimize import minimize
-    from scipy.special import betaln
-
-    log_variances = np.log(variances)
-
-    def loss(point: Floats) -> float:
-        log_scale, log_df = point
-        df = np.exp(log_df)
-        log_ratio = log_variances - log_scale + np.log(freedom / df)
-        density = freedom / 2 * log_ratio - (freedom + df) / 2 * np.logaddexp(0, log_ratio)
-        return float(-(density - betaln(freedom / 2, df / 2)).sum())
-
-    start = np.array([np.average(log_variances, weights=freedom), np.log(10.0)])
-    bounds = [(start[0] - 10, start[0] + 10), (np.log(0.5), np.log(1000.0))]
-    found = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
-    return float(np.exp(found.x[0])), float(np.exp(found.x[1]))
 
 
 def _quality_variance(fits: Sequence[AdditiveFit]) -> float:

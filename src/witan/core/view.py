@@ -1,5 +1,6 @@
 """One session of a batch, every array in seat order, while its outcome is written."""
 
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from witan.core.outcome import Unit
 from witan.core.profile import Floats
 from witan.core.uncertainty import Uncertainty
 
-__all__ = ["View", "known"]
+__all__ = ["View", "known", "known_all", "known_rows"]
 
 
 class View:
@@ -23,7 +24,9 @@ class View:
         self.names = self.electorate.candidates
         self.profile = counted.profile.take(slice(column, column + 1))
         self.ranks = counted.placing.ranks[:, column]
-        self.order = sorted(range(len(self.names)), key=lambda c: (self.ranks[c], c))
+        seats = np.argsort(self.ranks, kind="stable")
+        self.order: list[int] = seats.tolist()
+        self._seats = seats
         self.margins = counted.margins[:, :, column]
         self.votes, self.wins = counted.votes[:, column], counted.wins[:, column]
         found = counted.uncertainty(column)
@@ -69,7 +72,11 @@ class View:
         apart &= self.ranks[:, np.newaxis] != self.ranks  # a dead heat is tied
         level = np.where(self.barred, -1, (self.votes > 0).astype(int))
         apart = np.where(level[:, np.newaxis] == level, apart, level[:, np.newaxis] > level)
-        return apart[np.ix_(self.order, self.order)]
+        return self.in_order(apart)
+
+    def in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """A matrix over candidates, shape (C, C), in the order of the standings."""
+        return matrix.take(self._seats, axis=0).take(self._seats, axis=1)
 
     def p_best(self) -> Floats:
         """P(best); 0 for a candidate that may not win."""
@@ -94,8 +101,7 @@ class View:
             if c is not None and held.ndim == 2 and held.shape[0] == len(self.names):
                 found[name] = _plain(held[c, self.column])
             elif c is None and held.ndim == 3:
-                matrix = held[:, :, self.column][np.ix_(self.order, self.order)]
-                found[name] = [[known(value) for value in row] for row in matrix]
+                found[name] = known_rows(self.in_order(held[:, :, self.column]))
             elif c is None and held.ndim == 1:
                 found[name] = _plain(held[self.column])
         if c is not None and not np.isnan(self.score[c]):
@@ -109,6 +115,18 @@ def known(value: Any) -> float | None:
     # A single-precision number is written with the digits it has.
     number = float(str(value)) if isinstance(value, np.float32) else float(value)
     return None if np.isnan(number) else number
+
+
+def known_all(values: NDArray[Any]) -> list[float | None]:
+    """`known` of each number of a row."""
+    if values.dtype != np.float64:
+        return [known(value) for value in values]
+    return [None if isnan(number) else number for number in values.tolist()]
+
+
+def known_rows(matrix: NDArray[Any]) -> list[list[float | None]]:
+    """`known` of each number of a matrix."""
+    return [known_all(row) for row in matrix]
 
 
 def _plain(value: Any) -> float | int | bool | None:

@@ -22,7 +22,12 @@ ANSWER, DEBATE = 0, 1
 
 
 async def answer(sitting: Sitting) -> dict[str, str]:
-    """Ask every member, and let them debate; return the answers by seat, in seat order."""
+    """Ask every member, and let them debate; return the answers by seat, in seat order.
+
+    Where a jury sits the answers are there, and nobody is asked.
+    """
+    if sitting.opened.jury:
+        return {held.seat: held.text for held in sitting.opened.answers}
     verdict = sitting.procedure.mode == "verdict"
     nonce = draw_nonce((sitting.seed, ANSWER))
 
@@ -70,10 +75,18 @@ async def _debate(sitting: Sitting, number: int, answers: Mapping[str, str]) -> 
 
 
 def gate(sitting: Sitting, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Check every answer, say what was found, and return the flags of those that failed."""
-    failed = {}
+    """Check every answer, say what was found, and return the flags of those that failed.
+
+    What the gate of an earlier session found in a stored answer stands, and is not said again.
+    """
+    failed = {held.seat: held.flags for held in sitting.opened.answers if held.flags}
+    if not sitting.procedure.safety:
+        return failed
+    judged = {held.seat for held in sitting.opened.answers if held.flags is not None}
     told = {event.seat for event in sitting.earlier if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
+        if seat in judged:
+            continue
         verdict = sitting.check(text)
         if seat not in told:
             sitting.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)

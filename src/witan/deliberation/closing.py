@@ -76,11 +76,19 @@ class _Closing:
     def _chain(self) -> list[Member]:
         """The chairmen, then the best-ranked member that answered."""
         chain = list(self.sitting.chairmen)
-        members = {member.name: member for member in self.sitting.members}
-        best = next(iter(self._ranked()), None)
-        if best is not None and best not in {chairman.name for chairman in chain}:
-            chain.append(members[best])
+        best = self._best_ranked()
+        if best.name not in {chairman.name for chairman in chain}:
+            chain.append(best)
         return chain
+
+    def _best_ranked(self) -> Member:
+        """Who wrote the best answer of those that the members wrote; of none, the first member."""
+        own = self.sitting.authorship.own
+        for candidate in self._ranked():
+            for member in self.sitting.members:
+                if candidate in own[member.name]:
+                    return member
+        return self.sitting.members[0]
 
     def _ranked(self) -> Sequence[str]:
         if self.outcome is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from hashlib import blake2s
 from math import inf
 from types import MappingProxyType
 from typing import Self
@@ -15,17 +14,28 @@ from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
 from witan.deliberation.events import CallRetried, Event, Seat, SessionOpened
+from witan.deliberation.jury import Authorship, told_apart
 from witan.deliberation.limits import Throttles
 from witan.deliberation.money import Purse
+from witan.deliberation.opening import (
+    check_category,
+    check_material,
+    check_question,
+    drawn_seed,
+    seat_of,
+    session_name,
+)
 from witan.deliberation.pipeline import sit
 from witan.deliberation.plan import Plan
 from witan.deliberation.planning import make_plan
-from witan.deliberation.ports import Clock, Member, Message, Stage
+from witan.deliberation.ports import Clock, Member, Message, Stage, Teacher
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.recorder import Listener, Recorder
 from witan.deliberation.rehearsal import rehearse
+from witan.deliberation.rejudging import rejudging
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting
+from witan.deliberation.teaching import taught
 from witan.errors import InvalidParameter, NoCouncil
 from witan.version import __version__
 
@@ -53,6 +63,8 @@ class Council:
         Called when the block ends, to close what the members hold open.
     notes
         What to know about how the council was seated, a sentence each.
+    teacher
+        Earlier sessions to learn from before counting; None: nothing is learned.
 
     Raises
     ------
@@ -72,12 +84,14 @@ class Council:
         check: SafetyCheck = safety_check,
         closing: Iterable[Callable[[], Awaitable[None]]] = (),
         notes: Iterable[str] = (),
+        teacher: Teacher | None = None,
     ) -> None:
         self.members = tuple(members)
         self.chairmen = tuple(chairmen)
         self.procedure = procedure or Procedure()
         self._clock = clock
         self._check = check
+        self._teacher = teacher
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
         self._asked = 0
@@ -133,8 +147,8 @@ class Council:
         files: Mapping[str, str] = NO_FILES,
     ) -> Plan:
         """Say what this question would ask for, and cost at most, without a call."""
-        _check_question(question)
-        _check_material(conversation, files)
+        check_question(question)
+        check_material(conversation, files)
         return make_plan(
             self.members,
             self.chairmen,
@@ -151,6 +165,7 @@ class Council:
         conversation: Sequence[Message] = (),
         files: Mapping[str, str] = NO_FILES,
         seed: int | None = None,
+        category: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
         """Put a question to the council; return everything that came of it.
@@ -159,20 +174,23 @@ class Council:
         ----------
         seed
             What sheets and labels are drawn from, 0 ≤ seed < 2**53; None: drawn afresh.
+        category
+            What kind of question it is, such as ``coding``, for leaderboards to be read by.
         listener
             Told of every event as it happens.
 
         Raises
         ------
         InvalidParameter
-            If the question is empty.
+            If the question is empty, or the category.
         NoCouncil
             Outside the council's own block.
         """
-        _check_question(question)
-        _check_material(conversation, files)
-        opening = self._opened(question, tuple(conversation), dict(files), seed)
-        return await _sat(self._sitting(opening, (), listener))
+        check_question(question)
+        check_material(conversation, files)
+        opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
+        opening = await taught(opening, self._teacher)
+        return await self._held(self._sitting(opening, (), listener))
 
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
         """Take up an interrupted session at its last finished seat; a closed one is returned.
@@ -186,9 +204,11 @@ class Council:
         """
         if session.status != "interrupted":
             return session
+        opened = session.opened
+        members, chairmen = self._seated(opened.seats if opened.jury else ())
         for who, here, there in (
-            ("members", self.members, session.opened.seats),
-            ("chairmen", self.chairmen, session.opened.chairmen),
+            ("members", members, opened.reviewers),
+            ("chairmen", chairmen, opened.chairmen),
         ):
             if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
                 seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
@@ -196,7 +216,40 @@ class Council:
                     f"the session {session.id} was begun by other {who}",
                     f"seat {seats or 'none'} to take it up",
                 )
-        return await _sat(self._sitting(session.opened, session.events, listener))
+        return await self._held(self._sitting(opened, session.events, listener))
+
+    async def rejudge(
+        self, session: Session, *, seed: int | None = None, listener: Listener | None = None
+    ) -> Session:
+        """Put the stored answers of a session before this council, which answers nothing itself.
+
+        What comes of it is a session of its own: its seats and answers are those of the other, its
+        parent, and this council is its jury. A juror never sees what its own model wrote. What the
+        safety gate found in an answer stands.
+
+        Parameters
+        ----------
+        session
+            Whose answers are judged; it may be interrupted, or itself have been judged by a jury.
+        seed
+            As of `ask`.
+        listener
+            Told of every event as it happens.
+
+        Raises
+        ------
+        NothingToCount
+            If the session has fewer than two answers.
+        NoCouncil
+            Outside the council's own block.
+        """
+        asked = session.opened
+        as_asked = self._opened(
+            asked.question, asked.conversation, asked.files, seed, category=asked.category
+        )
+        jury, chairmen = self._seated(asked.seats)
+        opening = await taught(rejudging(as_asked, session, jury, chairmen), self._teacher)
+        return await self._held(self._sitting(opening, (), listener))
 
     async def deliberate(
         self,
@@ -205,17 +258,19 @@ class Council:
         conversation: Sequence[Message] = (),
         files: Mapping[str, str] = NO_FILES,
         seed: int | None = None,
+        category: str | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Put a question to the council; yield every event as it happens.
 
         Leaving the loop early cancels what is still running: at once under `contextlib.aclosing`,
         else when the iterator is collected, and at the latest with the council's block.
         """
-        _check_question(question)
-        _check_material(conversation, files)
+        check_question(question)
+        check_material(conversation, files)
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
-        opening = self._opened(question, tuple(conversation), dict(files), seed)
+        opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
+        opening = await taught(opening, self._teacher)
 
         def tell(event: Event) -> None:
             with suppress(anyio.BrokenResourceError):  # nobody listens any more
@@ -246,29 +301,37 @@ class Council:
         conversation: tuple[Message, ...],
         files: Mapping[str, str],
         seed: int | None,
+        *,
+        category: str | None,
     ) -> SessionOpened:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
-        drawn = _fresh_seed() if seed is None else seed
-        if type(drawn) is not int or not 0 <= drawn < 2**53:
-            raise InvalidParameter("seed", seed, "a whole number from 0 to 2**53 - 1")
+        drawn = drawn_seed(seed)
+        check_category(category)
         now = self._clock.now()
         self._asked += 1
-        told_apart = f"{drawn} {now.microsecond} {self._asked} {question}".encode(errors="replace")
         return SessionOpened(
             seq=1,
             at=now,
-            session=f"{now:%Y%m%d-%H%M%S}-{blake2s(told_apart, digest_size=5).hexdigest()}",
+            session=session_name(now, drawn, self._asked, question),
             question=question,
             conversation=conversation,
             files=files,
-            seats=tuple(_seat(member) for member in self.members),
-            chairmen=tuple(_seat(member) for member in self.chairmen),
+            seats=tuple(map(seat_of, self.members)),
+            chairmen=tuple(map(seat_of, self.chairmen)),
             procedure=self.procedure,
             plan=self.plan(question, conversation=conversation, files=files),
             seed=drawn,
             witan=__version__,
             notes=self.notes,
+            category=category,
+        )
+
+    def _seated(self, seats: Sequence[Seat]) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+        """Members and chairmen, under names that tell them from those in these seats."""
+        named = told_apart((*self.members, *self.chairmen), seats)
+        return tuple(named[m.name] for m in self.members), tuple(
+            named[c.name] for c in self.chairmen
         )
 
     def _sitting(
@@ -288,6 +351,7 @@ class Council:
                 wait_seconds=wait,
             )
 
+        members, chairmen = self._seated(opened.seats if opened.jury else ())
         limits = opened.procedure.limits
         before = Session.of(earlier).cost.committed_usd if earlier else 0.0
         caller = Caller(
@@ -299,14 +363,10 @@ class Council:
             notice=notice,
         )
         return Sitting(
-            session=opened.session,
-            question=opened.question,
-            conversation=opened.conversation,
-            files=opened.files,
-            members=self.members,
-            chairmen=self.chairmen,
-            procedure=opened.procedure,
-            seed=opened.seed,
+            opened=opened,
+            members=members,
+            chairmen=chairmen,
+            authorship=Authorship.of(opened),
             recorder=recorder,
             caller=caller,
             check=self._check,
@@ -315,44 +375,11 @@ class Council:
             earlier=earlier,
         )
 
-
-async def _sat(sitting: Sitting) -> Session:
-    """Hold a session; what its listener raises comes out as it is, not in a group of tasks."""
-    try:
-        return await sit(sitting)
-    except BaseExceptionGroup:
-        if sitting.recorder.failure is None:
-            raise
-        raise sitting.recorder.failure from None
-
-
-def _check_question(question: object) -> None:
-    if not (isinstance(question, str) and question.strip()):
-        raise InvalidParameter("the question", question, "some text")
-
-
-def _check_material(conversation: object, files: object) -> None:
-    turns = isinstance(conversation, Sequence) and not isinstance(conversation, str)
-    if not (turns and all(isinstance(turn, Message) for turn in conversation)):  # type: ignore[attr-defined]
-        raise InvalidParameter("conversation", conversation, "a list of Message")
-    texts = [*files, *files.values()] if isinstance(files, Mapping) else [None]
-    if not all(isinstance(text, str) for text in texts):
-        raise InvalidParameter("files", files, "a table from name to text")
-
-
-def _fresh_seed() -> int:
-    """A seed from the system's entropy, small enough to survive JSON."""
-    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
-
-
-def _seat(member: Member) -> Seat:
-    return Seat(
-        member.name,
-        member.source,
-        member.provider,
-        member.options,
-        member.price,
-        member.simulated,
-        member.url,
-        member.key_variable,
-    )
+    async def _held(self, sitting: Sitting) -> Session:
+        """Hold a session; what its listener raises comes out as it is, not in a group of tasks."""
+        try:
+            return await sit(sitting)
+        except BaseExceptionGroup:
+            if sitting.recorder.failure is None:
+                raise
+            raise sitting.recorder.failure from None

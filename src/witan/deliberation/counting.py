@@ -36,6 +36,7 @@ class Count:
         self.problem: str | None = None
         self.leader: str | None = None
         self._outstanding: dict[str, str | None] = {}
+        self._bounded = True
         self._complete = anyio.Event()
         self._settling = False
         self._last = True
@@ -51,8 +52,14 @@ class Count:
         return replace(held, gates={self.sitting.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
-        """Expect one ballot, or abstention, from each of these; only the last round can decide."""
-        self._outstanding = {name: name if name in self.roster else None for name in reviewers}
+        """Expect one ballot, or abstention, from each of these; only the last round can decide.
+
+        Who is recused from several candidates casts ballots that no bound is known for.
+        """
+        own = self.sitting.authorship.own
+        stand = {name: [c for c in own[name] if c in self.roster] for name in reviewers}
+        self._outstanding = {name: held[0] if held else None for name, held in stand.items()}
+        self._bounded = all(len(held) < 2 for held in stand.values())
         self._complete = anyio.Event()
         self._last = last
         self.leader = None
@@ -97,18 +104,20 @@ class Count:
         """One ballot per seat; those without one count in the coverage, not in the sums."""
         return [
             self.ballots.get(member.name)
-            or Ballot(
-                member.name,
-                session=self.sitting.session,
-                abstained=True,
-                reason=self.reasons.get(member.name, "did not finish"),
-                candidates=self.roster,
+            or self.sitting.authorship.signed(
+                Ballot(
+                    member.name,
+                    session=self.sitting.session,
+                    abstained=True,
+                    reason=self.reasons.get(member.name, "did not finish"),
+                    candidates=self.roster,
+                )
             )
             for member in self.sitting.members
         ]
 
     def _is_decided(self) -> bool:
-        if not (self._last and self.sitting.procedure.stop_when_decided):
+        if not (self._last and self._bounded and self.sitting.procedure.stop_when_decided):
             return False
         if len(self.ballots) < self.sitting.procedure.quorum:
             return False

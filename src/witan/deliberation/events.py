@@ -18,40 +18,24 @@ from typing import ClassVar, Literal
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
+from witan.core.calibration import Calibration
 from witan.core.outcome import Outcome
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Message, Seat, Spent, Stage
+from witan.deliberation.ports import Message, Seat, Spent, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure
 
 __all__ = [
-    "EVENTS",
-    "AnswerDelta",
-    "AnswerDone",
-    "AnswerFailed",
-    "AnswerStarted",
-    "BallotAbstained",
-    "BallotCast",
-    "BallotRepaired",
-    "CallRetried",
-    "Decided",
-    "Event",
-    "GateVerdict",
-    "OutcomeChanged",
-    "ReadBy",
-    "ReviewStarted",
-    "Seat",
-    "SessionClosed",
-    "SessionOpened",
-    "SheetDrawn",
-    "Spent",
-    "Status",
-    "SynthesisDelta",
-    "SynthesisDone",
-    "SynthesisFailedOver",
-    "SynthesisStarted",
-]
+    "EVENTS", "AnswerDelta", "AnswerDone", "AnswerFailed", "AnswerStarted", "BallotAbstained",
+    "BallotCast", "BallotRepaired", "CallRetried", "Decided", "Event", "GateVerdict",
+    "OutcomeChanged", "ReadBy", "Relation", "ReviewStarted", "Seat", "SessionClosed",
+    "SessionOpened", "SheetDrawn", "Spent", "Status", "SynthesisDelta", "SynthesisDone",
+    "SynthesisFailedOver", "SynthesisStarted",
+]  # fmt: skip
 
 Status = Literal["complete", "degraded", "failed"]
+
+Relation = Literal["continued", "rejudged"]
+"""What a session is to its parent: it goes on from its closing text, or judges its answers."""
 
 ReadBy = Literal["schema", "tolerant"]
 """How a review was read: as the schema says, or by looking for what was meant."""
@@ -92,6 +76,16 @@ class SessionOpened(Event):
         The version that opened it.
     notes
         What to know about how the council was seated, a sentence each.
+    category
+        What kind of question it is, as the asker says; leaderboards can be read by it.
+    jury
+        Who reviews in place of the seats. Empty: they review each other.
+    answers
+        What the jury judges: the answers of the seats, given in an earlier session.
+    parent, relation
+        The session that this one follows from, and what it is to it.
+    calibration
+        How often a panel so sure had matched people by then; None: unknown.
     """
 
     kind: ClassVar[str] = "session_opened"
@@ -106,6 +100,27 @@ class SessionOpened(Event):
     seed: int
     witan: str
     notes: tuple[str, ...] = ()
+    category: str | None = None
+    jury: tuple[Seat, ...] = ()
+    answers: tuple[StoredAnswer, ...] = ()
+    parent: str | None = None
+    relation: Relation | None = None
+    calibration: Calibration | None = None
+
+    @property
+    def reviewers(self) -> tuple[Seat, ...]:
+        """Who is asked for a ballot."""
+        return self.jury or self.seats
+
+    @property
+    def called(self) -> tuple[Seat, ...]:
+        """Everyone who may be called: reviewers, then chairmen."""
+        return (*self.reviewers, *self.chairmen)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any seat plays a script."""
+        return any(seat.simulated for seat in (*self.seats, *self.called))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,10 +303,7 @@ class SynthesisDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisFailedOver(Event):
-    """A chairman failed; `next` is who is tried instead, None: the best answer is taken.
-
-    `over_budget` if the ceiling forbade the call.
-    """
+    """A chairman failed, or its call went `over_budget`; `next` is tried, None: the best answer."""
 
     kind: ClassVar[str] = "synthesis_failed_over"
     chairman: str

@@ -18,7 +18,7 @@ async def sit(sitting: Sitting) -> Session:
     """Answer, gate, review, count, synthesise; return the session once it is closed."""
     began = sitting.clock.seconds()
     answers = await answer(sitting)
-    failed = gate(sitting, answers) if sitting.procedure.safety else {}
+    failed = gate(sitting, answers)
     count = Count(sitting, tuple(answers), failed)
     for event in sitting.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
@@ -97,7 +97,7 @@ def _uncounted(session: Session, count: Count) -> Iterator[str]:
                 yield f"{ballot.reviewer} was heard in one order only: {lost}"
             case e.BallotAbstained(awaited=False):
                 continue
-        if ballot.abstained and ballot.reviewer in session.answers:
+        if ballot.abstained and (session.opened.jury or ballot.reviewer in session.answers):
             yield f"{ballot.reviewer} cast no ballot: {ballot.reason}"
     if session.outcome is None:
         yield f"there is no outcome: {count.problem}"

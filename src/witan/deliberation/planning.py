@@ -1,6 +1,6 @@
 """What a session will ask for, and cost at most, measured on the prompts that it will send."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
 from witan.deliberation.synthesis_prompts import synthesis_messages
 
-__all__ = ["make_plan"]
+__all__ = ["make_plan", "plan_rejudging"]
 
 Seated = Member | Seat
 
@@ -60,37 +60,99 @@ def make_plan(
     The closing text is planned for the first chairman, and if needed for the others and at last for
     the member whose writing of it could cost most, since the best-ranked member will be asked.
     """
-    blank = _Blank(len(members), procedure, question, tuple(conversation), files)
-    return _Planner(tuple(members), procedure, blank).plan(chairmen)
+    unwritten = {f"seat {number}": "" for number in range(len(members))}
+    blank = _Blank(unwritten, procedure, question, tuple(conversation), files)
+    planner = _Planner(tuple(members), tuple(members), procedure, blank)
+    names = list(unwritten)
+    reviews = blank.reviews(names if procedure.self_review else names[1:])
+    answers = blank.answers()
+    lines = [planner.answers(seat, answers) for seat in members]
+    lines += planner.reviewed([(seat, reviews) for seat in members])
+    lines += planner.closed(chairmen)
+    return _plan(lines)
+
+
+def plan_rejudging(
+    jury: Sequence[Seated],
+    chairmen: Sequence[Seated],
+    procedure: Procedure,
+    question: str,
+    *,
+    answers: Mapping[str, str],
+    own: Mapping[str, Collection[str]],
+    conversation: Sequence[Message] = (),
+    files: Mapping[str, str] = NO_FILES,
+) -> Plan:
+    """Say what it takes to have a jury review answers that are there, as `make_plan` does.
+
+    Parameters
+    ----------
+    answers
+        Candidate to text, as the sheets will show it.
+    own
+        Juror to the candidates that it will not see.
+    """
+    blank = _Blank(answers, procedure, question, tuple(conversation), files)
+    planner = _Planner(tuple(jury), (), procedure, blank)
+    shown = [[c for c in answers if c not in own[juror.name]] for juror in jury]
+    lines = planner.reviewed(
+        [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
+    )
+    lines += planner.closed(chairmen)
+    return _plan(lines)
+
+
+def _plan(lines: Sequence[PlanLine]) -> Plan:
+    repairs = sum(line.calls for line in lines if line.stage == "repair")
+    return Plan(tuple(lines), repairs, sum_known([line.worst_usd for line in lines]))
+
+
+Sizes = Sequence[tuple[int, int]]
+"""A seat's reviews, each with its repair, in tokens at most."""
 
 
 class _Planner:
     """Each seat's calls: blank prompts, the seat's own system text, and answers at their longest.
 
-    Prompts are measured once, since those of two seats differ in nothing but the latter two.
+    Prompts of a council are measured once, since those of two seats differ in nothing but the
+    latter two.
+
+    Parameters
+    ----------
+    members
+        Who is called.
+    authors
+        Whose answers are still to be written.
     """
 
-    def __init__(self, members: tuple[Seated, ...], procedure: Procedure, blank: "_Blank") -> None:
-        self._members = members
+    def __init__(
+        self,
+        members: tuple[Seated, ...],
+        authors: tuple[Seated, ...],
+        procedure: Procedure,
+        blank: "_Blank",
+    ) -> None:
+        self._members, self._authors = members, authors
         self._procedure = procedure
         self._blank = blank
 
-    def plan(self, chairmen: Sequence[Seated]) -> Plan:
-        seats = self._members
-        answers, reviews = self._blank.answers(), self._blank.reviews()
-        lines = [self._answers(seat, answers) for seat in seats]
-        if reviews:
-            lines += [self._reviews(seat, [size for size, _ in reviews]) for seat in seats]
-            sizes = [size for _, size in reviews]
-            lines += [replace(self._repairs(seat, sizes), if_needed=True) for seat in seats]
-        if self._procedure.synthesis and self._procedure.mode != "best":
-            lines += self._synthesis(chairmen)
-        worst = sum_known([line.worst_usd for line in lines])
-        return Plan(tuple(lines), len(reviews) * len(seats), worst)
+    def reviewed(self, sizes: Sequence[tuple[Seated, Sizes]]) -> list[PlanLine]:
+        """The reviews of every seat that has something to review, then their repairs."""
+        asked = [(seat, each) for seat, each in sizes if each]
+        return [
+            *(self._reviews(seat, [size for size, _ in each]) for seat, each in asked),
+            *(self._repairs(seat, [size for _, size in each]) for seat, each in asked),
+        ]
 
-    def _answers(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
+    def closed(self, chairmen: Sequence[Seated]) -> list[PlanLine]:
+        """The closing text, if a chairman is asked for one."""
+        asked = self._procedure.synthesis and self._procedure.mode != "best"
+        return self._synthesis(chairmen) if asked else []
+
+    def answers(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
+        """The answers of a seat, one per round."""
         first, *debates = blank
-        shown = self._longest(self._members)
+        shown = self._longest(self._authors)
         return self._line(seat, "answer", [first, *(size + shown for size in debates)])
 
     def _reviews(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
@@ -99,15 +161,15 @@ class _Planner:
 
     def _repairs(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
         shown = self._longest([*self._shown(seat), seat])
-        return self._line(seat, "repair", [size + shown for size in blank])
+        return self._line(seat, "repair", [size + shown for size in blank], if_needed=True)
 
     def _shown(self, seat: Seated) -> list[Seated]:
         everyone = self._procedure.self_review
-        return [other for other in self._members if everyone or other.name != seat.name]
+        return [other for other in self._authors if everyone or other.name != seat.name]
 
     def _synthesis(self, chairmen: Sequence[Seated]) -> list[PlanLine]:
         """Every chairman, the second and later ones if needed; then the dearest member."""
-        size = self._blank.synthesis() + self._longest(self._members)
+        size = self._blank.synthesis() + self._longest(self._authors)
         asked = [self._line(seat, "synthesis", [size]) for seat in chairmen]
         names = {seat.name for seat in chairmen}
         others = [
@@ -121,14 +183,16 @@ class _Planner:
         chain = asked if dearest is None else [*asked, dearest]
         return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
 
-    def _line(self, seat: Seated, stage: Stage, prompts: Sequence[int]) -> PlanLine:
+    def _line(
+        self, seat: Seated, stage: Stage, prompts: Sequence[int], *, if_needed: bool = False
+    ) -> PlanLine:
         """The calls of one seat, one for each prompt."""
         said = seat.options.system
         system = 0 if said is None else most_input_tokens([Message("system", said)])
         read = sum(prompts) + len(prompts) * system
         written = len(prompts) * self._writes(seat)
         worst = None if seat.price is None else seat.price.of(read, written)
-        return PlanLine(seat.name, stage, len(prompts), read, written, worst)
+        return PlanLine(seat.name, stage, len(prompts), read, written, worst, if_needed)
 
     def _longest(self, authors: Iterable[Seated]) -> int:
         """The most tokens that one reply of each author takes in a prompt."""
@@ -140,11 +204,17 @@ class _Planner:
 
 
 class _Blank:
-    """The prompts of a session without answers and system texts, in tokens at most."""
+    """The prompts of a session without system texts, in tokens at most.
+
+    Parameters
+    ----------
+    texts
+        Candidate to its answer; empty: not written yet.
+    """
 
     def __init__(
         self,
-        n_members: int,
+        texts: Mapping[str, str],
         procedure: Procedure,
         question: str,
         conversation: tuple[Message, ...],
@@ -154,7 +224,8 @@ class _Blank:
         self._question = question
         self._conversation = conversation
         self._files = files
-        self._seats = [f"seat {number}" for number in range(n_members)]
+        self._texts = texts
+        self._seats = list(texts)
 
     def answers(self) -> list[int]:
         """One member's first answer, and every revision of it in debate."""
@@ -170,11 +241,9 @@ class _Blank:
         debates = [self._debate()] * rounds if rounds else []
         return [most_input_tokens(messages), *debates]
 
-    def reviews(self) -> list[tuple[int, int]]:
+    def reviews(self, shown: Sequence[str]) -> list[tuple[int, int]]:
         """One member's reviews, each with its repair but for the reply that could not be read."""
-        shown = self._seats if self._procedure.self_review else self._seats[1:]
-        graded = self._procedure.rubric_scoring or self._procedure.holistic
-        if len(shown) < (1 if graded else 2):
+        if len(shown) < (1 if self._procedure.graded else 2):
             return []
         rounds = range(1, self._procedure.review_rounds + 1)
         once = [self._review(shown, number) for number in rounds]
@@ -202,7 +271,7 @@ class _Blank:
         messages = review_messages(
             self._question,
             sheet,
-            dict.fromkeys(shown, ""),
+            self._texts,
             rubric,
             holistic=self._procedure.holistic,
             conversation=self._conversation,
@@ -222,7 +291,7 @@ class _Blank:
             conversation=self._conversation,
             files=self._files,
             sheet=_sheet(self._seats),
-            answers=dict.fromkeys(self._seats, ""),
+            answers=self._texts,
             outcome=None,
             mode=self._procedure.mode,
             votes={},

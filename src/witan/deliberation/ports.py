@@ -1,12 +1,15 @@
 """What the deliberation needs of the world: models, a clock, and whoever listens."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from witan.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from witan.core.learned import Learned
 
 __all__ = [
     "Call",
@@ -23,6 +26,8 @@ __all__ = [
     "Seat",
     "Spent",
     "Stage",
+    "StoredAnswer",
+    "Teacher",
     "Usage",
     "deaf",
 ]
@@ -162,6 +167,18 @@ class Model(Protocol):
         ...
 
 
+class Teacher(Protocol):
+    """Earlier sessions, as far as a council learns from them before it counts."""
+
+    def learned(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Learned":
+        """What they teach, those with the answers of `without` left out.
+
+        Of reliability, only that of `reviewers`, which are models; of none given, everybody's.
+        It may block for a moment, and is called in a thread.
+        """
+        ...
+
+
 class Clock(Protocol):
     """The time, as it is recorded."""
 
@@ -249,6 +266,27 @@ class Spent:
             self.seconds + other.seconds,
             self.calls + other.calls,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer that was given in an earlier session, and is judged anew.
+
+    Parameters
+    ----------
+    cut
+        It ended at its token limit.
+    spent
+        What it took then; nothing of it is spent again.
+    flags
+        What the safety gate found in it then; None: it did not look.
+    """
+
+    seat: str
+    text: str
+    cut: bool = False
+    spent: Spent = field(default_factory=Spent)
+    flags: tuple[str, ...] | None = None
 
 
 def _is(value: object, kind: Any) -> bool:

@@ -98,7 +98,8 @@ class Procedure:
     Parameters
     ----------
     counting
-        The rule and everything about how ballots are counted, the rubric included.
+        The rule and everything about how ballots are counted, the rubric included. What it says is
+        to be learned is learned from the council's history when a session is opened.
     mode
         ``consensus``: a chairman writes one answer. ``best``: the best-ranked answer, without a
         call. ``verdict``: members and chairman approve or reject.
@@ -128,7 +129,7 @@ class Procedure:
         Time, attempts and money.
     """
 
-    counting: Settings = field(default_factory=Settings)
+    counting: Settings = field(default_factory=lambda: Settings(prior="learn"))
     mode: Mode = "consensus"
     synthesis: bool = True
     rubric_scoring: bool = True

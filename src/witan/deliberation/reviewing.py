@@ -30,6 +30,8 @@ NOT_AWAITED = "was not awaited: the leader could no longer change"
 
 ALONE = "has nothing to compare: there is one answer besides its own"
 
+AUTHOR = "has nothing to judge: it wrote every answer"
+
 
 Shown = tuple[tuple[Sheet, Call], ...]
 """What a reviewer is asked: the sheets it sees, one or two, and the call for each."""
@@ -47,7 +49,7 @@ class _Read:
 
 
 async def review(sitting: Sitting, answers: Mapping[str, str], count: Count) -> None:
-    """Have every member that answered review the others, in one round or two.
+    """Have every member that answered review the others, or a jury all, in one round or two.
 
     `answers` are masked: nothing in them tells whose they are.
     """
@@ -86,7 +88,8 @@ class _Round:
 
     async def held(self) -> None:
         """Hand out the sheets and take the ballots in."""
-        reviewers = [m for m in self.sitting.members if m.name in self.answers]
+        jury = bool(self.sitting.opened.jury)
+        reviewers = [m for m in self.sitting.members if jury or m.name in self.answers]
         self._take_up()
         waiting = [member for member in reviewers if member.name not in self.settled]
         last = self.number == self.sitting.procedure.review_rounds
@@ -133,9 +136,12 @@ class _Round:
     def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """One sheet per reviewer, or two in opposite orders; drawn again, they are the same."""
         sitting = self.sitting
-        own = {} if sitting.procedure.self_review else {name: name for name in reviewers}
+        shown = sitting.procedure.self_review and not sitting.opened.jury
         drawn = draw_sheets(
-            reviewers, list(self.answers), (sitting.seed, REVIEW, self.number), hidden=own
+            reviewers,
+            list(self.answers),
+            (sitting.seed, REVIEW, self.number),
+            hidden={} if shown else sitting.authorship.own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if sitting.procedure.mirrored:
@@ -167,7 +173,7 @@ class _Round:
                     self.count.reasons[event.seat] = event.reason
 
     async def _seat(self, member: Member, shown: Shown) -> None:
-        reads = await self._both(member, shown) if shown else [_Read(None, ALONE, ())]
+        reads = await self._both(member, shown) if shown else [_Read(None, self._idle(member), ())]
         ballot = self._settle(member, reads)
         if await self.count.take(member.name, ballot):
             self._decided()
@@ -188,7 +194,7 @@ class _Round:
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
         """One call per sheet; none where a sheet holds nothing to compare."""
-        if len(sheets[0].candidates) < 2 and not self.sitting.procedure.graded:
+        if len(sheets[0].candidates) < (1 if self.sitting.procedure.graded else 2):
             return []
         return [
             replace(
@@ -197,6 +203,11 @@ class _Round:
             )
             for sheet in sheets
         ]
+
+    def _idle(self, member: Member) -> str:
+        """Why a reviewer is not called."""
+        own = set(self.sitting.authorship.own[member.name])
+        return ALONE if own < self.answers.keys() else AUTHOR
 
     async def _ask(self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool) -> _Read:
         """Ask for one review; for one repair, should it not be readable."""
@@ -248,7 +259,7 @@ class _Round:
         )
 
     def _read(self, reply: str, sheet: Sheet) -> Review:
-        return read_review(
+        read = read_review(
             reply,
             sheet,
             rubric=self.rubric,
@@ -256,6 +267,7 @@ class _Round:
             session=self.sitting.session,
             roster=tuple(self.answers),
         )
+        return replace(read, ballot=self.sitting.authorship.signed(read.ballot))
 
     def _settle(self, member: Member, reads: Sequence[_Read]) -> Ballot | None:
         """Record what the seat came to: its ballot, or why it has none."""

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from witan.core.approval import Approval, approval
 from witan.core.ballot import Ballot
+from witan.core.calibration import reliability_of
 from witan.core.gate import Gate
+from witan.core.measure import Measure
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
@@ -15,6 +17,7 @@ from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.answer_prompts import read_verdict
 from witan.deliberation.costing import Cost, Costing
+from witan.deliberation.jury import Authorship
 from witan.deliberation.ports import Message
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
@@ -77,7 +80,7 @@ class Session:
     failed
         Seat to flags of the safety gate.
     ballots
-        One per seat in seat order, abstentions included; of the last round where there are two.
+        One per reviewer in seat order, abstentions included; of the last round where there are two.
     outcome
         None: fewer ballots than the quorum.
     missing
@@ -136,7 +139,7 @@ class Session:
     @property
     def simulated(self) -> bool:
         """Whether any seat plays a script."""
-        return any(seat.simulated for seat in (*self.opened.seats, *self.opened.chairmen))
+        return self.opened.simulated
 
     @property
     def consistency(self) -> Mapping[str, tuple[int, int]]:
@@ -147,6 +150,14 @@ class Session:
             for seat, event in cast.items()
             if event.compared
         }
+
+    @property
+    def reliability(self) -> Measure:
+        """How often panels as sure of their leader as this one matched people; often unknown.
+
+        By what the history held when the session was opened.
+        """
+        return reliability_of(self.outcome, self.opened.calibration)
 
     @property
     def over_budget(self) -> bool:
@@ -194,7 +205,7 @@ class Session:
         NothingToCount
             If no ballot is left.
         """
-        seats = [seat.name for seat in self.opened.seats]
+        seats = [seat.name for seat in self.opened.reviewers]
         weighed = (given.get("weights") or {}, given.get("reliability") or {})
         for name in (*without, *weighed[0], *weighed[1]):
             if name not in seats:
@@ -229,9 +240,16 @@ class _Fold:
 
     def __init__(self, opened: e.SessionOpened) -> None:
         self.opened = opened
-        self.answers: dict[str, Answer] = {}
+        self.seated = {seat.name for seat in (*opened.seats, *opened.called)}
+        self.authorship = Authorship.of(opened)
+        self.answers = {
+            held.seat: Answer(held.seat, held.text, 1, held.cut, held.spent)
+            for held in opened.answers
+        }
+        if not self.answers.keys() <= {seat.name for seat in opened.seats}:
+            raise NothingToCount("the opening of the session holds an answer of nobody's seat")
         self.unanswered: dict[str, str] = {}
-        self.flags: dict[str, tuple[str, ...]] = {}
+        self.flags = {held.seat: held.flags for held in opened.answers if held.flags}
         self.ballots: dict[str, Ballot] = {}
         self.rounds: dict[str, int] = {}
         self.abstained: dict[str, str] = {}
@@ -263,8 +281,7 @@ class _Fold:
     def _check_seat(self, event: e.Event) -> None:
         """Refuse what is told of a seat that is not there, or a ballot that is another's."""
         seat = getattr(event, "seat", None)
-        known = (*self.opened.seats, *self.opened.chairmen)
-        if seat is not None and all(seat != each.name for each in known):
+        if seat is not None and seat not in self.seated:
             raise NothingToCount(f"event {event.seq} tells of {seat}, who has no seat")
         if isinstance(event, e.BallotCast):
             ballot = event.ballot
@@ -308,7 +325,7 @@ class _Fold:
                 if name not in self.answers
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
-            ballots=tuple(self._ballot(name) for name in seats),
+            ballots=tuple(self._ballot(seat.name) for seat in self.opened.reviewers),
             outcome=self.outcome,
             synthesis=self.synthesis,
             status="interrupted" if closed is None else closed.status,
@@ -324,15 +341,16 @@ class _Fold:
             return self.ballots[name]
         if name in self.abstained:
             reason = self.abstained[name]
-        elif name in self.answers:
+        elif name in self.answers or self.opened.jury:
             reason = "did not finish"
         else:
             reason = f"did not answer: {self.unanswered.get(name, 'did not finish')}"
         roster = tuple(s.name for s in self.opened.seats if s.name in self.answers)
-        return Ballot(
+        abstained = Ballot(
             name,
             session=self.opened.session,
             abstained=True,
             reason=reason,
             candidates=roster or None,
         )
+        return self.authorship.signed(abstained)

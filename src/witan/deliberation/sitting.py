@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from witan.core.gate import SafetyCheck
 from witan.deliberation.calls import Caller
-from witan.deliberation.events import Event
+from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.jury import Authorship
+from witan.deliberation.masking import names_of
 from witan.deliberation.ports import Call, Clock, Member, Message, Stage
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.recorder import Recorder
@@ -19,20 +21,18 @@ class Sitting:
 
     Parameters
     ----------
+    members
+        Who answers and reviews, or the jury of answers that are there.
     earlier
         What an interrupted session had come to before this one takes it up.
     deadline
         When, on the clock's seconds, the session's time is up.
     """
 
-    session: str
-    question: str
-    conversation: tuple[Message, ...]
-    files: Mapping[str, str]
+    opened: SessionOpened
     members: tuple[Member, ...]
     chairmen: tuple[Member, ...]
-    procedure: Procedure
-    seed: int
+    authorship: Authorship
     recorder: Recorder
     caller: Caller
     check: SafetyCheck
@@ -41,15 +41,44 @@ class Sitting:
     earlier: tuple[Event, ...] = ()
 
     @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.opened.session
+
+    @property
+    def question(self) -> str:
+        """What is asked."""
+        return self.opened.question
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """What was said before the question."""
+        return self.opened.conversation
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Name to text of what came with the question."""
+        return self.opened.files
+
+    @property
+    def procedure(self) -> Procedure:
+        """How the council deliberates."""
+        return self.opened.procedure
+
+    @property
+    def seed(self) -> int:
+        """What everything is drawn from."""
+        return self.opened.seed
+
+    @property
     def limits(self) -> Limits:
         """Time, attempts and money."""
         return self.procedure.limits
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What an answer may not be recognised by: the names of seats and of their models."""
-        models = [_model_in(member.source) for member in self.members if not member.simulated]
-        return tuple(dict.fromkeys(n for n in (*models, *(m.name for m in self.members)) if n))
+        """What an answer may not be recognised by."""
+        return names_of((*self.opened.seats, *self.members))
 
     def seconds_left(self) -> float:
         """How long a stage that begins now may take."""
@@ -66,12 +95,3 @@ class Sitting:
         own = member.options.max_tokens
         most = self.limits.max_tokens if own is None else own
         return Call(stage, messages, most, member.options)
-
-
-def _model_in(source: str) -> str:
-    """What a seat calls its model: behind the ``#`` of a server, or behind its provider."""
-    server, _, model = source.rpartition("#")
-    if "://" in server:
-        return model
-    provider, _, model = source.partition(":")
-    return "" if provider in ("cmd", "script") else model

@@ -67,6 +67,9 @@ def arrange(options: Mapping[str, Any]) -> Procedure:
             raise UnknownName(f"parameter of {rule}", name, sorted(parameters))
     if counting.get("rho") == "none":
         counting["rho"] = None
+    # A council learns where it has something to learn from; a pure count does not.
+    prior = counting.setdefault("prior", "learn")
+    counting["prior"] = None if prior == "none" else prior
     throttling = {name: _throttling(each) for name, each in options.get("providers", {}).items()}
     return Procedure(
         counting=Settings.of(**counting, **given, rubric=_rubric(options)),

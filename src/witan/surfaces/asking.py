@@ -93,25 +93,38 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
     return text
 
 
-def read_conversation(path: str | None) -> "tuple[Message, ...]":
-    """What was said in the session of a file, to go on from; without a file, nothing.
+def read_conversation(
+    name: str | None, config: Path | None = None, history: str | None = None
+) -> "tuple[Message, ...]":
+    """What was said in an earlier session, to go on from; without one, nothing.
+
+    Parameters
+    ----------
+    name
+        A file, or the name of a session in the history.
 
     Raises
     ------
     SessionFileError
         If it cannot be read, or came to no closing text.
+    HistoryError
+        If the history cannot be read, or holds no such session.
     """
-    if path is None:
+    if name is None:
         return ()
-    from witan.adapters.session_files import read_session
     from witan.errors import SessionFileError
+    from witan.surfaces.histories import session_called
 
-    session = read_session(path)
+    with session_called(name, config, history) as (session, _):
+        if isinstance(session, str):
+            raise SessionFileError(
+                name, "came in as ballots, and has no closing text to go on from"
+            )
     if session.status == "interrupted" and session.synthesis is None:
-        remedy = f"take it up first, with witan resume {path}"
-        raise SessionFileError(path, f"was interrupted before its closing text; {remedy}")
+        remedy = f"take it up first, with witan resume {name}"
+        raise SessionFileError(name, f"was interrupted before its closing text; {remedy}")
     if session.text is None:
-        raise SessionFileError(path, "has no closing text to go on from")
+        raise SessionFileError(name, "has no closing text to go on from")
     return session.conversation
 
 

@@ -153,9 +153,11 @@ def _after(event: e.Event, board: Board) -> Board:  # noqa: ARG001 - the general
 
 @_after.register
 def _(event: e.SessionOpened, board: Board) -> Board:
-    seats = tuple(Line(seat.name, simulated=seat.simulated) for seat in event.seats)
-    scripted = tuple(seat.name for seat in (*event.seats, *event.chairmen) if seat.simulated)
-    return replace(board, phase="answers", began=event.at, seats=seats, scripted=scripted)
+    seats = tuple(Line(seat.name, simulated=seat.simulated) for seat in event.reviewers)
+    everyone = (*event.seats, *event.called)
+    scripted = tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated))
+    phase: Phase = "reviews" if event.jury else "answers"
+    return replace(board, phase=phase, began=event.at, seats=seats, scripted=scripted)
 
 
 @_after.register

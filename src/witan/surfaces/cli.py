@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -16,7 +17,8 @@ from witan.surfaces.text import clean
 __all__ = ["cli", "main"]
 
 COMMANDS = (
-    "ask", "demo", "plan", "show", "recount", "resume", "doctor",
+    "ask", "demo", "plan", "show", "recount", "resume", "rejudge",
+    "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "doctor",
     "tally", "compare", "explain", "rules", "rubrics", "convert",
 )  # fmt: skip
 
@@ -44,7 +46,9 @@ class _LazyGroup(click.Group):
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"witan.surfaces.commands.{cmd_name}").command
+        # A module cannot well be called by a word of the language, such as import.
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"witan.surfaces.commands.{name}").command
         return command
 
     def resolve_command(

@@ -3,8 +3,9 @@
 From weak to strong: the user's file, the project's file, variables that begin with ``WITAN_``,
 and what is given by hand. A project's file is ``witan.toml`` in the directory or the nearest one
 above it. It may have come with somebody's repository, so it may choose who is asked and how, but
-not run programs, nor say which key is sent where or what a member costs: that takes a file that is
-named, the user's own, a variable, or an option. Nor may it raise the ceiling of the user's own.
+not run programs, nor say which key is sent where or what a member costs, nor send sessions
+elsewhere or have them deleted: that takes a file that is named, the user's own, a variable, or an
+option. Nor may it raise the ceiling of the user's own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,12 @@ import platformdirs
 
 from witan.deliberation.ports import Options, Price
 from witan.errors import ConfigError, UnknownName
+from witan.surfaces.config_history import (
+    HistorySettings,
+    anchored_place,
+    forbidden_to_found_files,
+    history_settings,
+)
 from witan.surfaces.config_layers import (
     COMMAND_LINE,
     CONFIG_VARIABLE,
@@ -28,7 +35,7 @@ from witan.surfaces.config_layers import (
     read_file,
     read_overrides,
 )
-from witan.surfaces.config_schema import OPEN_TABLES, Key, MemberTable, fixed_keys
+from witan.surfaces.config_schema import NAME_TABLES, OPEN_TABLES, Key, MemberTable, fixed_keys
 from witan.surfaces.providers import PROVIDERS, Reach
 from witan.surfaces.seating import SeatSpec, check_url, name_seats, no_such_seat, parse_seat
 
@@ -45,6 +52,9 @@ SET_ASIDE: Mapping[Key, Key] = MappingProxyType(
 
 UNSAID: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
 """Which rule or rubric weaker sources are about where they name none."""
+
+_KEPT_APART = ("history", "aliases", "families")
+"""What is about the history, and not about how a council deliberates."""
 
 CEILING: Key = ("limits", "max_cost_usd")
 
@@ -102,9 +112,24 @@ class Config:
                 if key[2] in ("concurrency", "per_minute"):
                     throttling = found.setdefault("providers", {}).setdefault(key[1], {})
                     throttling[key[2]] = value
-            elif key not in SEATS:
+            elif key not in SEATS and key[0] not in _KEPT_APART:
                 found[key[-1]] = value
         return found
+
+    @property
+    def history(self) -> HistorySettings:
+        """Where sessions are kept, and how long."""
+        return history_settings(self.settings)
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """What a model is called elsewhere, to what it is called."""
+        return {s.key[1]: s.value for s in self.settings if s.key[0] == "aliases"}
+
+    @property
+    def families(self) -> Mapping[str, tuple[str, ...]]:
+        """Family to the models that belong to it."""
+        return {s.key[1]: s.value for s in self.settings if s.key[0] == "families"}
 
 
 def load_config(
@@ -199,6 +224,8 @@ def _refuse_untrusted(setting: Setting) -> None:
     """Refuse what a file that was only found may not decide."""
     if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
         raise _untrusted(setting, dotted(setting.key), f"sets the {setting.key[2]} of a provider")
+    if (deed := forbidden_to_found_files(setting)) is not None:
+        raise _untrusted(setting, dotted(setting.key), deed)
     entries: tuple[MemberTable, ...] = setting.value if setting.key in SEATS else ()
     for number, entry in enumerate(entries, start=1):
         key = f"{setting.key[0]}[{number}]"
@@ -252,7 +279,9 @@ def _raises(held: Mapping[Key, Setting], setting: Setting) -> bool:
 
 
 def _anchored(setting: Setting) -> Setting:
-    """The path of a rubric starts from the file it is written in."""
+    """The path of a rubric, or of a history, starts from the file it is written in."""
+    if setting.key == ("history", "url"):
+        return replace(setting, value=anchored_place(setting))
     if setting.key == ("rubric",) and setting.value.endswith(".toml"):
         return replace(setting, value=str(setting.base / Path(setting.value).expanduser()))
     return setting
@@ -260,7 +289,7 @@ def _anchored(setting: Setting) -> Setting:
 
 def _place(key: Key) -> tuple[int, Key]:
     """Where a setting is listed: in the order of the schema, names of one's own as they come."""
-    stems = [*fixed_keys(), *OPEN_TABLES]
+    stems = [*fixed_keys(), *OPEN_TABLES, *NAME_TABLES]
     for length in range(len(key), 0, -1):
         if key[:length] in stems:
             return stems.index(key[:length]), key

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -56,6 +57,12 @@ _EXPECTED = {
 }
 """How the types of pydantic's errors begin, and what these call for."""
 
+
+_PLAIN_TABLES = ("limits", "counting", "history")
+"""Tables of plain values."""
+
+_SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY"})
+"""Variables that are not called as their settings are."""
 
 _OPTIONS = {"members": "--member", "chairmen": "--chairman", "max_cost_usd": "--max-cost"}
 """Options that are not called as their settings are."""
@@ -166,8 +173,10 @@ def read_overrides(
     UnknownName
         If there is no such setting; it names the nearest one.
     """
-    last = {key[-1]: key for key in (*fixed_keys(), *OPEN_TABLES, ("providers",))}
-    known = {**last, **{dotted(key): key for key in last.values()}}
+    keys = (*fixed_keys(), *OPEN_TABLES, ("providers",))
+    # By their last word alone, those of the history would not say what they are about.
+    last = {key[-1]: key for key in keys if key[0] != "history"}
+    known = {**last, **{dotted(key): key for key in keys}}
     found = []
     for name, value in overrides.items():
         if name not in known:
@@ -192,7 +201,7 @@ def _variables() -> dict[str, Key]:
 
 
 def _variable(key: Key) -> str:
-    return PREFIX + "_".join(key).upper().replace("-", "_")
+    return _SHORT[key] if key in _SHORT else PREFIX + "_".join(key).upper().replace("-", "_")
 
 
 def _named(variable: str, known: Mapping[str, Key]) -> Key:
@@ -302,7 +311,7 @@ def _suggestion(place: tuple[int | str, ...]) -> str:
     name = str(place[-1])
     table = Document if len(place) == 1 else TABLES[str(place[0])]
     for other, fields in TABLES.items():
-        if len(place) == 1 and other in ("limits", "counting") and name in fields.model_fields:
+        if len(place) == 1 and other in _PLAIN_TABLES and name in fields.model_fields:
             return f" here; it stands in the table [{other}]"
     nearest = UnknownName("setting", name, table.model_fields).nearest
     if nearest is None:

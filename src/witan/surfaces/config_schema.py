@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from witan.deliberation.ports import Effort
 
 __all__ = [
+    "NAME_TABLES",
     "OPEN_TABLES",
     "TABLES",
     "Document",
@@ -106,9 +107,18 @@ class CountingTable(_Table):
     threshold: float | None = None
     tie_break: str | None = None
     rho: Annotated[float | str, Field(union_mode="left_to_right")] | None = None
+    prior: str | None = None
     flips: bool | None = None
     weights: dict[str, NonNegative] = {}
     reliability: dict[str, NonNegative] = {}
+
+
+class HistoryTable(_Table):
+    """Where sessions are kept, and how long."""
+
+    url: str | None = None
+    keep_days: Annotated[int, Field(ge=1)] | None = None
+    enabled: bool | None = None
 
 
 Seat = Annotated[MemberTable, BeforeValidator(_seat)]
@@ -141,7 +151,10 @@ class Document(_Table):
     quorum: int | None = None
     limits: LimitsTable = LimitsTable()
     counting: CountingTable = CountingTable()
+    history: HistoryTable = HistoryTable()
     providers: dict[str, ProviderTable] = {}
+    aliases: dict[str, str] = {}
+    families: dict[str, Annotated[tuple[str, ...], BeforeValidator(_several)]] = {}
 
 
 OPEN_TABLES: tuple[Key, ...] = (
@@ -152,6 +165,9 @@ OPEN_TABLES: tuple[Key, ...] = (
 )
 """Tables whose keys are names of one's own: parameters of a rule, criteria, reviewers."""
 
+NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",))
+"""Tables whose keys are models, or families of them: too long for the name of a variable."""
+
 TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
         "members": MemberTable,
@@ -159,6 +175,7 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "chairmen": MemberTable,
         "limits": LimitsTable,
         "counting": CountingTable,
+        "history": HistoryTable,
         "providers": ProviderTable,
     }
 )
@@ -166,11 +183,11 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
 
 
 def fixed_keys() -> tuple[Key, ...]:
-    """Every setting whose name is fixed, in order, apart from those of providers."""
+    """Every setting whose name is fixed, in order, apart from those of providers and models."""
     found: list[Key] = []
     for name in Document.model_fields:
-        if name in ("limits", "counting"):
+        if name in ("limits", "counting", "history"):
             found += [(name, inner) for inner in TABLES[name].model_fields]
-        elif name != "providers":
+        elif name not in ("providers", "aliases", "families"):
             found.append((name,))
     return tuple(key for key in found if key not in OPEN_TABLES)

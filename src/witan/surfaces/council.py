@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 from anyio.from_thread import start_blocking_portal
@@ -18,16 +18,22 @@ from witan.adapters.scripted import Scripted
 from witan.adapters.system_clock import SystemClock
 from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
-from witan.deliberation.ports import Member, Message, Model, Price
+from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.ports import Member, Message, Model, Price, Teacher
 from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
+from witan.deliberation.sitting import Sitting
 from witan.errors import ConfigError, InvalidParameter, NoCouncil
 from witan.surfaces.arranging import arrange, procedure_of, traced
 from witan.surfaces.config import Config, load_config
 from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
 from witan.surfaces.finding import Found, find_council, shared_votes
 from witan.surfaces.seating import SeatSpec, name_seats, no_such_seat, parse_seat, seat
+
+if TYPE_CHECKING:
+    from witan.adapters.history import History
+    from witan.surfaces.kept import Kept
 
 __all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits"]
 
@@ -58,6 +64,11 @@ class Council(deliberation.Council):
         How they deliberate, as a whole, in place of options.
     notes
         What to know about how the council was seated, a sentence each.
+    history
+        Where every session is recorded, and what the council learns from before it counts: an open
+        `History`, or a path or URL of one, which is opened with the council's block. None: nowhere.
+    teacher
+        What the council learns from where it records nothing itself.
     **options
         Fields of `Procedure`, `Limits` and `Settings` by name, parameters of the rule, and
         `rubric` as a name, a path or a `Rubric`, with `rubric_weights`.
@@ -80,6 +91,8 @@ class Council(deliberation.Council):
         environment: Mapping[str, str] = os.environ,
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
+        history: "History | str | Path | None" = None,
+        teacher: Teacher | None = None,
         **options: Any,
     ) -> None:
         if procedure is not None and options:
@@ -89,6 +102,7 @@ class Council(deliberation.Council):
         seating = _Seating(environment, connections, providers)
         seated = seating.members(members)
         chairmen = seating.chairmen(_listed(chairman))
+        self._kept = None if history is None else _keeping(history)
         super().__init__(
             seated,
             chairmen,
@@ -96,7 +110,39 @@ class Council(deliberation.Council):
             clock=SystemClock(),
             closing=(connections.aclose, providers.aclose, *seating.closing),
             notes=(*notes, *(note for note in shared_votes(seated) if note not in notes)),
+            teacher=teacher if self._kept is None else self._kept,
         )
+
+    async def __aenter__(self) -> Self:
+        if self._kept is not None:
+            await self._kept.open()
+        return await super().__aenter__()
+
+    async def __aexit__(self, *failure: object) -> None:
+        try:
+            await super().__aexit__(*failure)
+        finally:
+            if self._kept is not None:
+                await self._kept.close()
+
+    async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
+        """Take up an interrupted session at its last finished seat; a closed one is returned.
+
+        As of the base; what the history holds of the session is taken over.
+        """
+        if self._kept is not None and session.status == "interrupted":
+            await self._kept.claim(session.id)
+        return await super().resume(session, listener=listener)
+
+    def _sitting(
+        self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
+    ) -> Sitting:
+        told = listener if self._kept is None else self._kept.listening(listener)
+        return super()._sitting(opened, earlier, told)
+
+    async def _held(self, sitting: Sitting) -> Session:
+        session = await super()._held(sitting)
+        return session if self._kept is None else await self._kept.settle(session)
 
     @classmethod
     def from_config(
@@ -106,6 +152,7 @@ class Council(deliberation.Council):
         chairman: Seatable | Sequence[Seatable] | None = None,
         environment: Mapping[str, str] = os.environ,
         procedure: Procedure | None = None,
+        history: "History | str | Path | None" = None,
         **overrides: Any,
     ) -> "Council":
         """Seat the configured council, or else one of what is found, as ``witan ask`` does.
@@ -118,6 +165,8 @@ class Council(deliberation.Council):
             Who writes the closing text, in place of who is configured; as of `Council`.
         procedure
             How they deliberate, as a whole, in place of what is configured.
+        history
+            Where every session is recorded; as of `Council`, whatever is configured.
         **overrides
             Settings by the last word of their key, parameters of the rule, and `providers`;
             stronger than files and variables.
@@ -135,7 +184,7 @@ class Council(deliberation.Council):
         for place, each in enumerate(chairmen):
             if not isinstance(each, str):
                 seated.insert(place, each)
-        return seat_council(config, environment, seated, procedure)
+        return seat_council(config, environment, seated, procedure, history=history)
 
 
 def seat_council(
@@ -143,6 +192,9 @@ def seat_council(
     environment: Mapping[str, str],
     chairmen: Sequence[Seatable] | None = None,
     procedure: Procedure | None = None,
+    *,
+    history: "History | str | Path | None" = None,
+    teacher: Teacher | None = None,
 ) -> Council:
     """Seat who is configured, or else whom `find_council` finds; a running event loop is no bar.
 
@@ -150,6 +202,8 @@ def seat_council(
     ----------
     chairmen, procedure
         In place of those configured.
+    history, teacher
+        As of `Council`.
 
     Raises
     ------
@@ -167,6 +221,8 @@ def seat_council(
             environment=environment,
             procedure=arranged,
             notes=found.notes,
+            history=history,
+            teacher=teacher,
         )
 
 
@@ -197,6 +253,7 @@ def ask(
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
     seed: int | None = None,
+    category: str | None = None,
     listener: Listener | None = None,
     **options: Any,
 ) -> Session:
@@ -214,7 +271,12 @@ def ask(
     async def put() -> Session:
         async with council:
             return await council.ask(
-                question, conversation=conversation, files=files, seed=seed, listener=listener
+                question,
+                conversation=conversation,
+                files=files,
+                seed=seed,
+                category=category,
+                listener=listener,
             )
 
     return _blocking(put)
@@ -251,6 +313,13 @@ def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable
     if chairman is None:
         return ()
     return chairman if isinstance(chairman, list | tuple) else (chairman,)
+
+
+def _keeping(history: "History | str | Path") -> "Kept":
+    # Councils without a history need not load one.
+    from witan.surfaces.kept import Kept
+
+    return Kept(history)
 
 
 class _Seating:

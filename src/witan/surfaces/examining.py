@@ -20,8 +20,9 @@ from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
 from witan.surfaces.arranging import procedure_of, traced
 from witan.surfaces.config import SEATS, Config, dotted
-from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
+from witan.surfaces.config_schema import NAME_TABLES, OPEN_TABLES, fixed_keys
 from witan.surfaces.council import Council
+from witan.surfaces.examining_history import HistoryFinding, examine_history, settings_shown
 from witan.surfaces.finding import Found, find_council, shared_votes
 from witan.surfaces.providers import PROVIDERS, Provider, key_of
 from witan.surfaces.seating import SeatSpec, base_url, key_variables, price_of_seat
@@ -98,6 +99,7 @@ class Examination:
     chairmen: tuple[SeatFinding, ...]
     servers: tuple[LocalServer, ...]
     versions: Mapping[str, str]
+    history: HistoryFinding
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -142,6 +144,8 @@ async def examine(
     problems += _unable(seats[: len(members)], seats[len(members) :])
     if not problems:
         problems += _refused(config, members, procedure, environment)
+    history = examine_history(config, offline=offline)
+    problems += history.hindrances
     return Examination(
         files=config.files,
         settings=tuple(_settings(config, procedure)),
@@ -149,6 +153,7 @@ async def examine(
         chairmen=tuple(seats[len(members) :]),
         servers=tuple(local),
         versions=_versions(),
+        history=history,
         problems=tuple(problems),
         notes=tuple(notes),
     )
@@ -219,9 +224,12 @@ def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
         **{f.name: getattr(procedure.counting, f.name) for f in fields(procedure.counting)},
         **{f.name: getattr(procedure.counting.counting, f.name) for f in fields(Counting)},
         "rubric": procedure.rubric.name,
+        **settings_shown(config),
     }
     given = {setting.key: setting for setting in config.settings}
-    own = [key for key in given if key[:-1] in OPEN_TABLES or key[0] == "providers"]
+    own = [
+        key for key in given if key[:-1] in (*OPEN_TABLES, *NAME_TABLES) or key[0] == "providers"
+    ]
     found = [
         SettingFinding(dotted(key), [each.name for each in seats], given[key].where)
         for key, seats in zip(SEATS, (config.members, config.chairmen), strict=True)
@@ -229,6 +237,7 @@ def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
     ]
     for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):
         value = given[key].value if key in given else held.get(key[-1])
+        value = held["url"] if key == ("history", "url") else value
         where = given[key].where if key in given else DEFAULT
         found.append(SettingFinding(dotted(key), value, where))
     return found

@@ -1,13 +1,10 @@
 """A session as it happens: shown, streamed, and kept whatever ends it."""
 
-import re
-import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import anyio
 import click
@@ -15,22 +12,19 @@ import click
 from witan.adapters.session_files import write_session
 from witan.deliberation import events as e
 from witan.deliberation.record import event_to_json, session_to_json
-from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.surfaces.asking import Telling
 from witan.surfaces.board import Board
 from witan.surfaces.exits import Status
+from witan.surfaces.histories import Place
 from witan.surfaces.panel import Panel
+from witan.surfaces.recording import Record
 from witan.surfaces.render import outcome_text
-from witan.surfaces.seating import to_trust
 from witan.surfaces.session_text import legend_text, session_trust
-from witan.surfaces.text import Folding, Page, clean, counted, readable, span
+from witan.surfaces.text import Folding, Page, clean, readable, span
 
 __all__ = ["Following", "Hold", "session_status"]
-
-Hold = Callable[[Listener], Awaitable[Session]]
-"""Holds a session from beginning to end, and tells a listener of everything that happens."""
 
 
 class Following:
@@ -40,10 +34,13 @@ class Following:
     ----------
     panel
         The live view, already drawn; None: there is no terminal for it.
+    place
+        The history that the session goes into; None: none.
     """
 
-    def __init__(self, telling: Telling, panel: Panel | None) -> None:
+    def __init__(self, telling: Telling, panel: Panel | None, place: Place | None = None) -> None:
         self.telling, self.panel = telling, panel
+        self.record = Record(place, telling.save)
         self.heard: list[e.Event] = []
         self.board = Board()
         self.voice = _Voice(telling, panel)
@@ -53,7 +50,7 @@ class Following:
         self._scope: anyio.CancelScope | None = None
         self._scripted = False
 
-    def run(self, hold: Hold) -> int:
+    def run(self, hold: "Hold") -> int:
         """Hold the session, say what came of it, and return the exit status."""
         try:
             anyio.run(self._held, hold)
@@ -64,12 +61,12 @@ class Following:
             return Status.INTERRUPTED
         if self._failure is not None:
             if isinstance(self._failure, OSError):
-                click.echo(self._keep("the output failed"), err=True)
+                click.echo(self.record.broken_off("the output failed", self.heard), err=True)
             raise self._failure
         assert self.session is not None  # noqa: S101 - it ended neither early nor badly
         return self._finish(self.session)
 
-    async def _held(self, hold: Hold) -> None:
+    async def _held(self, hold: "Hold") -> None:
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
             if sys.platform != "win32":
@@ -95,8 +92,11 @@ class Following:
 
     def __call__(self, event: e.Event) -> None:
         """Take what has just happened."""
+        if self.interrupted:
+            return  # what was kept has been said
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self.heard.append(event)
+            self.record.take(event)
         try:
             if self.telling.events:
                 click.echo(event_to_json(event, simulated=self._simulated(event)))
@@ -113,7 +113,7 @@ class Following:
     def _simulated(self, event: e.Event) -> bool:
         """Whether any seat of this session plays a script."""
         if isinstance(event, e.SessionOpened):
-            self._scripted = any(seat.simulated for seat in (*event.seats, *event.chairmen))
+            self._scripted = event.simulated
         return self._scripted
 
     def _stop(self) -> None:
@@ -129,7 +129,7 @@ class Following:
         if self.interrupted:
             return
         self.interrupted = True
-        said = self._keep("interrupted")
+        said = self.record.broken_off("interrupted", self.heard)
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
@@ -137,25 +137,6 @@ class Following:
         if self.telling.as_json and self.heard:
             with suppress(OSError):
                 click.echo(session_to_json(Session.of(self.heard)))
-
-    def _keep(self, why: str) -> str:
-        """Write down what came in, and say where it is."""
-        if not self.heard:
-            return f"{why} before the session was opened"
-        session = Session.of(self.heard)
-        path = self.telling.save or _state_file(session.id)
-        kept = f"{len(session.answers)} of {counted(len(session.opened.seats), 'answer')} kept"
-        try:
-            if self.telling.save is None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.parent.chmod(0o700)
-            write_session(session, path, private=self.telling.save is None)
-        except (WitanError, OSError) as error:
-            return f"{why}; nothing is kept: {clean(str(error))}"
-        seats = (*session.opened.seats, *session.opened.chairmen)
-        trust = " --trust" if any(map(to_trust, seats)) else ""
-        again = f"witan resume {shlex.quote(str(path))}{trust}"
-        return f"{why}; {kept}; resume with: {again}"
 
     def _finish(self, session: Session) -> int:
         """Save, print, and say how far it can be trusted."""
@@ -165,7 +146,21 @@ class Following:
         finally:
             # What was paid for is shown even where it cannot be saved.
             self._print(session)
+            self._say_where(session)
         return session_status(session, require_winner=self.telling.require_winner)
+
+    def _say_where(self, session: Session) -> None:
+        """Wait for the history, and say what became of the record there."""
+        problem = self.record.closed(session)
+        if problem is not None:
+            click.echo(problem, err=True)
+        elif self.record.place is not None and self.heard and self._on_terminal():
+            page = Page.of(sys.stderr)
+            again = f"witan show {session.id}{self.record.place.option}"
+            click.echo(page.sentence(f"to see it again: {again}", "dim"), err=True)
+
+    def _on_terminal(self) -> bool:
+        return sys.stderr.isatty() and not self.telling.quiet
 
     def _print(self, session: Session) -> None:
         if self.telling.as_json:
@@ -179,13 +174,17 @@ class Following:
         # A gate says who voted how, and whom it shut out, wherever it stands.
         gated = bool(session.failed) or session.opened.procedure.mode == "verdict"
         said = session.status != "complete" or session.simulated
-        shown = sys.stderr.isatty() and not self.telling.quiet
+        shown = self._on_terminal()
         if shown and self.voice.wanted:
             click.echo(err=True)
             if legend := legend_text(session):
                 click.echo(page.sentence(legend, "dim", hang=2), err=True)
         if shown or said or (gated and not self.telling.quiet):
             click.echo(page.sentence(session_trust(session), hang=2), err=True)
+
+
+Hold = Callable[[Following], Awaitable[Session]]
+"""Holds a session from beginning to end, and tells who follows it of everything that happens."""
 
 
 class _Voice:
@@ -273,11 +272,3 @@ def session_status(session: Session, *, require_winner: bool = False) -> Status:
     if session.opened.procedure.mode == "verdict" and not approved:
         return Status.FAILED
     return Status.ANSWERED
-
-
-def _state_file(session: str) -> Path:
-    """Where an interrupted session is kept that nobody named a file for."""
-    from platformdirs import user_state_path
-
-    name = re.sub(r"[^\w.-]", "_", session).lstrip(".")
-    return user_state_path("witan") / "interrupted" / f"{name}.json"

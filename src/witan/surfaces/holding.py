@@ -12,15 +12,27 @@ from witan.surfaces.text import clean
 
 if TYPE_CHECKING:
     from witan.surfaces.following import Hold
+    from witan.surfaces.histories import Place
 
-__all__ = ["Say", "hold"]
+__all__ = ["Say", "hold", "unrecorded"]
 
 Say = Callable[[str], None]
 """Tells the user something, without drawing over the live view."""
 
 
-def hold(telling: Telling, seat: "Callable[[Say], Hold]") -> int:
-    """Seat a council and hold one session before the eyes of the user; return the exit status."""
+def unrecorded() -> None:
+    """No history: what is held is recorded nowhere."""
+
+
+def hold(
+    telling: Telling,
+    seat: "Callable[[Say, Place | None], Hold]",
+    opened: "Callable[[], Place | None]" = unrecorded,
+) -> int:
+    """Seat a council and hold one session before the eyes of the user; return the exit status.
+
+    `opened` opens the history that the session goes into, before anybody is seated or asked.
+    """
 
     def say(text: str) -> None:
         if panel is not None:
@@ -34,7 +46,10 @@ def hold(telling: Telling, seat: "Callable[[Say], Hold]") -> int:
             # The view is drawn, and redraws itself from a thread of its own: now for the rest.
             from witan.surfaces.following import Following
 
-            return Following(telling, panel).run(seat(say))
+            place = opened()
+            if place is not None:
+                stack.callback(place.history.close)
+            return Following(telling, panel, place).run(seat(say, place))
         except KeyboardInterrupt:
             if panel is not None:
                 panel.close(keep=False)

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,8 @@ def _known_to_json(value: Any) -> Any:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Iterable):
         return list(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
     return value.item() if hasattr(value, "item") else str(value)
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from witan.adapters.local_servers import ollama_url
 from witan.adapters.prices import price_of
+from witan.deliberation.naming import free_name
 from witan.deliberation.ports import Member, Model, Options, Price, Seat
 from witan.errors import ConfigError, MissingKey, UnknownName
 from witan.surfaces.providers import PROVIDERS, Provider, is_loopback, key_of
@@ -23,7 +24,6 @@ __all__ = [
     "SeatSpec",
     "base_url",
     "check_url",
-    "free_name",
     "key_variables",
     "name_seats",
     "no_such_seat",
@@ -218,14 +218,6 @@ def name_seats(specs: Sequence[SeatSpec], taken: Collection[str] = ()) -> tuple[
 def no_such_seat(name: str, seated: Iterable[str]) -> str:
     """What is wrong with a chairman that is written as a name and is no member's."""
     return f"is neither a seat nor a name: {UnknownName('member', name, seated)}"
-
-
-def free_name(wished: str, used: Collection[str]) -> str:
-    """The name, or the first of ``name (2)``, ``name (3)`` … that is not in use."""
-    name, number = wished, 2
-    while name in used:
-        name, number = f"{wished} ({number})", number + 1
-    return name
 
 
 def key_variables(spec: SeatSpec) -> tuple[str, ...]:

@@ -1,22 +1,30 @@
 """A session as text: its closing text, its line of trust, and everything it produced."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from witan.core.approval import Approval
 from witan.core.ballot import Ballot, Grade
 from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade
 from witan.deliberation import events as e
 from witan.deliberation.session import Cost, Session
-from witan.surfaces.render import outcome_text, trust_line
+from witan.surfaces.render import outcome_text, p_best_text, trust_line
 from witan.surfaces.text import Page, counted, listed, number
 
 __all__ = [
     "cost_text",
     "duration_text",
     "legend_text",
+    "reliability_text",
     "session_text",
     "session_trust",
 ]
+
+AS_CHILD: Mapping[str | None, str] = {
+    "rejudged": "rejudges the answers of",
+    "continued": "goes on from",
+    None: "came of",
+}
+"""How a session is told of its parent, by their relation."""
 
 
 def session_trust(session: Session) -> str:
@@ -26,7 +34,7 @@ def session_trust(session: Session) -> str:
         parts.append(verdict_text(session.synthesis.approved))
         parts += approval_text(session.approval)
     if session.outcome is not None:
-        parts.append(trust_line(session.outcome))
+        parts += [trust_line(session.outcome), *reliability_text(session)]
     else:
         voted = sum(not ballot.abstained for ballot in session.ballots)
         parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
@@ -40,6 +48,24 @@ def session_trust(session: Session) -> str:
         missing = "; ".join(session.missing)
         parts.append(f"{session.status}: {missing}" if missing else session.status)
     return " · ".join(parts)
+
+
+def reliability_text(session: Session) -> Iterator[str]:
+    """The two numbers that are never one: whether others would say the same, and be right."""
+    outcome = session.outcome
+    if outcome is None or not outcome.leaders:
+        return
+    sure = outcome.standings[0].p_best
+    yield "agreement unknown" if sure is None else f"agreement {p_best_text(sure)}"
+    known = session.reliability
+    if known.value is None:
+        yield "reliability unknown"
+        return
+    within = ""
+    if known.interval is not None:
+        within = f" ({known.interval.low * 100:.0f}–{known.interval.high * 100:.0f}%)"
+    pairs = counted(known.n, "decided pair")
+    yield f"matched people on {known.value * 100:.0f}% of {pairs} at such agreement{within}"
 
 
 def verdict_text(approved: bool | None) -> str:
@@ -86,14 +112,19 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def session_text(page: Page, session: Session) -> Iterator[str]:
-    """The lines of a session: question, answers, standings, ballots, closing text, trust."""
+def session_text(page: Page, session: Session, came_of_it: Sequence[str] = ()) -> Iterator[str]:
+    """The lines of a session: question, answers, standings, ballots, closing text, trust.
+
+    `came_of_it` says which sessions are known to follow from it, a sentence each.
+    """
     mark = "simulated · " if session.simulated else ""
     head = f"{mark}{session.id} · {session.status} · {session.opened.at:%Y-%m-%d %H:%M} UTC"
     yield page.sentence(head, "bold")
     yield page.prose(session.question)
     if session.opened.files:
         yield page.sentence(f"with {listed([*session.opened.files], most=20)}", "dim")
+    for note in (*_relations(session), *came_of_it):
+        yield page.sentence(note, "dim", hang=2)
     for note in session.opened.notes:
         yield page.sentence(f"note: {note}", "dim", hang=2)
     for seat in session.opened.seats:
@@ -113,10 +144,25 @@ def session_text(page: Page, session: Session) -> Iterator[str]:
     yield page.sentence(session_trust(session), hang=2)
 
 
+def _relations(session: Session) -> Iterator[str]:
+    """What the session is to the one that it came of, and who judged in place of its seats."""
+    opened = session.opened
+    if opened.parent is not None:
+        yield f"{AS_CHILD[opened.relation]} {opened.parent}"
+    if opened.jury:
+        jury = [f"{seat.name}{_source(seat)}" for seat in opened.jury]
+        yield f"judged by {listed(jury, most=len(jury))}"
+
+
+def _source(seat: e.Seat) -> str:
+    """How a seat is written, where its name does not say so."""
+    told_apart = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
+    return f" ({seat.source})" if told_apart else ""
+
+
 def _answer(page: Page, session: Session, seat: e.Seat) -> Iterator[str]:
     mark = "simulated · " if seat.simulated else ""
-    told_apart = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
-    source = f" ({seat.source})" if told_apart else ""
+    source = _source(seat)
     answer = session.answers.get(seat.name)
     if answer is None:
         why = session.unanswered[seat.name]

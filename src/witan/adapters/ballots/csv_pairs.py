@@ -23,7 +23,7 @@ PAIR_COLUMNS = (
 OUTCOMES: Mapping[str, str] = {
     **dict.fromkeys(("first", "a", "model_a"), "first"),
     **dict.fromkeys(("second", "b", "model_b"), "second"),
-    **dict.fromkeys(("tie", "draw", "both", "bothbad", "tie (bothbad)"), "tie"),
+    **dict.fromkeys(("tie", "draw", "both", "bothbad", "both_bad", "tie (bothbad)"), "tie"),
     **dict.fromkeys(("abstain", "invalid"), "abstain"),
 }
 """Words for the outcome of a comparison, in any case of letters."""

@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from math import inf, isfinite, isinf, isnan
 from operator import itemgetter
@@ -12,7 +12,23 @@ from typing import Any
 from witan.adapters.ballots.problems import Unreadable
 from witan.core.ballot import Ballot, Groups
 
-__all__ = ["FIELDS", "KINDS", "by_rank", "moment", "name", "read_record", "to_record", "weight"]
+__all__ = [
+    "FIELDS",
+    "KINDS",
+    "MOST",
+    "by_rank",
+    "in_years",
+    "length",
+    "moment",
+    "name",
+    "read_record",
+    "session_name",
+    "to_record",
+    "weight",
+]
+
+MOST = 2**31 - 1
+"""The largest length, or place on a sheet, that every table holds."""
 
 KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
 """What a reviewer is, in the words that files use for it."""
@@ -72,7 +88,42 @@ def moment(value: object) -> datetime:
         raise Unreadable("at", f"is {_kind_of(value)}; {expected}")
     if read.tzinfo is None:
         raise Unreadable("at", f"has no time zone; {expected}")
-    return read
+    return in_years("at", read)
+
+
+def in_years(field: str, at: datetime) -> datetime:
+    """A time that is a time in every zone: the years 1 to 9999, but for a day at either end."""
+    try:
+        for day in (-1, 1):
+            (at + timedelta(days=day)).astimezone(UTC)
+    except (OverflowError, ValueError):
+        problem = f"is {at.isoformat()}; expected a time in the years 1 to 9999 of every zone"
+        raise Unreadable(field, problem) from None
+    return at
+
+
+def length(field: str, value: object) -> int:
+    """How long an answer is, in characters."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
+        raise Unreadable(field, f"is {_kind_of(value)}; expected a length from 0 to {MOST:,}")
+    return value
+
+
+def session_name(field: str, value: str) -> str:
+    """The name of a session without the white space around it; any history can hold it."""
+    stripped = value.strip()
+    if "\0" in stripped or not _is_text(stripped):
+        problem = f"is {stripped[:40]!r}; expected a name without characters that are no text"
+        raise Unreadable(field, problem)
+    return stripped
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
@@ -92,8 +143,15 @@ def _names(field: str, value: object) -> tuple[str, ...]:
 
 def _session(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)  # ids are often numbers
-    return _text("session", value).strip()
+        return _digits(value)  # ids are often numbers
+    return session_name("session", _text("session", value))
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        raise Unreadable("session", "is a number of too many digits; expected a name") from None
 
 
 def _text(field: str, value: object) -> str:
@@ -187,7 +245,7 @@ def _positions(value: object) -> dict[str, int]:
 
 def position(candidate: str, place: object) -> int:
     """A candidate's place on the sheet, 1 for the first."""
-    if isinstance(place, bool) or not isinstance(place, int) or place < 1:
+    if isinstance(place, bool) or not isinstance(place, int) or not 1 <= place <= MOST:
         raise Unreadable(
             "positions",
             f"has {_kind_of(place)} for {candidate!r}; expected a whole number from 1 up",

@@ -24,7 +24,7 @@ from witan.adapters.ballots.preflib import PREFLIB_KINDS, write_preflib
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, MissingExtra
 
-__all__ = ["write_ballots"]
+__all__ = ["packed", "whole_file", "write_ballots"]
 
 _PACKINGS = (".gz", ".zst")
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO)
@@ -59,7 +59,7 @@ def write_ballots(
             kind = "csv-pairs" if first.paired else "csv"
             source = chain([first], source)
     try:
-        with _written(name) as raw, _packed(raw, Path(name).suffix) as out:
+        with whole_file(name) as raw, packed(raw, Path(name).suffix) as out:
             return _writer(kind, name, bare.suffix)(source, out)
     except UnicodeEncodeError as error:
         raise BallotFileError(name, f"cannot hold {error.object!r}, which is no text") from error
@@ -146,24 +146,24 @@ def _text(out: IO[bytes]) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _packed(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+def packed(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
     """What is written is packed as the suffix says."""
     if suffix == ".gz":
-        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-            yield cast("IO[bytes]", packed)
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
+            yield cast("IO[bytes]", out)
     elif suffix == ".zst":
         try:
             import zstandard
         except ImportError:
             raise MissingExtra("writing a file packed by Zstandard", "zstd") from None
-        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as packed:
-            yield packed
+        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as out:
+            yield out
     else:
         yield raw
 
 
 @contextmanager
-def _written(name: str) -> Iterator[IO[bytes]]:
+def whole_file(name: str) -> Iterator[IO[bytes]]:
     """A file that takes its name once it is complete; until then the old one stands."""
     if name == "-":
         yield cast("IO[bytes]", getattr(sys.stdout, "buffer", sys.stdout))

@@ -10,7 +10,7 @@ from witan.core.profile import Profile, matchups
 from witan.core.rules.registry import Axiom, Scores, rule
 from witan.errors import InvalidParameter
 
-__all__ = ["elo"]
+__all__ = ["LEVEL", "check_elo", "elo"]
 
 LEVEL = 1e-9
 """A margin this small, relative to the votes on the pair, is a draw: weights do not add exactly."""
@@ -69,11 +69,7 @@ def elo(
     ----------
     Elo, "The Rating of Chessplayers, Past and Present", 1978.
     """
-    for name, value in (("k", k), ("base", base)):
-        if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
-            raise InvalidParameter(name, value, "a number above 0")
-    if isinstance(initial, bool) or not math.isfinite(initial):
-        raise InvalidParameter("initial", initial, "a finite number")
+    check_elo(k, base, initial)
     gained = np.zeros(profile.n_candidates)
     matches = np.zeros(profile.n_candidates, dtype=np.int64)
     for _, block in profile.blocks():
@@ -84,6 +80,15 @@ def elo(
     return Scores(
         score=score[:, np.newaxis], details=MappingProxyType({"matches": matches[:, np.newaxis]})
     )
+
+
+def check_elo(k: float, base: float, initial: float) -> None:
+    """Refuse parameters that have no meaning, as `elo` documents."""
+    for name, value in (("k", k), ("base", base)):
+        if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
+            raise InvalidParameter(name, value, "a number above 0")
+    if isinstance(initial, bool) or not math.isfinite(initial):
+        raise InvalidParameter("initial", initial, "a finite number")
 
 
 def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -11,12 +11,14 @@ from witan.surfaces.commands.council_options import (
     seated,
     telling_options,
 )
+from witan.surfaces.commands.history_options import recorded_by, recording_options
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
     from witan.surfaces.following import Hold
+    from witan.surfaces.histories import Place
 
 __all__ = ["command"]
 
@@ -34,7 +36,9 @@ Examples:
 @click.option(
     "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
 )
+@click.option("--category", metavar="NAME", help="What kind of question it is, to be looked up by.")
 @telling_options
+@recording_options
 @click.option(
     "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
 )
@@ -50,9 +54,12 @@ def command(**options: Any) -> int:
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
 
-    def seat(say: Say) -> "Hold":
-        conversation = read_conversation(earlier)
-        council = seated(options["config"], overrides(options), say)
+    def opened() -> "Place | None":
+        return recorded_by(options)
+
+    def seat(say: Say, place: "Place | None") -> "Hold":
+        conversation = read_conversation(earlier, options["config"], options["history"])
+        council = seated(options["config"], overrides(options), say, place=place)
 
         async def held(listener: "Listener") -> "Session":
             async with council:
@@ -61,9 +68,10 @@ def command(**options: Any) -> int:
                     conversation=conversation,
                     files=files,
                     seed=options["seed"],
+                    category=options["category"],
                     listener=listener,
                 )
 
         return held
 
-    return hold(telling, seat)
+    return hold(telling, seat, opened)

@@ -11,10 +11,12 @@ from witan.surfaces.holding import Say
 if TYPE_CHECKING:
     from witan.deliberation.procedure import Procedure
     from witan.surfaces.council import Council
+    from witan.surfaces.histories import Place
 
 __all__ = [
     "config_option",
     "council_options",
+    "jury_options",
     "overrides",
     "record_options",
     "seated",
@@ -89,8 +91,7 @@ _question_options = _stack(
     click.option(
         "--continue",
         "earlier",
-        type=click.Path(allow_dash=True),
-        metavar="FILE.json",
+        metavar="ID|FILE.json",
         help="Go on from the closing text of this session.",
     ),
 )
@@ -112,7 +113,7 @@ _seat_options = _stack(
     ),
 )
 
-_procedure_options = _stack(
+_judging_options = _stack(
     click.option(
         "--mode",
         type=click.Choice(["consensus", "best", "verdict"]),
@@ -123,14 +124,18 @@ _procedure_options = _stack(
     _flag("rubric-scoring", "Have reviewers grade by the rubric, or only rank."),
     _flag("holistic", "Have reviewers give each answer one grade of their own, too."),
     _flag("mirrored", "Ask every reviewer again in reverse order."),
-    _flag("self-review", "Show reviewers their own answers, too; counting still recuses them."),
     _flag("stop-when-decided", "Stop waiting once no ballot could change the leader."),
     _flag("safety", "Pass answers through the safety gate."),
     _flag("synthesis", "Write a closing text, or end with the standings."),
     _number("review-rounds", int, "2: let reviewers see the others' grades, and revise."),
+    _number("quorum", int, "Declare an outcome from so many ballots on."),
+)
+
+_answering_options = _stack(
+    _flag("self-review", "Show reviewers their own answers, too; counting still recuses them."),
     _number("debate-rounds", int, "Let members see the others' answers so often, and revise."),
     _number("enough", int, "Wait only a grace period once so many members have answered."),
-    _number("quorum", int, "Declare an outcome from so many ballots on."),
+    _number("grace-seconds", float, "Wait so long for the rest once enough have answered."),
 )
 
 _limit_options = _stack(
@@ -139,7 +144,6 @@ _limit_options = _stack(
     _number("call-seconds", float, "End a call, its retries included, after so long."),
     _number("stage-seconds", float, "End a round of answers or reviews after so long."),
     _number("session-seconds", float, "End the session after so long."),
-    _number("grace-seconds", float, "Wait so long for the rest once enough have answered."),
     _number("attempts", int, "Attempt a call so often, the first time included."),
     _number("hedge-seconds", float, "Ask a second time where nothing came for so long."),
 )
@@ -156,14 +160,25 @@ OVERRIDING = (
 def council_options(command: F) -> F:
     """The question, who sits, how they deliberate, within which limits."""
     decorated: F = _stack(
-        _question_options, _seat_options, _procedure_options, _limit_options, config_option
+        _question_options,
+        _seat_options,
+        _judging_options,
+        _answering_options,
+        _limit_options,
+        config_option,
     )(command)
     return decorated
 
 
+def jury_options(command: F) -> F:
+    """Who sits as a jury, how it reviews and closes, within which limits."""
+    decorated: F = _stack(_seat_options, _judging_options, _limit_options, config_option)(command)
+    return decorated
+
+
 def overrides(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options of `council_options` set, as the configuration names it."""
-    given = {name: options[name] for name in OVERRIDING if options[name] not in (None, ())}
+    """What the options of `council_options`, or of `jury_options`, set in the configuration."""
+    given = {name: options[name] for name in OVERRIDING if options.get(name) not in (None, ())}
     return {**given, "max_cost_usd": options["max_cost"]}
 
 
@@ -174,11 +189,13 @@ def seated(
     procedure: "Procedure | None" = None,
     *,
     giver: str = "the command line",
+    place: "Place | None" = None,
 ) -> "Council":
     """Seat the council of the configuration, with what was `given` in place of what it says.
 
     `say` is told what to know about how it was seated; a `procedure` stands in for all that is
-    configured of how it deliberates. An error names the `giver` of what was given.
+    configured of how it deliberates. An error names the `giver` of what was given. The council
+    learns from the history at `place`.
     """
     import os
 
@@ -186,7 +203,8 @@ def seated(
     from witan.surfaces.council import seat_council
 
     read = load_config(os.environ, Path.cwd(), config, given, overriding=giver)
-    council = seat_council(read, os.environ, procedure=procedure)
+    teacher = None if place is None else place.history
+    council = seat_council(read, os.environ, procedure=procedure, teacher=teacher)
     for note in council.notes:
         say(note)
     return council

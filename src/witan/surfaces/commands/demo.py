@@ -8,6 +8,7 @@ import click
 
 from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import telling_options
+from witan.surfaces.commands.history_options import recorded_by, recording_options
 from witan.surfaces.holding import hold
 
 if TYPE_CHECKING:
@@ -41,13 +42,16 @@ MARK = "simulated | "
 @click.command("demo", short_help="Watch a session of scripted members.", epilog=EXAMPLES)
 @click.option("--fast", is_flag=True, help="Play the scripts without their pauses.")
 @telling_options
+@recording_options
 def command(fast: bool, **options: Any) -> int:
     """Watch a council deliberate; its members are scripts, so no key is needed.
 
     Everything else is real: sheets, ballots, the repair of one that could not be read, counting,
-    and what is said of a seat that never cast one. No model is asked, and every line says so.
+    and what is said of a seat that never cast one. No model is asked, and every line says so. The
+    session is kept in the history, marked as simulated.
     """
-    return hold(Telling.of(options, mark=MARK), lambda _: _seat(fast=fast))
+    telling = Telling.of(options, mark=MARK)
+    return hold(telling, lambda *_: _seat(fast=fast), lambda: recorded_by(options))
 
 
 def _seat(*, fast: bool) -> "Hold":

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
 from witan.surfaces.exits import Status
-from witan.surfaces.text import UNKNOWN, Page, listed
+from witan.surfaces.text import UNKNOWN, Page, counted, listed
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Price
     from witan.surfaces.examining import Examination, SeatFinding
+    from witan.surfaces.examining_history import HistoryFinding
 
 __all__ = ["command"]
 
@@ -33,20 +35,21 @@ Examples:
     "doctor", short_help="Say what is configured, and whether a council could sit.", epilog=EXAMPLES
 )
 @config_option
+@history_option
 @json_option
 @click.option("--offline", is_flag=True, help="Ask no endpoint and look for no server.")
-def command(config: Path | None, *, as_json: bool, offline: bool) -> int:
-    """Show every setting with its source, and every seat with its key, price and endpoint.
+def command(config: Path | None, history: str | None, *, as_json: bool, offline: bool) -> int:
+    """Show every setting with its source, every seat with its key, price and endpoint, the history.
 
     Keys are never shown, only the variables that hold them. Exit status: 0 if a council could
     sit, 2 if not.
     """
     import anyio
 
-    from witan.surfaces.config import load_config
     from witan.surfaces.examining import examine
+    from witan.surfaces.histories import configured
 
-    read = load_config(os.environ, Path.cwd(), config)
+    read = configured(config, history)
     found = anyio.run(partial(examine, read, os.environ, offline=offline))
     if as_json:
         from witan.surfaces.json_output import to_json
@@ -70,6 +73,8 @@ def _text(page: Page, found: "Examination") -> Iterator[str]:
     for server in found.servers:
         models = listed(server.models) or "no model"
         yield page.sentence(f"{server.kind} at {server.url}: {models}", hang=2)
+    yield ""
+    yield from _history(page, found.history)
     yield ""
     yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
     yield ""
@@ -117,6 +122,37 @@ def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[s
         yield page.sentence(f"{seat.name}: {seat.finding}", hang=2)
 
 
+def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
+    """Where sessions are kept, and what is there."""
+    yield page.sentence(f"History at {finding.place}", "bold", hang=2)
+    if not finding.enabled:
+        yield page.sentence("Sessions are not recorded: history.enabled is false.", hang=2)
+    if finding.problem is not None:
+        yield page.sentence("It cannot be opened.", "warning")
+        if not finding.enabled:
+            yield page.sentence(finding.problem, hang=2)
+    elif finding.note is not None:
+        yield page.sentence(f"{finding.note[0].upper()}{finding.note[1:]}.", hang=2)
+    if (held := finding.found) is not None:
+        journal = "" if held.kind == "PostgreSQL" else f", journal {held.journal}"
+        migrated = f"{held.migrated_at:%Y-%m-%d} by Witan {held.migrated_by}"
+        yield page.sentence(
+            f"{held.kind}{journal}, version {held.version} since {migrated}, {_size(held.n_bytes)}",
+            hang=2,
+        )
+        parts = [counted(held.n_sessions, "session")]
+        parts += [f"{held.n_simulated:,} simulated"] if held.n_simulated else []
+        parts += [f"{held.n_interrupted:,} interrupted"] if held.n_interrupted else []
+        yield page.sentence(", ".join(parts), hang=2)
+
+
+def _size(n_bytes: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:,.1f} {unit}"
+    return f"{n_bytes} B"
+
+
 def _key(seat: "SeatFinding") -> str:
     if seat.has_key is None:
         return "none needed"
@@ -149,5 +185,6 @@ def _object(found: "Examination") -> dict[str, Any]:
         "members": found.members,
         "chairmen": found.chairmen,
         "servers": found.servers,
+        "history": found.history,
         "versions": found.versions,
     }

@@ -99,18 +99,20 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded."
 )
 
+column_option = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    callback=_pairs,
+    metavar="FIELD=HEADER",
+    help="Name the column that holds a field, such as reviewer=judge.",
+)
+
 format_options = _stack(
     click.option(
         "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
     ),
-    click.option(
-        "--column",
-        "columns",
-        multiple=True,
-        callback=_pairs,
-        metavar="FIELD=HEADER",
-        help="Name the column that holds a field, such as reviewer=judge.",
-    ),
+    column_option,
     click.option(
         "--strict",
         is_flag=True,

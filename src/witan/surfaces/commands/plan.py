@@ -11,6 +11,7 @@ import click
 
 from witan.surfaces.asking import read_conversation, read_files, read_question
 from witan.surfaces.commands.council_options import council_options, overrides
+from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
 from witan.surfaces.text import UNKNOWN, Page, clean, listed
 
@@ -33,6 +34,7 @@ Examples:
     "plan", short_help="Say what a question would cost, without a call.", epilog=EXAMPLES
 )
 @council_options
+@history_option
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Say what QUESTION would ask for and cost at most; no call is made, and no key is needed.
@@ -43,7 +45,7 @@ def command(as_json: bool, **options: Any) -> None:
     earlier = options["earlier"]
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
-    conversation = read_conversation(earlier)
+    conversation = read_conversation(earlier, options["config"], options["history"])
     import os
 
     from witan.deliberation.planning import make_plan

@@ -2,27 +2,33 @@
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import counting_options, json_option, settings_of
 from witan.surfaces.exits import Status
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
+    from witan.adapters.history import History
+    from witan.core.outcome import Outcome
     from witan.core.settings import Settings
+    from witan.deliberation.session import Session
 
 __all__ = ["command"]
 
 
 EXAMPLES = """\b
 Examples:
-  witan recount session.json --rule schulze
+  witan recount last --rule schulze
   witan recount session.json --without gpt-5
 """
+
+NOT_COUNTING = ("rule", "without", "config", "history")
 
 HELD_BY_COUNTING = ("recusal", "unranked", "rubric")
 
@@ -30,7 +36,7 @@ HELD_BY_COUNTING = ("recusal", "unranked", "rubric")
 @click.command(
     "recount", short_help="Count a stored session again, without a call.", epilog=EXAMPLES
 )
-@click.argument("file", type=click.Path(allow_dash=True, path_type=Path))
+@click.argument("session", metavar="ID|FILE")
 @click.option("--rule", metavar="NAME", help="Count by this rule; the session's own unless given.")
 @click.option(
     "--without",
@@ -39,43 +45,77 @@ HELD_BY_COUNTING = ("recusal", "unranked", "rubric")
     help="Leave out the ballot of this reviewer; may be repeated.",
 )
 @counting_options(with_rule=False)
+@config_option
+@history_option
 @json_option
 @click.pass_context
-def command(
-    context: click.Context,
-    /,
-    file: Path,
-    rule: str | None,
-    without: tuple[str, ...],
-    as_json: bool,
-    **options: Any,
-) -> int:
-    """Count the ballots of the session in FILE again; no model is called.
+def command(context: click.Context, /, session: str, as_json: bool, **options: Any) -> int:
+    """Count the ballots of a session again; no model is called.
 
-    Whatever is not given stays as the session was counted. --without leaves a reviewer's ballot
-    out; its answer still stands.
+    An ID is the name of a session in the history, or a beginning of it that no other has; `last`
+    is the latest. A FILE exists, ends in .json or has a path. Whatever is not given stays as the
+    session was counted. --without leaves a reviewer's ballot out; its answer still stands. Of a
+    session in the history, --kind counts the ballots that people cast, or all of them, and
+    --rule weighted_borda learns the reliability of reviewers from the other sessions.
     """
-    from witan.adapters.session_files import read_session
+    from witan.surfaces.histories import session_called
 
-    session = read_session(file)
     named = [
         name
         for name in options
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
+    with session_called(session, options["config"], options["history"]) as (found, history):
+        if isinstance(found, str):
+            assert history is not None  # noqa: S101 - only a history has ballots alone
+            outcome = _imported(history, found, options)
+        else:
+            outcome = _recounted(found, history, options, named)
+    return _told(outcome, as_json=as_json)
+
+
+def _recounted(
+    session: "Session", history: "History | None", options: dict[str, Any], named: list[str]
+) -> "Outcome":
+    """The session's ballots, people's too where a kind is asked for, under what was given."""
+    if history is not None and "kind" in named:
+        session = replace(session, ballots=tuple(history.ballots(session.id)))
+    rule = options["rule"]
     settings = settings_of({**options, "rule": rule or session.settings.rule})
-    outcome = session.recount(rule, without=without, **_given(settings, named))
+    given = _given(settings, named)
+    if history is not None and "reliability" not in given:
+        from witan.deliberation.teaching import weights_for_recount
+
+        learned = weights_for_recount(session, rule, history)
+        given |= {} if learned is None else {"reliability": learned}
+    outcome = session.recount(rule, without=options["without"], **given)
+    return replace(outcome, details={**outcome.details, "simulated": session.simulated})
+
+
+def _imported(history: "History", session: str, options: dict[str, Any]) -> "Outcome":
+    from witan.core.settings import AUTO
+    from witan.errors import NothingToCount
+    from witan.surfaces.imported_text import imported_outcomes
+
+    settings = settings_of({**options, "rule": options["rule"] or AUTO})
+    outcomes = imported_outcomes(history, session, settings, without=options["without"])
+    if not outcomes:
+        raise NothingToCount(f"no ballot of the session {session} is left to count")
+    return outcomes[0]
+
+
+def _told(outcome: "Outcome", *, as_json: bool) -> int:
     if as_json:
         from witan.surfaces.json_output import sessions_json
 
-        marked = replace(outcome, details={**outcome.details, "simulated": session.simulated})
-        for piece in sessions_json([marked], []):
+        for piece in sessions_json([outcome], []):
             click.echo(piece, nl=False)
     else:
         from witan.surfaces.render import outcome_text
 
         page = Page.of(sys.stdout)
-        click.echo("\n".join(outcome_text(page, outcome, simulated=session.simulated)))
+        simulated = bool(outcome.details.get("simulated"))
+        click.echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
     return Status.ANSWERED if outcome.leaders else Status.NO_QUORUM
 
 
@@ -89,6 +129,8 @@ def _given(settings: "Settings", named: list[str]) -> dict[str, Any]:
     """What was named on the command line, by the names that settings go by."""
     found: dict[str, Any] = {}
     for name in named:
+        if name in NOT_COUNTING:
+            continue
         if name in HELD_BY_COUNTING:
             found[name] = getattr(settings.counting, name)
         elif name == "parameters":

@@ -1,113 +1,175 @@
 """``witan resume``: take up an interrupted session."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from operator import gt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.errors import UnknownName
 from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import config_option, seated, telling_options
+from witan.surfaces.commands.history_options import recorded_by, recording_options
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
+    from witan.adapters.history import History
     from witan.deliberation.ports import Seat
-    from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
-    from witan.surfaces.following import Hold
+    from witan.surfaces.following import Following, Hold
+    from witan.surfaces.histories import Place
 
 __all__ = ["command"]
 
 
 EXAMPLES = """\b
 Examples:
+  witan resume last
   witan resume session.json
 """
 
 
 @click.command("resume", short_help="Take up an interrupted session.", epilog=EXAMPLES)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("session", metavar="ID|FILE")
 @config_option
 @click.option(
     "--trust",
     is_flag=True,
     help="Run the programs, and use the keys and addresses, that the record names.",
 )
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Take it even from a process of this machine that is still at it.",
+)
 @telling_options
+@recording_options
 @click.option(
     "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
 )
-def command(file: Path, config: Path | None, trust: bool, **options: Any) -> int:
-    """Take up the session in FILE where it was interrupted; answers and ballots in it are kept.
+def command(session: str, config: Path | None, trust: bool, take_over: bool, **options: Any) -> int:
+    """Take up a session where it was interrupted; answers and ballots in it are kept.
 
-    The seats, the procedure and the seed are those of the session; keys are those of today. The
-    record is written back to FILE unless --save names another; where no answer, ballot or closing
-    text was added, FILE is left as it was. A session that was not interrupted is shown as it is.
-    Exit status: as for witan ask.
+    An ID is the name of a session in the history, or a beginning of it that no other has; `last`
+    is the latest. The seats, the procedure and the seed are those of the session; keys are those
+    of today. The record of a FILE is written back to it unless --save names another. Where no
+    answer, ballot or closing text was added, the session is left as it was. One that was not
+    interrupted is shown as it is. Exit status: as for witan ask.
     """
+    from witan.surfaces.histories import is_file
+
+    file = Path(session) if is_file(session) else None
+    if session == "-":
+        raise click.UsageError("a session to be taken up cannot be read from standard input")
+    if file is None and options["no_history"]:
+        raise click.UsageError(
+            "a session of the history is taken up in it; without it, give a FILE"
+        )
     telling = Telling.of(options, save=file)
     vain: list[Session] = []
 
-    def seat(say: Say) -> "Hold":
-        from witan.adapters.session_files import read_session
+    def opened() -> "Place | None":
+        place = recorded_by({**options, "config": config})
+        if place is None and file is None:
+            raise click.UsageError("history.enabled is false; name the history with --history")
+        return place
 
-        session = read_session(file)
-        if session.status != "interrupted":
-            return _shown(session)
-        opened = session.opened
-        if not trust:
-            _refuse_untrusted((*opened.seats, *opened.chairmen))
-        given: dict[str, Any] = {"members": [_table(held) for held in opened.seats]}
-        given["chairmen"] = [_table(held) for held in opened.chairmen]
-        council = seated(config, given, say, opened.procedure, giver="the record")
+    def seat(say: Say, place: "Place | None") -> "Hold":
+        taken, trusted = _taken(session, file, place, by_force=take_over)
+        if taken.status != "interrupted":
+            return _shown(taken)
+        if not (trust or trusted):
+            _refuse_untrusted(taken.opened.called)
+        apart = (
+            file is not None
+            and place is not None
+            and _is_closed(place.history, taken.id, by_force=take_over)
+        )
+        if apart:
+            say("the history has this session whole: what follows is kept in the file alone")
+        return _going_on(taken, config, say, vain.append, apart=apart)
 
-        async def held(listener: "Listener") -> "Session":
-            async with council:
-                after = await council.resume(session, listener=listener)
-            if not _got_on(session, after):
-                vain.append(session)
-            return after
-
-        return held
-
-    status = hold(telling, seat)
-    if vain and telling.save == file:
-        from witan.adapters.session_files import write_session
-
-        # Closed, it could never be taken up again, though nobody has answered yet.
-        write_session(vain[0], file)
-        click.echo(f"nothing more came of it: {file} is left as it was, to be resumed", err=True)
+    status = hold(telling, seat, opened)
+    if vain:
+        _leave(vain[0], file, telling)
     return status
 
 
-def _got_on(before: "Session", after: "Session") -> bool:
-    """Whether there is an answer, a ballot or a closing text more than before."""
-    had, has = (
-        (len(s.answers), sum(not ballot.abstained for ballot in s.ballots), _closed(s))
-        for s in (before, after)
-    )
-    return after.status == "complete" or any(map(gt, has, had))
+def _taken(
+    name: str, file: Path | None, place: "Place | None", *, by_force: bool
+) -> "tuple[Session, bool]":
+    """The session, and whether its seats are those that the user himself once configured."""
+    from witan.surfaces.histories import whole_name
+
+    if file is not None:
+        from witan.adapters.session_files import read_session
+
+        return read_session(file), False
+    assert place is not None  # noqa: S101 - refused before
+    session_name = whole_name(place.history, name)
+    own = place.own and place.history.about(session_name).source == "council"
+    return place.history.take_up(session_name, by_force=by_force), own
 
 
-def _closed(session: "Session") -> bool:
-    """Whether it has what it is to close with: a text that somebody wrote, or an outcome."""
-    procedure = session.opened.procedure
-    if procedure.mode == "best" or not procedure.synthesis:
-        return session.outcome is not None
-    return session.synthesis is not None and session.synthesis.chairman is not None
+def _is_closed(history: "History", session: str, *, by_force: bool) -> bool:
+    """Take over what the history holds of the session of a file; whether that is all of it."""
+    try:
+        history.about(session)
+    except UnknownName:
+        return False
+    if not history.has_record(session):
+        return True
+    return history.take_up(session, by_force=by_force).status != "interrupted"
+
+
+def _going_on(
+    session: "Session",
+    config: Path | None,
+    say: Say,
+    in_vain: "Callable[[Session], None]",
+    *,
+    apart: bool,
+) -> "Hold":
+    """Seat those who sat, and let them go on; what comes of it is kept `apart` from the history."""
+    from witan.surfaces.recording import got_on
+
+    opened = session.opened
+    given: dict[str, Any] = {"members": [_table(held) for held in opened.reviewers]}
+    given["chairmen"] = [_table(held) for held in opened.chairmen]
+    council = seated(config, given, say, opened.procedure, giver="the record")
+
+    async def held(following: "Following") -> "Session":
+        following.record.goes_on_from(session, apart=apart)
+        async with council:
+            after = await council.resume(session, listener=following)
+        if not got_on(session, after):
+            in_vain(session)
+        return after
+
+    return held
+
+
+def _leave(session: "Session", file: Path | None, telling: Telling) -> None:
+    """Leave the session as it was: closed, it could never be taken up again."""
+    if file is not None and telling.save == file:
+        from witan.adapters.session_files import write_session
+
+        write_session(session, file)
+    where = session.id if file is None else file
+    click.echo(f"nothing more came of it: {where} is left as it was, to be resumed", err=True)
 
 
 def _shown(session: "Session") -> "Hold":
     """A session that is over: nobody has to be seated to look at it."""
 
-    async def held(_: "Listener") -> "Session":
+    async def held(_: "Following") -> "Session":
         return session
 
     return held
 
 
-def _refuse_untrusted(seats: "tuple[Seat, ...]") -> None:
+def _refuse_untrusted(seats: "Iterable[Seat]") -> None:
     """A record may come from anywhere; what it would run, or send a key to, is not its to say."""
     from witan.surfaces.seating import to_trust
 

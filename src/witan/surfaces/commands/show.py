@@ -2,36 +2,58 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from witan.surfaces.commands.council_options import record_options
+from witan.surfaces.commands.council_options import config_option, record_options
+from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.text import Page
+
+if TYPE_CHECKING:
+    from witan.adapters.history import History
+    from witan.deliberation.session import Session
 
 __all__ = ["command"]
 
 
 EXAMPLES = """\b
 Examples:
-  witan show session.json
+  witan show last
+  witan show 20261121-1932
   witan show session.json --events
 """
 
 
 @click.command("show", short_help="Show a stored session.", epilog=EXAMPLES)
-@click.argument("file", type=click.Path(allow_dash=True, path_type=Path))
+@click.argument("session", metavar="ID|FILE")
+@config_option
+@history_option
 @record_options
-def command(file: Path, as_json: bool, events: bool) -> None:
-    """Show the session in FILE: question, answers, ballots, standings, closing text.
+def command(
+    session: str, config: Path | None, history: str | None, *, as_json: bool, events: bool
+) -> None:
+    """Show a session: question, answers, ballots, standings, closing text.
 
-    With --events, everything that happened in it, in order; - is standard input.
+    An ID is the name of a session in the history, or a beginning of it that no other has; `last`
+    is the latest. A FILE exists, ends in .json or has a path; - is standard input. With --events,
+    everything that happened in it, in order.
     """
     if as_json and events:
         raise click.UsageError("choose --json or --events, not both")
-    from witan.adapters.session_files import read_session
+    from witan.surfaces.histories import session_called
+
+    with session_called(session, config, history) as (found, place):
+        if isinstance(found, str):
+            assert place is not None  # noqa: S101 - only a history has ballots alone
+            _show_imported(place, found, as_json=as_json, events=events)
+        else:
+            _show(found, place, as_json=as_json, events=events)
+
+
+def _show(session: "Session", history: "History | None", *, as_json: bool, events: bool) -> None:
     from witan.deliberation.record import event_to_json, session_to_json
 
-    session = read_session(file)
     if as_json:
         click.echo(session_to_json(session))
     elif events:
@@ -40,4 +62,24 @@ def command(file: Path, as_json: bool, events: bool) -> None:
     else:
         from witan.surfaces.session_text import session_text
 
-        click.echo("\n".join(session_text(Page.of(sys.stdout), session)))
+        children = [] if history is None else history.find(parent=session.id)
+        came_of_it = [
+            f"{child.relation or 'followed'} as {child.session}" for child in reversed(children)
+        ]
+        click.echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it)))
+
+
+def _show_imported(history: "History", session: str, *, as_json: bool, events: bool) -> None:
+    from witan.core.settings import Settings
+    from witan.surfaces.imported_text import imported_outcomes, imported_text
+
+    if events:
+        raise click.UsageError("a session that came in as ballots has no events; show it without")
+    outcomes = imported_outcomes(history, session, Settings())
+    if as_json:
+        from witan.surfaces.json_output import sessions_json
+
+        for piece in sessions_json(outcomes, []):
+            click.echo(piece, nl=False)
+    else:
+        click.echo("\n".join(imported_text(Page.of(sys.stdout), history, session, outcomes)))

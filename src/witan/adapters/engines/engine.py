@@ -1,0 +1,43 @@
+"""What an engine is: something that answers SQL over the views of a history.
+
+    v_sessions   a row per session
+    v_standings  per session, kind, rule and model
+    v_matchups   per session, kind and pair of models i, j
+    v_ballots    per ballot that votes or abstains
+    v_votes      per ballot and candidate
+    v_pairs      per ballot and pair of its candidates
+    v_grades     per ballot, criterion and candidate
+    v_answers    per answer
+
+Each carries `session`, a name or a key that only compares; `at_us`, `bucket`, `category`,
+`simulated` and `rejudged`. `human` is 0 for models and 1 for people; `own`, `paired` … are 0 or 1.
+`log_chars` is the natural logarithm of `chars`. What is unknown is NULL, a position too.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from witan.core.sums import Names
+from witan.core.window import Window
+
+__all__ = ["NONE", "Engine", "Params"]
+
+Params = Mapping[str, int | str]
+
+NONE: Params = MappingProxyType({})
+
+
+class Engine(Protocol):
+    """SQL over the views, with named parameters ``:name``."""
+
+    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+        """Run one query; return its columns by name."""
+
+    def names(self) -> Names:
+        """Every code and its name."""
+
+    def spans(self, window: Window) -> Sequence[Window]:
+        """Windows that make up this one, none too large to be summed pair by pair in memory."""

@@ -1,0 +1,86 @@
+"""What is summed from rows that a counted session left ready: standings, matchups, answers.
+
+One text per table of `witan.core.sums`, the same on every engine. ``{window}`` stands for the
+conditions on the sessions. Sums of whole numbers are cast: left alone they are decimals on one
+engine and integers of 128 bits on another. A quotient has a real number in it, since two integers
+divide to an integer on some engines and to a fraction on others.
+
+Answers count once: a session that judges those of another leaves its agreement here, and no more.
+"""
+
+__all__ = ["ANSWERS", "COVERAGE", "MATCHES", "MATCHUPS", "PANEL", "STANDINGS"]
+
+STANDINGS = """
+SELECT
+    bucket,
+    model,
+    COUNT(*) AS appearances,
+    COUNT(score) AS sessions,
+    COALESCE(SUM(score), 0.0) AS total,
+    COALESCE(SUM(score * score), 0.0) AS squares,
+    COUNT(z) AS z_sessions,
+    COALESCE(SUM(z), 0.0) AS z_total,
+    CAST(SUM(votes) AS BIGINT) AS votes,
+    CAST(SUM(offered) AS BIGINT) AS offered,
+    SUM(wins) AS wins
+FROM v_standings
+WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
+GROUP BY bucket, model
+"""
+
+COVERAGE = """
+SELECT COUNT(*) AS n
+FROM (
+    SELECT DISTINCT session
+    FROM v_standings
+    WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
+) counted
+"""
+
+MATCHUPS = """
+SELECT
+    bucket,
+    i AS first,
+    j AS second,
+    SUM(wins) AS wins,
+    SUM(losses) AS losses,
+    SUM(ties) AS ties
+FROM v_matchups
+WHERE {window} AND rejudged = 0 AND human = :human
+GROUP BY bucket, i, j
+"""
+
+# Not a sum: what depends on the order of sessions is read a session at a time.
+MATCHES = """
+SELECT at_us, session, i AS first, j AS second, wins, losses, ties
+FROM v_matchups
+WHERE {window} AND rejudged = 0 AND human = :human
+"""
+
+ANSWERS = """
+SELECT
+    bucket,
+    model,
+    COUNT(*) AS answers,
+    CAST(SUM(failed) AS BIGINT) AS failed,
+    COUNT(cost_usd) AS costed,
+    COALESCE(SUM(cost_usd), 0.0) AS cost_usd,
+    COUNT(seconds) AS timed,
+    COALESCE(SUM(seconds), 0.0) AS seconds
+FROM v_answers
+WHERE {window} AND rejudged = 0
+GROUP BY bucket, model
+"""
+
+PANEL = """
+SELECT
+    bucket,
+    COUNT(*) AS sessions,
+    COUNT(kendall_w) AS concordant,
+    COALESCE(SUM(kendall_w), 0.0) AS kendall_w,
+    COUNT(agreement) AS sure,
+    COALESCE(SUM(agreement), 0.0) AS agreement
+FROM v_sessions
+WHERE {window}
+GROUP BY bucket
+"""

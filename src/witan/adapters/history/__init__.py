@@ -1,0 +1,23 @@
+"""The history: every session, kept in SQLite or PostgreSQL."""
+
+from witan.adapters.history.database import Database
+from witan.adapters.history.describing import Described
+from witan.adapters.history.history import History
+from witan.adapters.history.importing import Added, Imported
+from witan.adapters.history.keeping import Forgotten
+from witan.adapters.history.opening import default_place, place_of
+from witan.adapters.history.reading import Found
+from witan.adapters.history.recording import Recording
+
+__all__ = [
+    "Added",
+    "Database",
+    "Described",
+    "Forgotten",
+    "Found",
+    "History",
+    "Imported",
+    "Recording",
+    "default_place",
+    "place_of",
+]

@@ -1,0 +1,72 @@
+"""What comes into a history from a file: sessions that Witan did not hold itself."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from witan.core.ballot import Ballot
+from witan.core.entries import AnswerEntry, Entries
+from witan.deliberation.session import Session
+
+__all__ = ["Added", "Imported"]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One session of a file.
+
+    Parameters
+    ----------
+    session
+        Its name; unique in a history.
+    at
+        When it was asked; None: the file does not say, and the time of the import stands for it.
+    answers, lengths
+        Candidate to text, and to number of characters where only that is known.
+    session_record
+        A whole council session with its events; ballots and answers are then read off it.
+    simulated
+        Some seat plays a script.
+    closing
+        The text that the council closed with.
+    models, kept, repaired, took
+        As `Cast` has them: who is behind the names, and what else is known beside the ballots.
+    entries
+        The rows that it leaves, where they are counted already; else they are counted here.
+    """
+
+    session: str
+    at: datetime | None = None
+    question: str = ""
+    category: str | None = None
+    ballots: tuple[Ballot, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    session_record: Session | None = None
+    simulated: bool = False
+    closing: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    repaired: Collection[str] = ()
+    took: tuple[AnswerEntry, ...] = ()
+    entries: Entries | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What an import brought.
+
+    Parameters
+    ----------
+    sessions
+        Those that are new.
+    already
+        Those that were there; votes on them may still be new.
+    ballots, by_people
+        New ballots, and how many of them people cast.
+    """
+
+    sessions: int
+    already: int
+    ballots: int
+    by_people: int = 0

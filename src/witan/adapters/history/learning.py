@@ -1,0 +1,227 @@
+"""What a council learns from a history before it counts, read from its newest sessions alone."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.adapters.history.database import Database, Params
+from witan.adapters.history.reading import answers_shared
+from witan.adapters.history.schema import code_of
+from witan.core.agreement import shared_error
+from witan.core.calibration import calibrate
+from witan.core.entries import Noise
+from witan.core.learned import Learned, Tracks, known_by_order, reliability_from_tracks
+from witan.core.learned_from_people import learn_reliability_from_people
+from witan.core.noise import learn_prior_from_noise
+from witan.core.outcome import Prior, Unit
+from witan.core.people_beside import BesidePeople, JudgedSession, StoredBallot, beside_people
+from witan.core.reliability import reliability_from_shares
+from witan.core.shared_error import MIN_DECIDED
+from witan.core.sums import Names
+
+__all__ = ["learned"]
+
+NOISY = 2_000
+"""Newest sessions of a unit that its prior is learned from."""
+
+JUDGED = 100
+"""Newest sessions with people's votes that ρ, calibration and reliability are learned from."""
+
+BALLOTS_JUDGED = 5_000
+"""Ballots in them, beyond which older sessions are left out."""
+
+TURNED = 500
+"""Newest sessions that order-consistency is learned from."""
+
+BESIDE = 100
+"""Newest sessions that agreement with the others is learned from."""
+
+_NEWEST = (
+    "SELECT session FROM sessions WHERE simulated = 0 AND holder = ''"
+    " AND session NOT IN ({without}) AND (:half < 0 OR bucket % 2 = :half)"
+    " ORDER BY at_us DESC, session LIMIT :most"
+)
+
+_NOISE = (
+    "SELECT noise_variance, noise_df, effect_variance FROM sessions"
+    " WHERE simulated = 0 AND holder = '' AND noise_unit = :unit AND session NOT IN ({without})"
+    " AND (:half < 0 OR bucket % 2 = :half)"
+    " ORDER BY at_us DESC, session LIMIT :most"
+)
+
+_JUDGED = """
+SELECT s.session, s.bucket,
+    (SELECT COUNT(*) FROM ballots b WHERE b.session = s.session) AS n_ballots
+FROM matchups m JOIN sessions s ON s.session = m.session
+WHERE m.human = 1 AND s.simulated = 0 AND s.holder = '' AND s.session NOT IN ({without})
+    AND (:half < 0 OR s.bucket % 2 = :half)
+ORDER BY s.at_us DESC, s.session LIMIT :most
+"""
+
+_BALLOTS = (
+    "SELECT session, reviewer, human, models, own, shares FROM ballots"
+    " WHERE abstained = 0 AND session IN ({names}) ORDER BY session, ballot"
+)
+
+_P_BEATS = "SELECT session, models, p_beats FROM matchups WHERE human = 0 AND session IN ({names})"
+
+_ORDER_KEPT = f"""
+SELECT b.reviewer, SUM(b.kept) AS kept, SUM(b.compared) AS compared
+FROM ({_NEWEST}) s JOIN ballots b ON b.session = s.session
+WHERE b.human = 0 AND b.compared > 0
+GROUP BY b.reviewer
+"""  # noqa: S608 - texts of our own
+
+UNITS: tuple[Unit, ...] = ("grades", "ranks")
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """What does not teach: some sessions, and those of the other half where one is wanted."""
+
+    without: tuple[str, ...]
+    half: int
+
+    def rows(self, database: Database, sql: str, most: int, **given: str) -> list[tuple[Any, ...]]:
+        """The rows of the newest sessions that teach."""
+        names = {f"w{k}": session for k, session in enumerate(self.without)}
+        listed = ", ".join(f":{name}" for name in names) if names else "''"
+        asked: Params = {**given, **names, "half": self.half, "most": most}
+        return database.rows(sql.format(without=listed), asked)
+
+
+def learned(
+    database: Database,
+    reviewers: Collection[str],
+    without: str | None = None,
+    half: int | None = None,
+) -> Learned:
+    """What the newest sessions teach, simulated ones left out.
+
+    Parameters
+    ----------
+    reviewers
+        Models whose reliability is asked for; none: nobody's.
+    without
+        A session that must not teach, because it is the one to be decided; nor do the others that
+        judge the same answers.
+    half
+        Only sessions with an even bucket (0), or an odd one (1).
+    """
+    with database.snapshot():
+        judged = [] if without is None else answers_shared(database, without)
+        apart = _Apart(tuple(judged), -1 if half is None else half)
+        priors = [_prior(database, unit, apart) for unit in UNITS]
+        beside = beside_people(_judged(database, apart))
+        weights: Mapping[str, float] = {}
+        if reviewers:
+            weights = _reliability(database, reviewers, beside, apart)
+    enough = beside.correct.shape[1] >= MIN_DECIDED and len(beside.reviewers) > 1
+    return Learned(
+        priors=tuple(prior for prior in priors if prior is not None),
+        rho=shared_error(beside.correct) if enough else None,
+        reliability=weights,
+        calibration=calibrate(beside.calibration, with_bands=False),
+    )
+
+
+def _prior(database: Database, unit: Unit, apart: _Apart) -> Prior | None:
+    rows = apart.rows(database, _NOISE, NOISY, unit=unit)
+    return learn_prior_from_noise((Noise(unit, *row) for row in rows), unit)
+
+
+def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:
+    """The newest sessions that people voted on."""
+    found = apart.rows(database, _JUDGED, JUDGED)
+    running, buckets = 0, dict[str, int]()
+    for session, bucket, n_ballots in found:
+        running += n_ballots
+        if buckets and running > BALLOTS_JUDGED:
+            break
+        buckets[session] = bucket
+    ballots = _ballots(database, [*buckets])
+    panels = {
+        session: (json.loads(models), json.loads(p_beats))
+        for session, models, p_beats in _of(database, _P_BEATS, [*buckets])
+    }
+    for session, bucket in buckets.items():
+        models, p_beats = panels.get(session, ((), ()))
+        yield JudgedSession(bucket, ballots.get(session, ()), models, p_beats)
+
+
+def _ballots(database: Database, sessions: Sequence[str]) -> dict[str, list[StoredBallot]]:
+    """Session to its ballots."""
+    rows = _of(database, _BALLOTS, sessions)
+    lists = zip(*(_parsed([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
+    found: dict[str, list[StoredBallot]] = {}
+    for (session, reviewer, human, *_), held in zip(rows, lists, strict=True):
+        found.setdefault(session, []).append(StoredBallot(reviewer, bool(human), *held))
+    return found
+
+
+def _parsed(texts: Sequence[str]) -> list[Any]:
+    """JSON texts, read as one: thousands of small ones would take longer."""
+    read: list[Any] = json.loads(f"[{','.join(texts)}]")
+    return read
+
+
+def _of(database: Database, sql: str, sessions: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of these sessions."""
+    if not sessions:
+        return []
+    given = {f"s{k}": session for k, session in enumerate(sessions)}
+    return database.rows(sql.format(names=", ".join(f":{name}" for name in given)), given)
+
+
+def _reliability(
+    database: Database, reviewers: Collection[str], beside: BesidePeople, apart: _Apart
+) -> Mapping[str, float]:
+    """The weights of a council's reviewers, by all that is known of them."""
+    codes = {code_of(name): name for name in reviewers}
+    tracks = Tracks(order_kept=_order_kept(database, codes, apart))
+    if not known_by_order(tracks.order_kept, reviewers):
+        tracks = replace(tracks, agreement=_agreement(database, codes, apart))
+    mine = beside.of(codes)
+    judged = dict(zip(mine.reviewers, mine.sums.n.tolist(), strict=True))
+    tracks = replace(
+        tracks,
+        people=learn_reliability_from_people(mine.sums, Names(codes)),
+        judged={codes[code]: n for code, n in judged.items()},
+    )
+    return reliability_from_tracks(tracks, reviewers)
+
+
+def _order_kept(
+    database: Database, codes: Mapping[int, str], apart: _Apart
+) -> dict[str, tuple[int, int]]:
+    rows = apart.rows(database, _ORDER_KEPT, TURNED)
+    return {codes[code]: (int(kept), int(n)) for code, kept, n in rows if code in codes}
+
+
+def _agreement(database: Database, codes: Mapping[int, str], apart: _Apart) -> Mapping[str, float]:
+    """Weights by agreement with the others in sessions that these reviewers voted in."""
+    newest = apart.rows(database, _NEWEST, BESIDE)
+    sessions = _ballots(database, [session for (session,) in newest]).values()
+    return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
+
+
+def _shares(
+    ballots: Sequence[StoredBallot], codes: Mapping[int, str]
+) -> dict[str, NDArray[np.float64]]:
+    """Reviewer to its shares, its own candidates left out; those of others under their codes."""
+    cast = [ballot for ballot in ballots if not ballot.human]
+    columns = {
+        model: at for at, model in enumerate(dict.fromkeys(m for b in cast for m in b.models))
+    }
+    rows: dict[str, list[NDArray[np.float64]]] = {}
+    for ballot in cast:
+        row = np.full(len(columns), np.nan)
+        for model, own, share in zip(ballot.models, ballot.own, ballot.shares, strict=True):
+            if share is not None and not own:
+                row[columns[model]] = share
+        rows.setdefault(codes.get(ballot.reviewer, str(ballot.reviewer)), []).append(row)
+    return {reviewer: np.array(held) for reviewer, held in rows.items()}

@@ -1,0 +1,86 @@
+"""Sessions by less than their whole name: a beginning, or that it is the latest."""
+
+from collections.abc import Mapping, Sequence
+
+from witan.adapters.history.database import Database
+from witan.adapters.history.reading import require
+from witan.adapters.history.writing import storable
+from witan.errors import HistoryError
+
+__all__ = ["LAST", "named", "short_names"]
+
+LAST = "last"
+"""Stands for the latest council session."""
+
+SHORTEST = 15
+"""A name is not made shorter: the date and time that council sessions begin with stay whole."""
+
+SHOWN = 4
+"""How many of those that share a beginning are named."""
+
+
+def named(database: Database, name: str) -> str:
+    """The whole name of a session, from it or an unambiguous beginning of it, or ``last``.
+
+    Raises
+    ------
+    UnknownName
+        If no session begins so.
+    HistoryError
+        If several do, or there is no session to be the last.
+    """
+    with database.snapshot():
+        if not storable(name):
+            require(database, name)
+        if database.rows("SELECT 1 FROM sessions WHERE session = :name", {"name": name}):
+            return name
+        if name == LAST:
+            return _last(database)
+        sql = (
+            "SELECT session FROM sessions WHERE substr(session, 1, :length) = :name"
+            " ORDER BY at_us DESC, session"
+        )
+        found = database.rows(sql, {"length": len(name), "name": name}) if name else []
+        if not found:
+            require(database, name)
+    if len(found) > 1:
+        shown = ", ".join(session for (session,) in found[:SHOWN])
+        more = ", …" if len(found) > SHOWN else ""
+        problem = f"{name} begins the names of {len(found):,} sessions: {shown}{more}"
+        raise HistoryError(database.where, problem, "give more of it")
+    [(session,)] = found
+    return str(session)
+
+
+def _last(database: Database) -> str:
+    sql = (
+        "SELECT session FROM sessions s"
+        " WHERE EXISTS (SELECT 1 FROM events e WHERE e.session = s.session)"
+        " ORDER BY at_us DESC, session LIMIT 1"
+    )
+    for (session,) in database.rows(sql):
+        return str(session)
+    problem = "holds no council session yet"
+    raise HistoryError(database.where, problem, "ask a question, or try witan demo")
+
+
+def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:
+    """Each session to the shortest beginning of its name that no other shares."""
+    stems = sorted({session[:SHORTEST] for session in sessions})
+    if not stems:
+        return {}
+    given = {f"s{k}": stem for k, stem in enumerate(stems)}
+    among = ", ".join(f":{name}" for name in given)
+    sql = f"SELECT session FROM sessions WHERE substr(session, 1, {SHORTEST}) IN ({among})"  # noqa: S608
+    alike: dict[str, list[str]] = {}
+    for (session,) in database.rows(sql, given):
+        alike.setdefault(session[:SHORTEST], []).append(session)
+    return {session: _short(session, alike.get(session[:SHORTEST], [])) for session in sessions}
+
+
+def _short(session: str, alike: Sequence[str]) -> str:
+    others = [other for other in alike if other != session]
+    for length in range(SHORTEST, len(session)):
+        if not any(other.startswith(session[:length]) for other in others):
+            return session[:length]
+    return session

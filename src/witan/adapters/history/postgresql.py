@@ -1,0 +1,161 @@
+"""A history in PostgreSQL, by psycopg, which is imported where one is opened."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from witan.adapters.history.database import NONE, Database, Params, percent_style, unfit
+from witan.errors import HistoryError, MissingExtra
+
+__all__ = ["PostgresDatabase", "without_password"]
+
+CONNECT_SECONDS = 10
+"""How long a server may take to answer; a URL may say otherwise by ``connect_timeout``."""
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown."""
+    try:
+        parts = urlsplit(url)
+        user = "" if parts.username is None else f"{parts.username}@"
+        port = "" if parts.port is None else f":{parts.port}"
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    except ValueError:
+        return "postgresql://…"
+    query = "&".join(p for p in parts.query.split("&") if p and "pass" not in p.casefold())
+    return f"postgresql://{user}{host}{port}{parts.path}" + (f"?{query}" if query else "")
+
+
+class PostgresDatabase(Database):
+    """One connection to a PostgreSQL database; one that was lost is made again."""
+
+    dialect = "postgresql"
+    locking = " FOR UPDATE"
+    sharing = " FOR KEY SHARE"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(without_password(url))
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtra("a history in PostgreSQL", "postgres") from None
+        self._psycopg = psycopg
+        self._url = url
+        self._connection = self._connected()
+
+    @property
+    def journal(self) -> str:
+        """How commits are made durable."""
+        return "postgresql"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def again(self) -> "PostgresDatabase":
+        """Open another connection to the same place."""
+        return PostgresDatabase(self._url)
+
+    def swept(self, wait: float) -> bool:  # noqa: ARG002 - nobody is waited for
+        """Take what was deleted out of the log as well."""
+        # Its own vacuum takes deleted rows away.
+        return True
+
+    def _connected(self) -> Any:
+        from psycopg.conninfo import conninfo_to_dict
+        from psycopg.types.numeric import FloatLoader
+
+        try:
+            given = conninfo_to_dict(self._url)
+            given.setdefault("connect_timeout", CONNECT_SECONDS)
+            given.setdefault("application_name", "witan")
+            # A statement outside a transaction ends at once, and leaves none open.
+            connection = self._psycopg.connect(autocommit=True, **given)  # type: ignore[arg-type]
+        except self._psycopg.Error as error:
+            raise self._refused(error) from None
+        connection.adapters.register_loader("numeric", FloatLoader)
+        return connection
+
+    def _refused(self, error: Exception) -> HistoryError:
+        words = self._redacted(str(error))
+        if "password" in words and "authentication" in words:
+            return HistoryError(
+                self.where,
+                "the server refuses the user or the password",
+                "put the right ones into the URL, or the password into PGPASSWORD or ~/.pgpass",
+            )
+        if isinstance(error, self._psycopg.OperationalError):
+            return HistoryError(
+                self.where,
+                f"no connection: {words}",
+                "see that the server runs and that the database exists",
+            )
+        expected = "write it as postgresql://user@host:5432/database"
+        return HistoryError(self.where, "is no address of a PostgreSQL database", expected)
+
+    def _redacted(self, words: str) -> str:
+        said = " ".join(words.split())
+        with suppress(ValueError):
+            secret = urlsplit(self._url).password
+            for form in filter(None, (secret, secret and unquote(secret))):
+                said = said.replace(form, "***")
+        return said
+
+    def _alive(self) -> Any:
+        if self._depth == 0 and self._connection.closed:
+            self._connection = self._connected()
+        return self._connection
+
+    def _again_if_lost(self, sql: str, params: Params) -> Any:
+        """Run what changes nothing, once more where only now the connection proves to be lost."""
+        try:
+            return self._alive().execute(sql, params)
+        except self._psycopg.OperationalError:
+            if self._depth or not self._connection.closed:
+                raise
+            return self._alive().execute(sql, params)
+
+    def _run(self, sql: str, params: Params) -> Any:
+        written, given = percent_style(sql), dict(params)
+        if sql.lstrip().startswith("SELECT"):
+            return self._again_if_lost(written, given)
+        return self._alive().execute(written, given)
+
+    def _run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        with self._alive().cursor() as cursor:
+            cursor.executemany(percent_style(sql).replace("?", "%s"), rows)
+            return int(cursor.rowcount)
+
+    def _begin(self, *, write: bool, wait: float | None) -> None:  # noqa: ARG002 - rows lock
+        how = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+        self._again_if_lost(f"BEGIN ISOLATION LEVEL {how}", NONE)
+
+    def _end(self, *, commit: bool) -> None:
+        if commit:
+            self._connection.execute("COMMIT")
+            return
+        with suppress(self._psycopg.Error):
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        errors = self._psycopg
+        try:
+            yield
+        except errors.errors.DiskFull as error:
+            problem = "the server's disk is full; nothing of what was being written is kept"
+            raise HistoryError(self.where, problem, "free some space there, and try again") from (
+                error
+            )
+        except errors.OperationalError as error:
+            raise HistoryError(
+                self.where,
+                f"the connection failed: {self._redacted(str(error))}",
+                "see that the server runs, then try again",
+            ) from error
+        except (UnicodeEncodeError, errors.DataError) as error:
+            raise unfit(self.where, error) from error
+        except errors.Error as error:
+            problem = f"PostgreSQL says: {self._redacted(str(error))}"
+            raise HistoryError(self.where, problem, "see what it says, and try again") from error

@@ -1,0 +1,287 @@
+"""What a history holds, read back: sessions, ballots, answers, and a list to choose from."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from witan.adapters.ballots.records import read_record
+from witan.adapters.history.database import Database
+from witan.adapters.history.stored_events import read_events
+from witan.adapters.history.writing import (
+    folded,
+    microseconds,
+    names_of,
+    storable,
+    stored_text,
+)
+from witan.core.ballot import Ballot
+from witan.core.casts import Cast
+from witan.deliberation.session import Session
+from witan.errors import HistoryError, UnknownName
+
+__all__ = [
+    "Found",
+    "answers",
+    "answers_shared",
+    "ballots",
+    "cast_of",
+    "find",
+    "moment_of",
+    "require",
+    "session_of",
+]
+
+SUGGESTED = 200
+"""How many of the latest sessions a misspelt name is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One line of a list of sessions.
+
+    Parameters
+    ----------
+    status
+        ``interrupted``: it is not closed; it may be under way.
+    leader
+        The model with the highest score under the session's rule; None: none, or several.
+    source
+        ``council``, or the file that it came from.
+    parent, relation
+        The session that it came of, and how, such as ``rejudged``.
+    """
+
+    session: str
+    at: datetime
+    status: str
+    category: str | None
+    simulated: bool
+    question: str
+    rule: str | None
+    leader: str | None
+    cost_usd: float | None
+    source: str
+    parent: str | None
+    relation: str | None
+
+
+def moment_of(at_us: int) -> datetime:
+    """A time from microseconds of UTC since 1970."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+
+
+def require(database: Database, session: str) -> tuple[Any, ...]:
+    """When a session was asked, its category, status, source, rule; and whether it is simulated.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    """
+    sql = (
+        "SELECT at_us, category, simulated, status, source, rule FROM sessions"
+        " WHERE session = :session"
+    )
+    for row in database.rows(sql, {"session": session}) if storable(session) else ():
+        return row
+    latest = database.rows(
+        "SELECT session FROM sessions ORDER BY at_us DESC, session LIMIT :n", {"n": SUGGESTED}
+    )
+    raise UnknownName("session", session, [name for (name,) in latest])
+
+
+def session_of(database: Database, session: str) -> Session:
+    """A council session, whole or as far as it came.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    HistoryError
+        If it was imported as ballots, and has no events.
+    """
+    with database.snapshot():
+        source = require(database, session)[4]
+        events = read_events(database, session)
+    if not events:
+        raise HistoryError(
+            database.where,
+            f"the session {session} came in as ballots, from {source}, and has no events",
+            "read its ballots",
+        )
+    return Session.of(events)
+
+
+def ballots(database: Database, session: str) -> list[Ballot]:
+    """The ballots of a session, people's included, as they were cast."""
+    sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
+    with database.snapshot():
+        require(database, session)
+        found = [ballot_of(body) for (body,) in database.rows(sql, {"session": session})]
+        events = [] if found else read_events(database, session)
+    return list(Session.of(events).ballots) if events else found
+
+
+def answers(database: Database, session: str) -> dict[str, str]:
+    """Seat, or candidate, to its answer, where there is one."""
+    sql = "SELECT seat, body FROM answers WHERE session = :session AND body IS NOT NULL"
+    with database.snapshot():
+        require(database, session)
+        events = read_events(database, session)
+        found = dict(database.rows(sql + " ORDER BY seat", {"session": session}))
+    if not events:
+        return found
+    return {seat: answer.text for seat, answer in Session.of(events).answers.items()}
+
+
+def ballot_of(body: str) -> Ballot:
+    """A ballot from its line."""
+    return read_record(json.loads(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a list of sessions is chosen by; None: by everything.
+
+    Parameters
+    ----------
+    text
+        Words that the question and the closing text hold between them, in any case.
+    since, until
+        From, and before, these times.
+    simulated
+        Only those in which scripts sat, or only the others.
+    session
+        Its name.
+    parent
+        What it came of.
+    """
+
+    text: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    category: str | None = None
+    status: str | None = None
+    limit: int | None = None
+    simulated: bool | None = None
+    session: str | None = None
+    parent: str | None = None
+
+
+def find(database: Database, search: Search) -> list[Found]:
+    """Sessions by the latest, those of one time by name."""
+    wheres, given = _conditions(search)
+    sql = (
+        "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"
+        " parent, relation FROM sessions"
+    )
+    sql += f" WHERE {' AND '.join(wheres)}" if wheres else ""
+    sql += " ORDER BY at_us DESC, session"
+    if search.limit is not None:
+        sql, given = sql + " LIMIT :limit", {**given, "limit": search.limit}
+    with database.snapshot():
+        rows = database.rows(sql, given)
+        leaders = _leaders(database, {row[0]: row[6] for row in rows})
+    return [
+        Found(
+            *(row[0], moment_of(row[1]), row[2], row[3], bool(row[4]), row[5], row[6]),
+            leaders.get(row[0]),
+            *row[7:],
+        )
+        for row in rows
+    ]
+
+
+def _conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
+    wheres, given = [], dict[str, Any]()
+    for name in ("category", "status", "simulated", "session", "parent"):
+        if (value := getattr(search, name)) is not None:
+            wheres.append(f"{name} = :{name}")
+            given[name] = int(value) if name == "simulated" else stored_text(value)
+    for name, sign in (("since", ">="), ("until", "<")):
+        if (at := getattr(search, name)) is not None:
+            wheres.append(f"at_us {sign} :{name}")
+            given[name] = microseconds(at)
+    for k, word in enumerate(() if search.text is None else search.text.split()):
+        wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
+        plain = folded(stored_text(word))
+        for sign in "!%_":
+            plain = plain.replace(sign, f"!{sign}")
+        given[f"word{k}"] = f"%{plain}%"
+    return wheres, given
+
+
+def _leaders(database: Database, rules: dict[str, str | None]) -> dict[str, str]:
+    """Session to its single best model, by the models' ballots or, without any, by people's."""
+    best: dict[str, list[int]] = {}
+    for sessions in _in_blocks(sorted(rules)):
+        names = {f"s{k}": session for k, session in enumerate(sessions)}
+        sql = (
+            "SELECT session, human, rule, model, score FROM standings"  # noqa: S608
+            f" WHERE score IS NOT NULL AND session IN ({', '.join(':' + name for name in names)})"
+            " ORDER BY session, human"
+        )
+        for session, group in groupby(database.rows(sql, names), key=itemgetter(0)):
+            rows = list(group)
+            rule = rules[session] or "borda"
+            mine = [row for row in rows if row[1] == rows[0][1]]
+            scored = [row for row in mine if row[2] == rule] or [
+                row for row in mine if row[2] == "borda"
+            ]
+            top = max((row[4] for row in scored), default=None)
+            best[session] = [row[3] for row in scored if row[4] == top]
+    spelt = names_of(database, sorted({code for codes in best.values() for code in codes}))
+    return {session: spelt[codes[0]] for session, codes in best.items() if len(codes) == 1}
+
+
+def answers_shared(database: Database, session: str) -> list[str]:
+    """A session, and all that judge the same answers: what it came of, what came of that."""
+    first, seen = session, {session}
+    up = "SELECT parent FROM sessions WHERE session = :session AND rejudged = 1"
+    while rows := database.rows(up, {"session": first}):
+        [(parent,)] = rows
+        if parent is None or parent in seen:
+            break
+        seen.add(first := parent)
+    down = "SELECT session FROM sessions WHERE parent = :parent AND rejudged = 1 ORDER BY session"
+    found = [first]
+    for one in found:
+        children = (name for (name,) in database.rows(down, {"parent": one}))
+        found += [name for name in children if name not in found]
+    return found if session in found else [*found, session]
+
+
+def _in_blocks(names: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
+    return (names[start : start + size] for start in range(0, len(names), size))
+
+
+def cast_of(database: Database, session: str, at_us: int, category: str | None) -> Cast:
+    """An imported session as it was cast, to be counted again."""
+    given = {"session": session}
+    cast = database.rows(
+        "SELECT b.body, n.name, b.kept, b.compared, b.repaired, b.paired"
+        " FROM ballots b JOIN names n ON n.code = b.reviewer"
+        " WHERE b.session = :session ORDER BY b.ballot",
+        given,
+    )
+    seats = database.rows(
+        "SELECT a.seat, n.name, a.chars FROM answers a JOIN names n ON n.code = a.model"
+        " WHERE a.session = :session",
+        given,
+    )
+    read = [(ballot_of(body), *rest) for body, *rest in cast]
+    return Cast(
+        session,
+        moment_of(at_us),
+        tuple(ballot for ballot, *_ in read),
+        category=category,
+        models={b.reviewer: model for b, model, *_ in read if model != b.reviewer}
+        | {seat: model for seat, model, _ in seats},
+        lengths={seat: chars for seat, _, chars in seats if chars is not None},
+        kept={b.reviewer: (k, n) for b, _, k, n, _, paired in read if n and not paired},
+        repaired=[b.reviewer for b, _, _, _, repaired, _ in read if repaired],
+    )

@@ -1,0 +1,201 @@
+"""The tables of a history, the same in SQLite and PostgreSQL, as numbered steps that only add.
+
+    sessions ─┬─ events      what happened, as it happened: the record itself
+              ├─ ballots     every ballot as it was cast, and as lists that an engine can sum
+              ├─ answers     what each answer took
+              ├─ standings   a row per kind, rule and model, written when the session is counted
+              ├─ matchups    a row per kind: how its models fared against each other
+              └─ counted     rules that it was counted under later, though one may leave no row
+    names                    code → model, reviewer or criterion
+    imports ─── imported     files that were taken in, by their digest, and the sessions of each
+    changes → rollups        which days of sessions changed → sums of days and of longer spans
+
+Times are UTC microseconds in an integer. Models and reviewers stand as codes: 53 bits of a hash of
+their name, so that any two histories agree on them. Lists are JSON text. `searched` is question and
+closing text with their letters in one case, as our own code folds them, on whatever server.
+"""
+
+from hashlib import blake2b
+from zlib import crc32
+
+from witan.core.entries import BUCKETS
+
+__all__ = ["MICROSECONDS_A_DAY", "MIGRATIONS", "bucket_of", "code_of"]
+
+MICROSECONDS_A_DAY = 86_400_000_000
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE sessions (
+            session TEXT PRIMARY KEY,
+            at_us BIGINT NOT NULL,
+            day INTEGER NOT NULL,
+            bucket INTEGER NOT NULL,
+            category TEXT,
+            simulated INTEGER NOT NULL,
+            rejudged INTEGER NOT NULL DEFAULT 0,
+            source TEXT NOT NULL,
+            status TEXT NOT NULL,
+            holder TEXT NOT NULL,
+            added_us BIGINT NOT NULL,
+            revision INTEGER NOT NULL,
+            question TEXT NOT NULL,
+            closing TEXT,
+            searched TEXT NOT NULL,
+            rule TEXT,
+            parent TEXT,
+            relation TEXT,
+            cost_usd DOUBLE PRECISION,
+            seconds DOUBLE PRECISION,
+            kendall_w DOUBLE PRECISION,
+            agreement DOUBLE PRECISION,
+            noise_unit TEXT,
+            noise_variance DOUBLE PRECISION,
+            noise_df DOUBLE PRECISION,
+            effect_variance DOUBLE PRECISION
+        )
+        """,
+        "CREATE INDEX sessions_by_time ON sessions (at_us)",
+        "CREATE INDEX sessions_by_entry ON sessions (added_us)",
+        "CREATE INDEX sessions_by_day ON sessions (day, bucket)",
+        "CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL",
+        """
+        CREATE TABLE events (
+            session TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            at_us BIGINT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (session, seq)
+        )
+        """,
+        """
+        CREATE TABLE ballots (
+            session TEXT NOT NULL,
+            ballot INTEGER NOT NULL,
+            reviewer BIGINT NOT NULL,
+            human INTEGER NOT NULL,
+            paired INTEGER NOT NULL,
+            abstained INTEGER NOT NULL,
+            repaired INTEGER NOT NULL,
+            flat INTEGER NOT NULL,
+            kept INTEGER NOT NULL,
+            compared INTEGER NOT NULL,
+            weight DOUBLE PRECISION NOT NULL,
+            models TEXT NOT NULL,
+            own TEXT NOT NULL,
+            shares TEXT NOT NULL,
+            grades TEXT NOT NULL,
+            positions TEXT NOT NULL,
+            chars TEXT NOT NULL,
+            criteria TEXT NOT NULL,
+            criterion_grades TEXT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (session, ballot)
+        )
+        """,
+        """
+        CREATE TABLE answers (
+            session TEXT NOT NULL,
+            seat TEXT NOT NULL,
+            model BIGINT NOT NULL,
+            chars BIGINT,
+            seconds DOUBLE PRECISION,
+            cost_usd DOUBLE PRECISION,
+            output_tokens BIGINT,
+            failed INTEGER NOT NULL,
+            body TEXT,
+            PRIMARY KEY (session, seat)
+        )
+        """,
+        """
+        CREATE TABLE standings (
+            session TEXT NOT NULL,
+            human INTEGER NOT NULL,
+            rule TEXT NOT NULL,
+            model BIGINT NOT NULL,
+            score DOUBLE PRECISION,
+            z DOUBLE PRECISION,
+            votes INTEGER NOT NULL,
+            offered INTEGER NOT NULL,
+            wins DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (session, human, rule, model)
+        )
+        """,
+        """
+        CREATE TABLE matchups (
+            session TEXT NOT NULL,
+            human INTEGER NOT NULL,
+            models TEXT NOT NULL,
+            wins TEXT NOT NULL,
+            losses TEXT NOT NULL,
+            ties TEXT NOT NULL,
+            p_beats TEXT NOT NULL,
+            PRIMARY KEY (session, human)
+        )
+        """,
+        """
+        CREATE TABLE counted (
+            session TEXT NOT NULL,
+            rule TEXT NOT NULL,
+            PRIMARY KEY (session, rule)
+        )
+        """,
+        "CREATE TABLE names (code BIGINT PRIMARY KEY, name TEXT NOT NULL)",
+        """
+        CREATE TABLE imports (
+            digest TEXT PRIMARY KEY,
+            path TEXT NOT NULL,
+            at_us BIGINT NOT NULL,
+            n_sessions INTEGER NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE imported (
+            digest TEXT NOT NULL,
+            session TEXT NOT NULL,
+            PRIMARY KEY (digest, session)
+        )
+        """,
+        "CREATE INDEX imported_by_session ON imported (session)",
+        """
+        CREATE TABLE changes (
+            token TEXT PRIMARY KEY,
+            day INTEGER NOT NULL,
+            shard INTEGER NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE rollups (
+            span INTEGER NOT NULL,
+            day INTEGER NOT NULL,
+            shard INTEGER NOT NULL,
+            version INTEGER NOT NULL,
+            body {bytes} NOT NULL,
+            PRIMARY KEY (span, day, shard)
+        )
+        """,
+        "CREATE INDEX rollups_by_version ON rollups (version)",
+    ),
+)
+"""Statements per version, from 1; a version is never changed, only followed by another.
+
+``{bytes}`` is the type of a run of bytes: BLOB or BYTEA.
+"""
+
+
+def code_of(name: str) -> int:
+    """The code that stands for a name: 53 bits, so that every reader of numbers holds it exactly.
+
+    Among a million names two share a code once in 20,000 histories; a history refuses the second.
+    """
+    return int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 11
+
+
+def bucket_of(session: str) -> int:
+    """The group of sessions that errors are clustered by: crc32 of the name, modulo 256.
+
+    A session that judges the answers of another is in the group of that one.
+    """
+    return crc32(session.encode(errors="replace")) % BUCKETS

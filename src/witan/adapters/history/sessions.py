@@ -1,0 +1,174 @@
+"""The row of a session: written when it is opened or imported, completed when it is counted."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from witan.adapters.history.database import Database
+from witan.adapters.history.schema import bucket_of
+from witan.adapters.history.writing import (
+    day_of,
+    folded,
+    microseconds,
+    number,
+    storable,
+    stored_text,
+)
+from witan.core.entries import SessionEntry
+from witan.errors import HistoryError
+
+__all__ = ["NOBODY", "SessionRow", "check_names", "complete", "insert_sessions", "recounted"]
+
+NOBODY = ""
+"""The holder of a session that is closed: nobody writes to it any more."""
+
+_COLUMNS = (
+    *("session", "at_us", "day", "bucket", "category", "simulated", "rejudged", "source"),
+    *("parent", "relation", "added_us", "revision", "status", "holder"),
+    *("question", "closing", "searched", "rule"),
+    *("cost_usd", "seconds", "kendall_w", "agreement"),
+    *("noise_unit", "noise_variance", "noise_df", "effect_variance"),
+)
+
+_SETTLED = _COLUMNS[_COLUMNS.index("status") :]
+"""What is known once the session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """What the history keeps of a session beside its events, ballots and answers.
+
+    Parameters
+    ----------
+    source
+        ``council``, or the file that it came from.
+    holder
+        The token of the one writer that may add to it.
+    entry
+        None: not counted.
+    parent, relation
+        The session that it came of, and how; written once, when it is opened.
+    added
+        When it entered the history; None: when it was asked.
+    """
+
+    session: str
+    at: datetime
+    category: str | None
+    simulated: bool
+    source: str
+    status: str
+    question: str
+    holder: str = NOBODY
+    closing: str | None = None
+    rule: str | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+    entry: SessionEntry | None = None
+    parent: str | None = None
+    relation: str | None = None
+    added: datetime | None = None
+
+    @property
+    def rejudged(self) -> bool:
+        """Whether it judges the answers of another session, which count there."""
+        return self.relation == "rejudged"
+
+    @property
+    def at_us(self) -> int:
+        """When it was asked, in microseconds of UTC."""
+        return microseconds(self.at)
+
+    def values(self, bucket: int) -> tuple[Any, ...]:
+        """The row, in a group of sessions."""
+        at_us = self.at_us
+        added_us = at_us if self.added is None else microseconds(self.added)
+        question, closing = stored_text(self.question), _text(self.closing)
+        return (
+            *(self.session, at_us, day_of(at_us), bucket, _text(self.category)),
+            *(int(self.simulated), int(self.rejudged), stored_text(self.source)),
+            *(_text(self.parent), self.relation, added_us, 0, self.status, self.holder),
+            *(question, closing, folded(f"{question} {closing or ''}"), self.rule),
+            *(number(self.cost_usd), number(self.seconds), *_counted(self.entry)),
+        )
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else stored_text(text)
+
+
+def _counted(entry: SessionEntry | None) -> tuple[Any, ...]:
+    if entry is None:
+        return (None,) * 6
+    noise = entry.noise
+    fit = (None,) * 4 if noise is None else (
+        noise.unit,
+        number(noise.variance),
+        number(noise.df),
+        number(noise.effect_variance),
+    )  # fmt: skip
+    return (number(entry.kendall_w), number(entry.agreement), *fit)
+
+
+def insert_sessions(database: Database, rows: Iterable[SessionRow], *, keep: bool = False) -> int:
+    """Insert rows; `keep`: one that is there already stays. Return how many are new."""
+    held = list(rows)
+    check_names(database, [row.session for row in held])
+    among = {row.session: row for row in held}
+    values = [row.values(_bucket(database, row, among)) for row in held]
+    return database.insert("sessions", _COLUMNS, values, keep=keep)
+
+
+def check_names(database: Database, sessions: Iterable[str]) -> None:
+    """Refuse names of sessions that no database holds.
+
+    Raises
+    ------
+    HistoryError
+        If one has such a character.
+    """
+    for session in sessions:
+        if not storable(session):
+            problem = f"{session!r} cannot be the name of a session: no database holds it"
+            raise HistoryError(database.where, problem, "give it another name")
+
+
+def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
+    """The group of a session: that of the first one whose answers it judges.
+
+    Answers that are judged again are the same answers. Where the parent is unknown, it is taken
+    for the first.
+    """
+    first = row
+    for _ in among:
+        if not first.rejudged or first.parent is None:
+            break
+        if first.parent not in among:
+            sql = "SELECT bucket FROM sessions WHERE session = :session"
+            found = database.rows(sql, {"session": _text(first.parent)})
+            return int(found[0][0]) if found else bucket_of(first.parent)
+        first = among[first.parent]
+    return bucket_of(first.session)
+
+
+def complete(database: Database, row: SessionRow) -> None:
+    """Write what is known of a session now over what was known when it was opened."""
+    # Its group is written once, when it is opened.
+    values = dict(zip(_COLUMNS, row.values(0), strict=True))
+    settled = ", ".join(f"{name} = :{name}" for name in _SETTLED)
+    database.execute(
+        f"UPDATE sessions SET category = :category, {settled} WHERE session = :session",  # noqa: S608
+        values,
+    )
+
+
+def recounted(database: Database, entry: SessionEntry) -> None:
+    """Write what a session says when it was counted again, and that it is another now."""
+    names = _COLUMNS[-6:]
+    values = dict(zip(names, _counted(entry), strict=True))
+    settled = ", ".join(f"{name} = :{name}" for name in names)
+    database.execute(
+        f"UPDATE sessions SET {settled}, revision = revision + 1 WHERE session = :session",  # noqa: S608
+        {**values, "session": entry.session},
+    )

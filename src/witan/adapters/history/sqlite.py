@@ -1,0 +1,281 @@
+"""A history in a SQLite file.
+
+The write-ahead log is used where the library is new enough: up to 3.51.2 two connections could, in
+a rare race, damage it. Elsewhere a rollback journal, which is truncated at every commit.
+"""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import cache
+from glob import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from witan.adapters.history.database import Database, Params, unfit
+from witan.adapters.history.sqlite_functions import lend
+from witan.errors import HistoryError
+
+__all__ = ["BUSY_SECONDS", "SqliteDatabase", "library_version", "wanted_journal"]
+
+BUSY_SECONDS = 60.0
+"""How long a statement waits for another process; an import may hold the file that long."""
+
+_WAL_IS_SAFE = (3, 51, 3)
+
+_PAUSE_SECONDS = 0.001
+"""Between two attempts to have the file for writing."""
+
+_COPY = "import shutil, sys; shutil.copy2(sys.argv[1], sys.argv[2])"
+
+_BESIDE = ("-wal", "-journal")
+"""What lies beside a file and belongs to it: without it the file says something else."""
+
+
+@cache
+def _driver() -> Any:
+    """The newer of the standard library's SQLite and the one that `pysqlite3` brings."""
+    try:
+        other = import_module("pysqlite3.dbapi2")
+    except ImportError:
+        return sqlite3
+    return other if other.sqlite_version_info > sqlite3.sqlite_version_info else sqlite3
+
+
+def library_version() -> str:
+    """The version of the SQLite library in use."""
+    return str(_driver().sqlite_version)
+
+
+def wanted_journal() -> str:
+    """The journal mode that this library is safe with."""
+    return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
+
+
+class SqliteDatabase(Database):
+    """One connection to a SQLite file, which has to be there."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, where: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        super().__init__(where)
+        self.path = path
+        self._busy_seconds = busy_seconds
+        with self._translating():
+            self._connection = _driver().connect(
+                path.absolute().as_uri() + "?mode=rw",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=busy_seconds,
+                cached_statements=256,
+            )
+        try:
+            with self._translating():
+                lend(self._connection)
+            for pragma in ("synchronous = FULL", "secure_delete = ON"):
+                self._pragma(pragma)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def journal(self) -> str:
+        """What the file is in: another process may have chosen it."""
+        [(mode,)] = self.rows("PRAGMA journal_mode")
+        return str(mode).casefold()
+
+    def choose_journal(self) -> None:
+        """Put the file into the mode that this library is safe with, if nobody else is using it."""
+        if self.journal != wanted_journal():
+            with self._lock, suppress(_driver().OperationalError):
+                self._connection.execute(f"PRAGMA journal_mode = {wanted_journal()}").fetchall()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def again(self) -> "SqliteDatabase":
+        """Open another connection to the same place."""
+        return SqliteDatabase(self.path, self.where, busy_seconds=self._busy_seconds)
+
+    def swept(self, wait: float) -> bool:
+        """Take what was deleted out of the log as well."""
+        with self._lock, self._waiting(wait):
+            [(blocked, *_)] = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not blocked
+
+    def damage(self) -> str | None:
+        """What a check of the whole file finds wrong with it; None: nothing."""
+        found = [str(line) for (line,) in self.rows("PRAGMA integrity_check(1)")]
+        return None if found == ["ok"] else found[0]
+
+    def _pragma(self, pragma: str) -> None:
+        with self._translating():
+            self._connection.execute(f"PRAGMA {pragma}").fetchall()
+
+    def _run(self, sql: str, params: Params) -> Any:
+        return self._connection.execute(sql, dict(params))
+
+    def _run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        return int(self._connection.executemany(sql, rows).rowcount)
+
+    def _begin(self, *, write: bool, wait: float | None) -> None:
+        if not write:
+            self._connection.execute("BEGIN")
+            return
+        deadline = time.monotonic() + (self._busy_seconds if wait is None else wait)
+        with self._waiting(0):
+            while not self._begun() and time.monotonic() < deadline:
+                time.sleep(_PAUSE_SECONDS)
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+
+    @contextmanager
+    def _waiting(self, seconds: float) -> Iterator[None]:
+        """SQLite itself waits so long for another process, and no longer."""
+        self._pragma(f"busy_timeout = {round(1000 * seconds)}")
+        try:
+            yield
+        finally:
+            self._pragma(f"busy_timeout = {round(1000 * self._busy_seconds)}")
+
+    def _begun(self) -> bool:
+        """Whether the file could be had for writing at once.
+
+        SQLite itself sleeps longer and longer between its attempts, and of several writers that
+        never rest all but one would starve.
+        """
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except _driver().OperationalError as error:
+            if not _is_busy(error):
+                raise
+            return False
+        return True
+
+    def _end(self, *, commit: bool) -> None:
+        if commit:
+            try:
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
+        else:
+            self._undo()
+
+    def _undo(self) -> None:
+        # After some failures SQLite has undone the transaction already.
+        with suppress(_driver().Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        driver = _driver()
+        try:
+            yield
+        except driver.Error as error:
+            raise self._said(error) from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise unfit(self.where, error) from error
+
+    def _said(self, error: Exception) -> HistoryError:
+        code, words = getattr(error, "sqlite_errorname", ""), str(error)
+        for starts, said in _SENTENCES:
+            if code.startswith(starts) or any(sign in words for sign in _SIGNS.get(starts, ())):
+                problem, remedy = said
+                return HistoryError(
+                    self.where, problem.format(words=words, wait=self._busy_seconds), remedy
+                )
+        return HistoryError(self.where, f"SQLite says: {words}", "see what it says, and try again")
+
+
+_SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
+    ("SQLITE_BUSY", ("is locked: another process has kept it for {wait:g} s",
+                     "let that finish, then try again")),
+    ("SQLITE_FULL", ("the disk is full; nothing of what was being written is kept",
+                     "free some space, then try again")),
+    ("SQLITE_IOERR", ("cannot be read or written: {words}",
+                      "look after the disk and its free space, then try again")),
+    ("SQLITE_READONLY", ("cannot be written: {words}",
+                         "allow yourself to write the file and its folder")),
+    ("SQLITE_CANTOPEN", ("cannot be opened: {words}",
+                         "name a file in a folder that you may write")),
+    ("SQLITE_NOTADB", ("is no SQLite file", "name another file, or move this one away")),
+    ("SQLITE_CORRUPT", ("is damaged: {words}",
+                        "run witan doctor, which copies it aside and says how to go on")),
+)  # fmt: skip
+
+_SIGNS = {
+    "SQLITE_BUSY": ("database is locked", "database table is locked"),
+    "SQLITE_FULL": ("disk is full",),
+    "SQLITE_IOERR": ("disk I/O error",),
+    "SQLITE_READONLY": ("readonly database",),
+    "SQLITE_CANTOPEN": ("unable to open",),
+    "SQLITE_NOTADB": ("not a database",),
+    "SQLITE_CORRUPT": ("malformed",),
+}
+"""How the messages read, where the driver does not hand on the code."""
+
+
+def _is_busy(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorname", "")
+    return code.startswith("SQLITE_BUSY") or "is locked" in str(error)
+
+
+def is_damage(error: HistoryError) -> bool:
+    """Whether an error says that the file is damaged."""
+    cause = error.__cause__
+    name = getattr(cause, "sqlite_errorname", "")
+    return name.startswith("SQLITE_CORRUPT") or "malformed" in str(cause)
+
+
+def copied_aside(path: Path, at: datetime) -> Path:
+    """Copy a damaged file, its log and its journal beside it; a copy that is there is enough.
+
+    The file itself gets its name last, so that whatever has that name is whole.
+
+    Raises
+    ------
+    OSError
+        If it cannot be copied; nothing of the copy is left then.
+    """
+    was = path.stat()
+    for earlier in sorted(path.parent.glob(f"{escape(path.name)}.corrupt-*")):
+        held = earlier.stat()
+        if (held.st_size, int(held.st_mtime)) == (was.st_size, int(was.st_mtime)):
+            return earlier
+    target = path.with_name(f"{path.name}.corrupt-{at:%Y%m%d-%H%M%S}")
+    parts = {}
+    try:
+        for suffix in (*_BESIDE, ""):
+            source = Path(f"{path}{suffix}")
+            if suffix == "" or (source.exists() and source.stat().st_size):
+                part = path.with_name(f"{path.name}.copying-{os.getpid()}{suffix}")
+                parts[part] = Path(f"{target}{suffix}")
+                _copy(source, part)
+        for part, copy in parts.items():
+            part.replace(copy)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+    return target
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Another process copies: closing a file lets go of every lock that this process has on it."""
+    done = subprocess.run(  # noqa: S603 - our own interpreter on our own line
+        [sys.executable, "-I", "-c", _COPY, os.fspath(source), os.fspath(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise OSError((done.stderr.strip().splitlines() or ["the copying process died"])[-1])

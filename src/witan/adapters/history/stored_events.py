@@ -1,0 +1,126 @@
+"""Events of a session in the history: written once, in order, and by their holder alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from witan.adapters.history.bodies import body_of
+from witan.adapters.history.database import Database
+from witan.adapters.history.sessions import SessionRow, insert_sessions
+from witan.adapters.history.writing import microseconds
+from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.record import event_from_json
+from witan.deliberation.session import Session
+from witan.errors import HistoryError
+
+__all__ = ["Piece", "admit", "opened_row", "read_events", "write_events"]
+
+_COLUMNS = ("session", "seq", "kind", "at_us", "body")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The next events of one session, as one writer brings them.
+
+    Parameters
+    ----------
+    token
+        What the writer holds the session by.
+    closing
+        The session, where its last event is among these.
+    """
+
+    opened: SessionOpened
+    token: str
+    events: tuple[Event, ...]
+    closing: Session | None = None
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.opened.session
+
+
+def read_events(database: Database, session: str) -> list[Event]:
+    """The events of a session, in order."""
+    return [
+        event_from_json(body, f"{database.where}: event {seq} of the session {session}")
+        for seq, body in _bodies(database, session)
+    ]
+
+
+def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:
+    """The events that are not in the history yet; or why their writer may not add them.
+
+    A refusal is handed back: the other sessions of the transaction are none of its business.
+    """
+    new = _begin(database, piece)
+    sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
+    held = database.rows(sql, {"session": piece.session})
+    if not held:
+        return _refused(database, piece, "was forgotten", "ask the question anew")
+    if new:
+        return piece.events
+    fresh = _fresh(database, piece)
+    if fresh != () and held[0][0] != piece.token:
+        problem = "was taken up by another process, or is closed"
+        return _refused(database, piece, problem, "let that process go on, or take it up again")
+    if fresh is None:
+        problem = "went on otherwise in the history: two runs of it are never merged"
+        return _refused(database, piece, problem, "take it up from the history")
+    return fresh
+
+
+def write_events(database: Database, session: str, events: Sequence[Event]) -> None:
+    """Add events that were admitted."""
+    rows = [(session, e.seq, e.kind, microseconds(e.at), body_of(e)) for e in events]
+    database.insert("events", _COLUMNS, rows)
+
+
+def opened_row(piece: Piece) -> SessionRow:
+    """The row of a session that was just opened."""
+    opened = piece.opened
+    return SessionRow(
+        session=opened.session,
+        at=opened.at,
+        category=opened.category,
+        simulated=opened.simulated,
+        source="council",
+        status="interrupted",
+        question=opened.question,
+        holder=piece.token,
+        parent=opened.parent,
+        relation=opened.relation,
+    )
+
+
+def _begin(database: Database, piece: Piece) -> bool:
+    """Write the row of a session that begins here; whether it is new."""
+    begins = bool(piece.events) and isinstance(piece.events[0], SessionOpened)
+    return begins and insert_sessions(database, [opened_row(piece)], keep=True) == 1
+
+
+def _fresh(database: Database, piece: Piece) -> tuple[Event, ...] | None:
+    """Which events are new, and come after all that is there; None: other events are there."""
+    given = {"session": piece.session}
+    [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", given)
+    if last is None or not piece.events or piece.events[0].seq > last:
+        return piece.events
+    there = dict(_bodies(database, piece.session))
+    for event in piece.events:
+        if event.seq <= last and not _same(event, there.get(event.seq)):
+            return None
+    return tuple(event for event in piece.events if event.seq > last)
+
+
+def _same(event: Event, body: str | None) -> bool:
+    # A record may lack fields that a later Witan writes: then the values still agree.
+    return body is not None and (body_of(event) == body or event_from_json(body) == event)
+
+
+def _refused(database: Database, piece: Piece, problem: str, remedy: str) -> HistoryError:
+    return HistoryError(database.where, f"the session {piece.session} {problem}", remedy)
+
+
+def _bodies(database: Database, session: str) -> list[tuple[int, str]]:
+    sql = "SELECT seq, body FROM events WHERE session = :session ORDER BY seq"
+    return [(seq, body) for seq, body in database.rows(sql, {"session": session})]

@@ -1,0 +1,124 @@
+"""Questions and answers beside ballots, as JSON Lines, and lengths in the ballots' own table."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+from witan.adapters.ballots.cells import Rows, number
+from witan.adapters.ballots.columns import ALIASES, Header
+from witan.adapters.ballots.jsonl import objects
+from witan.adapters.ballots.opening import open_source
+from witan.adapters.ballots.problems import Report, Unreadable
+from witan.adapters.ballots.records import MOST, length, session_name
+from witan.adapters.history.importing import Imported
+
+__all__ = ["Beside", "measured"]
+
+_TEXTS = ("text", "answer", "response", "output")
+_QUESTIONS = ("text", "question", "prompt")
+_CANDIDATES = ("candidate", "model", "model_id")
+_LENGTHS = ("chars", "output_chars", "length", "n_chars")
+
+
+@dataclass(slots=True)
+class _Told:
+    question: str = ""
+    category: str | None = None
+    answers: dict[str, str] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+
+
+class Beside:
+    """What files beside the ballots say, by session."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, _Told] = {}
+
+    def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
+        """Take in answers: session, candidate, and a text or its length."""
+        with open_source(path) as source:
+            report = Report(source.path, on_problem)
+            for line, record in objects(source, report):
+                try:
+                    self._answer(record)
+                except Unreadable as flaw:
+                    report(line, flaw)
+
+    def questions(self, path: str | Path | IO[Any], on_problem: Any) -> None:
+        """Take in questions: session, text, and perhaps a category."""
+        with open_source(path) as source:
+            report = Report(source.path, on_problem)
+            for line, record in objects(source, report):
+                try:
+                    self._question(record)
+                except Unreadable as flaw:
+                    report(line, flaw)
+
+    def joined(self, one: Imported) -> Imported:
+        """The session with what is told of it; its own words come first."""
+        told = self._told.get(one.session)
+        if told is None:
+            return one
+        return replace(
+            one,
+            question=one.question if one.question else told.question,
+            category=told.category if one.category is None else one.category,
+            answers={**told.answers, **one.answers},
+            lengths={**told.lengths, **one.lengths},
+        )
+
+    def _answer(self, record: Mapping[str, Any]) -> None:
+        told = self._of(record)
+        candidate = _first(record, _CANDIDATES)
+        if not isinstance(candidate, str) or not candidate.strip():
+            raise Unreadable("candidate", "is missing; expected who wrote the answer")
+        text, chars = _first(record, _TEXTS), _first(record, _LENGTHS)
+        if isinstance(text, str):
+            told.answers[candidate.strip()] = text
+        elif chars is not None:
+            told.lengths[candidate.strip()] = length("chars", chars)
+        else:
+            raise Unreadable("text", "is missing; expected the answer as text, or its length")
+
+    def _question(self, record: Mapping[str, Any]) -> None:
+        told = self._of(record)
+        text, category = _first(record, _QUESTIONS), record.get("category")
+        if text is None and category is None:
+            raise Unreadable("text", "is missing; expected the question as text, or its category")
+        for named, value in (("text", text), ("category", category)):
+            if value is not None and not isinstance(value, str):
+                raise Unreadable(named, f"is {value!r}; expected text")
+        told.question = told.question if text is None else text
+        told.category = told.category if category is None else category
+
+    def _of(self, record: Mapping[str, Any]) -> _Told:
+        session = _first(record, ALIASES["session"])
+        if isinstance(session, bool) or not isinstance(session, str | int) or session == "":
+            raise Unreadable("session", "is missing; expected the name of a session")
+        return self._told.setdefault(session_name("session", str(session)), _Told())
+
+
+def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def measured(
+    rows: Rows, columns: Mapping[str, str], lengths: dict[tuple[str, str], int]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a long table as they are; lengths of answers in them are noted in passing."""
+    numbered = iter(rows)
+    first = next(numbered, None)
+    if first is None:
+        return
+    yield first
+    header = Header(first[1], columns, "")
+    folded = [name.casefold() for name in header.names]
+    place = next((folded.index(name) for name in _LENGTHS if name in folded), None)
+    session, candidate = header.cell("session"), header.cell("candidate")
+    for line, row in numbered:
+        if place is not None:
+            chars = number(row[place].strip())
+            if isinstance(chars, int) and 0 <= chars <= MOST:
+                lengths[session(row).strip(), candidate(row).strip()] = chars
+        yield line, row

@@ -1,0 +1,22 @@
+"""What is read off a history or a lake: the leaderboard and the audit."""
+
+from witan.adapters.reports.audits import AuditReport, audit
+from witan.adapters.reports.leaderboards import leaderboard
+from witan.adapters.reports.sources import (
+    HistorySource,
+    LakeSource,
+    Source,
+    open_lake,
+    open_source,
+)
+
+__all__ = [
+    "AuditReport",
+    "HistorySource",
+    "LakeSource",
+    "Source",
+    "audit",
+    "leaderboard",
+    "open_lake",
+    "open_source",
+]

@@ -1,0 +1,173 @@
+"""An audit of reviewers, read off a history or a lake."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from witan.adapters.engines import DuckLake, Reductions, SparkLake
+from witan.adapters.history import History
+from witan.adapters.reports.emptiness import nothing
+from witan.adapters.reports.sources import Source, check_rule, open_source
+from witan.core import audit as core
+from witan.core.audit import Audit, AuditTables
+from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.calibration import Calibration, calibrate
+from witan.core.concerns import Concern, concerns
+from witan.core.merging import merge, present_name, renamed
+from witan.core.sums import Names
+from witan.core.window import ALWAYS, Window
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
+
+__all__ = ["AuditReport", "audit", "audit_of"]
+
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
+
+NO_FAMILIES: Mapping[str, Collection[str]] = MappingProxyType({})
+
+SEED = 0
+"""What the halvings of a history are drawn from: the same history, the same stability."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """How the reviewers of a window judge.
+
+    Parameters
+    ----------
+    window
+        Which sessions.
+    sessions
+        How many they are.
+    audit
+        Reviewers one by one, and together.
+    calibration
+        How often a panel this sure of a pair matched people.
+    concerns
+        Reviewer to what is beyond noise of what one would not wish; those without are left out.
+    """
+
+    window: Window
+    sessions: int
+    audit: Audit
+    calibration: Calibration
+    concerns: Mapping[str, tuple[Concern, ...]]
+
+    def __getitem__(self, reviewer: str) -> ReviewerAudit:
+        """The line of one reviewer, a model or a person.
+
+        Raises
+        ------
+        UnknownName
+            If there is none of that name.
+        """
+        try:
+            return self.audit[reviewer]
+        except KeyError:
+            lines = (*self.audit.reviewers, *self.audit.persons)
+            known = [line.reviewer for line in lines]
+            raise UnknownName("reviewer", reviewer, known) from None
+
+
+def audit(
+    source: History | DuckLake | SparkLake | str | Path,
+    window: Window = ALWAYS,
+    *,
+    aliases: Mapping[str, str] = NO_NAMES,
+    families: Mapping[str, Collection[str]] = NO_FAMILIES,
+    level: float = 0.95,
+) -> AuditReport:
+    """Measure how reviewers judge.
+
+    Parameters
+    ----------
+    source
+        A history, or its path or URL; an engine, or the folder of a lake.
+    window
+        Which sessions.
+    aliases
+        Old name → new name of a model.
+    families
+        Family → the models that belong to it; a model in none is one of its own.
+    level
+        Of all intervals.
+
+    Raises
+    ------
+    NothingToCount
+        If no session is in the window, or none with a ballot.
+    HistoryError
+        If the source cannot be read.
+    InvalidParameter
+        If a model is in two families, aliases run in a circle, or the level is no level.
+    """
+    with open_source(source) as opened:
+        return audit_of(opened, window, aliases=aliases, families=families, level=level)
+
+
+def audit_of(
+    source: Source,
+    window: Window,
+    *,
+    rule: str = "borda",
+    aliases: Mapping[str, str] = NO_NAMES,
+    families: Mapping[str, Collection[str]] = NO_FAMILIES,
+    level: float = 0.95,
+) -> AuditReport:
+    """The audit of a source as it is; the stability of its ranking is that under a rule."""
+    check_rule(rule)
+    family_of = _family_of(families, aliases)
+    with source.moment():
+        empty = nothing(source, window)
+        if empty is not None:
+            raise empty
+        asked = source.reductions(window)
+        names = asked.names()
+        tables = _tables(asked, rule, aliases, names)
+        calibration = calibrate(asked.calibration(), level=level)
+    found = core.audit(
+        tables, renamed(names, aliases), family_of, np.random.default_rng(SEED), level=level
+    )
+    if not found.reviewers and not found.persons:
+        problem = f"{source.where}: no session {window} has a ballot"
+        raise NothingToCount(f"{problem}; choose a wider window, or another category")
+    lines = (*found.reviewers, *found.persons)
+    worried = {line.reviewer: concerns(line) for line in lines}
+    return AuditReport(
+        window=window,
+        sessions=int(tables.panel.sessions.sum()),
+        audit=found,
+        calibration=calibration,
+        concerns={name: held for name, held in worried.items() if held},
+    )
+
+
+def _tables(asked: Reductions, rule: str, aliases: Mapping[str, str], names: Names) -> AuditTables:
+    return AuditTables(
+        standings=merge(asked.standings(rule), aliases, names),
+        ballots=merge(asked.ballots(), aliases, names),
+        votes=merge(asked.votes(), aliases, names),
+        reviewers=merge(asked.reviewers(), aliases, names),
+        positions=merge(asked.positions(), aliases, names),
+        lengths=merge(asked.lengths(), aliases, names),
+        units=asked.units(),
+        criteria=asked.criteria(),
+        humans=merge(asked.humans(), aliases, names),
+        panel=asked.panel(),
+    )
+
+
+def _family_of(
+    families: Mapping[str, Collection[str]], aliases: Mapping[str, str]
+) -> dict[str, str]:
+    """Model to family, by the names that models have now."""
+    found: dict[str, str] = {}
+    for family, models in families.items():
+        for model in models:
+            name = present_name(model, aliases)
+            if found.setdefault(name, family) != family:
+                both = f"in {found[name]} and in {family}"
+                raise InvalidParameter("families", f"{name} {both}", "each model in one family")
+    return found

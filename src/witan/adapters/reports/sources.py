@@ -1,0 +1,191 @@
+"""What a leaderboard or an audit is read off: a history, or a lake and the engine that sums it."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol
+
+from witan.adapters.engines import (
+    DuckLake,
+    Engine,
+    LakeReductions,
+    Reductions,
+    SparkLake,
+    SqlEngine,
+)
+from witan.adapters.history import History
+from witan.adapters.reports.weighing import WEIGHTED, weights_by_halves
+from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.core.rules import RULES
+from witan.core.window import Window
+from witan.errors import InvalidParameter
+
+__all__ = [
+    "BASE_RULE",
+    "EngineName",
+    "HistorySource",
+    "LakeSource",
+    "Source",
+    "check_rule",
+    "open_lake",
+    "open_source",
+]
+
+EngineName = Literal["duckdb", "spark"]
+
+BASE_RULE = "borda"
+"""The rule that every session is counted by when it is written."""
+
+
+class Source(Protocol):
+    """Something that sessions are summed from."""
+
+    @property
+    def where(self) -> str:
+        """What it is called, without a password."""
+
+    @property
+    def name(self) -> str:
+        """Of the engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``."""
+
+    @property
+    def engine(self) -> Engine:
+        """What answers questions that no reduction asks."""
+
+    def reductions(self, window: Window) -> Reductions:
+        """The sums of a window."""
+
+    def count_under(self, rule: str) -> int:
+        """Count what was never counted under a rule, where that can be; return how many."""
+
+    def moment(self) -> AbstractContextManager[None]:
+        """Everything asked for in the block is of one moment."""
+
+
+class HistorySource:
+    """A history."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.engine: Engine = SqlEngine(history.database)
+
+    @property
+    def where(self) -> str:
+        """Its place, without a password."""
+        return self._history.database.where
+
+    @property
+    def name(self) -> str:
+        """Of the database."""
+        return self._history.database.dialect
+
+    def reductions(self, window: Window) -> Reductions:
+        """The sums of a window, by the roll-up where it has them."""
+        return HistoryReductions(self._history.database, window)
+
+    def count_under(self, rule: str) -> int:
+        """Count the sessions that were never counted under a rule, and keep what comes of it."""
+        if rule == BASE_RULE:
+            return 0
+        roll_up(self._history.database)
+        # Whether there are any is known without a look at each.
+        if not HistoryReductions(self._history.database).missing(rule):
+            return 0
+        weigh = partial(weights_by_halves, self._history) if rule == WEIGHTED else None
+        return self._history.count_under(rule, weigh)
+
+    def moment(self) -> AbstractContextManager[None]:
+        """A snapshot of the database, once its roll-up is up to date."""
+        roll_up(self._history.database)
+        return self._history.database.snapshot()
+
+
+class LakeSource:
+    """A lake, and the engine that sums it.
+
+    Raises
+    ------
+    HistoryError
+        If a session stands in it more than once.
+    """
+
+    def __init__(self, engine: DuckLake | SparkLake) -> None:
+        engine.lake.refuse_doubles()
+        self._lake = engine
+        self.engine: Engine = engine
+
+    @property
+    def where(self) -> str:
+        """Its folder."""
+        return str(self._lake.lake.folder)
+
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return "duckdb" if isinstance(self._lake, DuckLake) else "spark"
+
+    def reductions(self, window: Window) -> Reductions:
+        """The sums of a window."""
+        return LakeReductions(self._lake, window)
+
+    def count_under(self, rule: str) -> int:  # noqa: ARG002 - a lake is only read
+        """Count nothing: a lake is as it was written."""
+        return 0
+
+    def moment(self) -> AbstractContextManager[None]:
+        """The files are read as they lie."""
+        return nullcontext()
+
+
+@contextmanager
+def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[LakeSource]:
+    """Open a lake, to be summed by an engine, while the block lasts.
+
+    Raises
+    ------
+    HistoryError
+        If the folder is no lake, holds a session twice, or the engine does not start.
+    MissingExtra
+        If the engine is not installed.
+    """
+    with DuckLake(folder) if engine == "duckdb" else SparkLake(folder) as lake:
+        yield LakeSource(lake)
+
+
+@contextmanager
+def open_source(where: History | DuckLake | SparkLake | str | Path) -> Iterator[Source]:
+    """Take a history or an engine as it is; open a lake by its folder, a history by its place.
+
+    What is handed over open stays open.
+
+    Raises
+    ------
+    HistoryError
+        If there is nothing that could be opened.
+    """
+    if isinstance(where, History):
+        yield HistorySource(where)
+    elif isinstance(where, DuckLake | SparkLake):
+        yield LakeSource(where)
+    elif "://" not in str(where) and Path(where).is_dir():
+        with open_lake(where) as lake:
+            yield lake
+    else:
+        with History.open(where) as history:
+            yield HistorySource(history)
+
+
+def check_rule(rule: str) -> None:
+    """Refuse a rule that has no score of a single session.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such rule.
+    InvalidParameter
+        If it rates over all sessions at once.
+    """
+    if RULES[rule].needs == "history":
+        expected = "a rule that scores each session; what rates over all of them is an order"
+        raise InvalidParameter("rule", rule, f"{expected} (order_by)")

@@ -1,0 +1,155 @@
+"""Papers that people vote on: a stored session's answers, blind, and what is behind them after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from witan.core.ballot import Ballot, Groups
+from witan.core.blind_vote import Accord, accord, voting_sheet
+from witan.core.blinding import Sheet
+from witan.core.outcome import Outcome
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
+from witan.deliberation.masking import mask, names_of
+from witan.errors import HistoryError
+
+if TYPE_CHECKING:
+    from witan.adapters.history import History
+
+__all__ = ["Paper", "Revealed", "Unmasked", "reveal", "voting_paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """What a person sees before the vote.
+
+    Parameters
+    ----------
+    texts
+        Label to answer, in the order of the sheet, names of models masked in them.
+    files
+        Names of the files that the question came with.
+    absent
+        How many candidates are not on it, because their answers are not stored.
+    earlier
+        The person's own ballot, cast before; None: there is none.
+    """
+
+    session: str
+    question: str
+    simulated: bool
+    sheet: Sheet
+    texts: Mapping[str, str]
+    files: tuple[str, ...] = ()
+    absent: int = 0
+    earlier: Ballot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmasked:
+    """One answer of a paper, and who wrote it.
+
+    Parameters
+    ----------
+    model
+        How its seat is written, where it has one.
+    place
+        The person's rank for it, those placed equal sharing the best.
+    rank
+        The panel's; None: it has none.
+    """
+
+    label: str
+    candidate: str
+    model: str
+    place: int
+    rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """What a person sees after the vote: the answers by the person's ranking, then the panel.
+
+    Parameters
+    ----------
+    outcome
+        What the panel came to; None: nothing that it cast can be counted.
+    """
+
+    lines: tuple[Unmasked, ...]
+    outcome: Outcome | None
+    accord: Accord | None
+
+
+def voting_paper(history: "History", session: str, person: str) -> Paper:
+    """Prepare a person's paper for a session.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    HistoryError
+        If it is not closed, or fewer than two of its answers are stored.
+    """
+    about = history.about(session)
+    where = history.database.where
+    if about.status == "interrupted":
+        problem = f"the session {session} is not closed, so nobody can vote on it yet"
+        raise HistoryError(where, problem, "wait for its end, or resume it")
+    held = history.whole(session)
+    answers = {candidate: text for candidate, text in held.answers.items() if text.strip()}
+    if len(answers) < 2:
+        stored = "the text of one answer alone" if answers else "no text of any answer"
+        problem = f"the session {session} came with {stored}, and a vote needs two to read"
+        raise HistoryError(where, problem, "forget it, then import it again with --answers FILE")
+    candidates = {c for ballot in held.ballots for c in ballot.mentioned()}
+    record = held.session_record
+    names: Sequence[str] = sorted({*candidates, *answers})
+    if record is not None:
+        names = names_of((*record.opened.seats, *record.opened.jury))
+    sheet = voting_sheet(session, person, list(answers))
+    return Paper(
+        session=session,
+        question=held.question,
+        simulated=held.simulated,
+        sheet=sheet,
+        texts={
+            label: mask(answers[candidate], held.question, names)
+            for label, candidate in zip(sheet.labels, sheet.candidates, strict=True)
+        },
+        files=() if record is None else tuple(record.opened.files),
+        absent=len(candidates - answers.keys()),
+        earlier=_earlier(held.ballots, person),
+    )
+
+
+def _earlier(ballots: Sequence[Ballot], person: str) -> Ballot | None:
+    own = (b for b in ballots if b.reviewer == person and b.kind == "human" and not b.paired)
+    return next(own, None)
+
+
+def reveal(history: "History", paper: Paper, groups: Groups) -> Revealed:
+    """Who wrote what is on a paper, and how the panel ranked it, beside a person's ranking."""
+    held = history.whole(paper.session)
+    record = held.session_record
+    if record is None:
+        models = [ballot for ballot in held.ballots if ballot.kind == "model"]
+        voted = any(not ballot.abstained for ballot in models)
+        outcome = next(iter(tally_sessions(models, Settings())), None) if voted else None
+        written = _authors(held.ballots)
+    else:
+        outcome = record.outcome
+        written = {seat.name: seat.source for seat in record.opened.seats if seat.source}
+    ranks = {} if outcome is None else {one.candidate: one.rank for one in outcome.standings}
+    lines, place = [], 1
+    for group in groups:
+        for candidate in sorted(group, key=paper.sheet.positions.__getitem__):
+            label, model = paper.sheet.label(candidate), written.get(candidate, candidate)
+            lines.append(Unmasked(label, candidate, model, place, ranks.get(candidate)))
+        place += len(group)
+    known = {candidate: float(rank) for candidate, rank in ranks.items()}
+    return Revealed(tuple(lines), outcome, accord(groups, known) if known else None)
+
+
+def _authors(ballots: Sequence[Ballot]) -> dict[str, str]:
+    return {c: author for ballot in ballots for c, author in (ballot.authors or {}).items()}

@@ -1,0 +1,160 @@
+"""An audit of reviewers: every measure with its interval, from sums that an engine returns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from witan.core.audit_length import Lengths
+from witan.core.audit_panel import (
+    PanelAudit,
+    alphas,
+    criteria_lines,
+    mean_agreement,
+    mean_kendall_w,
+    shared_votes,
+    stability,
+)
+from witan.core.audit_preference import Preferences
+from witan.core.audit_reviewers import ReviewerAudit, Reviewers, ReviewerTables
+from witan.core.sums import (
+    BallotSums,
+    CriterionSums,
+    HumanSums,
+    LengthSums,
+    Names,
+    PanelSums,
+    PositionSums,
+    ReviewerSums,
+    StandingSums,
+    UnitSums,
+    VoteSums,
+)
+from witan.errors import InvalidParameter
+
+__all__ = ["PEOPLE", "Audit", "AuditTables", "audit"]
+
+PEOPLE = "people"
+"""The name of the line of all people together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditTables:
+    """All that an audit is made of; `standings` of one rule, among the ballots of models."""
+
+    standings: StandingSums
+    ballots: BallotSums
+    votes: VoteSums
+    reviewers: ReviewerSums
+    positions: PositionSums
+    lengths: LengthSums
+    units: UnitSums
+    criteria: CriterionSums
+    humans: HumanSums
+    panel: PanelSums
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """How reviewers judge, one by one and together.
+
+    Parameters
+    ----------
+    reviewers
+        The models that review, by name.
+    persons
+        The people that voted, by name.
+    people
+        All of them as one line; None: nobody voted.
+    panel
+        The models together.
+    level
+        Of all intervals.
+    """
+
+    reviewers: tuple[ReviewerAudit, ...]
+    persons: tuple[ReviewerAudit, ...]
+    people: ReviewerAudit | None
+    panel: PanelAudit
+    level: float
+
+    def __getitem__(self, reviewer: str) -> ReviewerAudit:
+        for line in (*self.reviewers, *self.persons):
+            if line.reviewer == reviewer:
+                return line
+        raise KeyError(reviewer)
+
+
+def audit(
+    tables: AuditTables,
+    names: Names,
+    families: Mapping[str, str],
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+) -> Audit:
+    """Measure how reviewers judge.
+
+    Parameters
+    ----------
+    tables : AuditTables
+        Sums of the sessions in question.
+    names : Names
+        Of models, reviewers and criteria.
+    families : mapping
+        Model → family; a model without one is a family of its own.
+    rng : Generator
+        For the halvings of the history that `PanelAudit.stability` is a mean of.
+    level : float
+        Of all intervals, between 0 and 1.
+
+    Returns
+    -------
+    Audit
+        A measure without enough data has no value, and says what it needs.
+
+    Raises
+    ------
+    InvalidParameter
+        If `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise InvalidParameter("level", level, "a number between 0 and 1")
+    coded = {code: families[name] for code, name in names.of.items() if name in families}
+    preferences = Preferences(tables.votes, coded, level)
+    parts = ReviewerTables(
+        ballots=tables.ballots,
+        reviewers=tables.reviewers,
+        positions=tables.positions,
+        lengths=tables.lengths,
+        humans=tables.humans,
+    )
+    models = Reviewers(parts, preferences, human=False, level=level)
+    people = Reviewers(parts, preferences, human=True, level=level)
+    return Audit(
+        reviewers=_lines(models, names),
+        persons=_lines(people, names),
+        people=people.together(PEOPLE) if people.codes else None,
+        panel=_panel(tables, names, rng, level),
+        level=level,
+    )
+
+
+def _lines(reviewers: Reviewers, names: Names) -> tuple[ReviewerAudit, ...]:
+    named = sorted((names[code], code) for code in reviewers.codes)
+    return tuple(reviewers.line(code, name) for name, code in named)
+
+
+def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: float) -> PanelAudit:
+    rho, votes = shared_votes(tables.humans, level=level)
+    return PanelAudit(
+        alpha=alphas(tables.units, human=0, level=level),
+        people_alpha=alphas(tables.units, human=1, level=level),
+        kendall_w=mean_kendall_w(tables.panel, level=level),
+        agreement=mean_agreement(tables.panel, level=level),
+        shared_error=rho,
+        effective_votes=votes,
+        length=Lengths(tables.lengths, level).of(tables.lengths.human == 0),
+        criteria=criteria_lines(tables.criteria, names, level=level),
+        stability=stability(tables.standings, rng),
+    )

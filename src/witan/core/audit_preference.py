@@ -1,0 +1,211 @@
+"""Whom a reviewer prefers: its own answers, and those of its family."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.jackknife import MIN_BUCKETS
+from witan.core.measure import Count, Measure, counted, lacking, measured, undefined
+from witan.core.sums import VoteSums
+
+__all__ = ["MIN_EACH", "MIN_OTHERS", "MIN_VOTES", "Preferences"]
+
+Array = NDArray[np.float64]
+
+MIN_VOTES = 30
+"""Votes that a mean needs: the mean of thirty shares, which spread by a third, errs by 6 points."""
+
+MIN_EACH = 10
+"""Votes, in `MIN_BUCKETS` buckets, that one of the others needs to count among them.
+
+Each weighs as much as the next, so that one of whom next to nothing is known would spoil the mean.
+"""
+
+MOST_CELLS = 1_000_000
+"""Cells, buckets × reviewers × models, that are held at once."""
+
+MIN_OTHERS = 2
+"""Others to compare with: against a single one, a difference may be as much that one's."""
+
+
+class Preferences:
+    """Mean shares that models give each other, from which preferences are measured."""
+
+    def __init__(self, votes: VoteSums, families: Mapping[int, str], level: float) -> None:
+        self._families, self._level = families, level
+        self._shares = _Shares(votes)
+
+    def for_itself(self, reviewer: int) -> Measure:
+        """Measure self-preference: the share it gives its own answers beyond what others do.
+
+        Mean share of rivals above which the reviewer places its own answers, where own votes were
+        asked, less the mean over the other reviewers of the mean share that each of them gives
+        these answers. The others weigh alike: each leaves its own answer out, so that over all of
+        them every rival is met as often as by the reviewer itself.
+
+        Source: Zheng et al., "Judging LLM-as-a-judge with MT-bench and Chatbot Arena", NeurIPS
+        2023, section 3.3, against the mean of the other reviewers in place of people.
+        """
+        own = self._shares.own_part(reviewer)
+        count = Count(own[:, 0].sum(), "votes on its own answers", MIN_VOTES)
+        if count.n < count.needed:
+            return lacking(count, "difference of shares")
+        others = [code for code in self._shares.reviewers_of([reviewer]) if code != reviewer]
+        if len(others) < MIN_OTHERS:
+            return _too_few_others(count, len(others))
+        theirs = self._shares.part(others, [reviewer])[:, :, 0]
+        sums = np.concatenate([own[:, np.newaxis], theirs], axis=1)
+        return measured(
+            sums,
+            _own_excess,
+            count,
+            "difference of shares",
+            level=self._level,
+            sides=[slice(at, at + 1) for at in range(sums.shape[1])],
+        )
+
+    def for_its_family(self, reviewer: int) -> Measure:
+        r"""Measure family preference: what it gives its relatives beyond what outsiders do.
+
+        With x_s(m) the mean share that reviewer s gives model m, A the models that reviewer r
+        judges, and O the reviewers of other families, the excess of a relative m is
+
+            mean over k in A of  [x_r(m) − x_r(k)] − mean over s in O, s ≠ k, of [x_s(m) − x_s(k)],
+
+        and the measure is its mean over the relatives. On sheets of one size it is x_r(m) less the
+        share that outsiders would give m among the rivals that r sees: a plain difference
+        x_r(m) − x_s(m) would be positive for every strong reviewer, whose own answer is not among
+        the rivals on its own sheet.
+
+        A model that is in no family is one of its own; with no relative there is no measure.
+        """
+        family = self._families.get(reviewer)
+        judged = self._shares.models_of(reviewer)
+        relatives = [m for m in judged if family is not None and self._families.get(m) == family]
+        relatives = [m for m in relatives if m != reviewer]
+        count = Count(self._shares.votes(reviewer, relatives), "votes on its family", MIN_VOTES)
+        if count.n < count.needed:
+            return lacking(count, "difference of shares")
+        outside = self._shares.reviewers_of(relatives)
+        outside = [code for code in outside if self._families.get(code) != family]
+        if len(outside) < MIN_OTHERS:
+            return _too_few_others(count, len(outside))
+        sums = self._shares.part([reviewer, *outside], judged)
+        at = [judged.index(model) for model in relatives]
+        return measured(
+            sums,
+            lambda held: _family_excess(held, at),
+            count,
+            "difference of shares",
+            level=self._level,
+            sides=(slice(0, 1), slice(1, None)),
+        )
+
+
+def _too_few_others(count: Count, n: int) -> Measure:
+    why = (
+        f"not enough data: {counted(n, 'other reviewers')} with {MIN_EACH} votes on the same "
+        f"models in {MIN_BUCKETS} groups of sessions, {MIN_OTHERS} needed"
+    )
+    return undefined(count, "difference of shares", why)
+
+
+class _Shares:
+    """Votes and totals per bucket, reviewer and model: one dense table, and parts of it."""
+
+    def __init__(self, table: VoteSums) -> None:
+        chosen = (table.human == 0) & (table.votes > 0)
+        buckets, bucket = np.unique(table.bucket[chosen], return_inverse=True)
+        reviewers, row = np.unique(table.reviewer[chosen], return_inverse=True)
+        models, column = np.unique(table.model[chosen], return_inverse=True)
+        # Of very many models buckets are put together: fewer groups are as good, if rougher.
+        n_pairs = max(1, len(reviewers) * len(models))
+        groups = max(1, min(len(buckets), max(MIN_BUCKETS, MOST_CELLS // n_pairs)))
+        cell = (bucket % groups) * len(reviewers) + row
+        shape = (groups, len(reviewers), len(models))
+        own = table.own[chosen] == 1
+        held = (table.votes[chosen], table.total[chosen])
+        self._own = _summed(cell[own], [one[own] for one in held], shape[:2])
+        self._given = _summed(
+            (cell * len(models) + column)[~own], [one[~own] for one in held], shape
+        )
+        self._votes = self._given[..., 0].sum(axis=0)
+        self._reviewers = {int(code): at for at, code in enumerate(reviewers)}
+        self._models = {int(code): at for at, code in enumerate(models)}
+
+    def own_part(self, reviewer: int) -> Array:
+        """Votes and totals of one reviewer on its own answers, shape (B, 2)."""
+        if reviewer not in self._reviewers:
+            return np.zeros((0, 2))
+        return self._own[:, self._reviewers[reviewer]]
+
+    def votes(self, reviewer: int, models: Sequence[int]) -> float:
+        """Votes of one reviewer on some models."""
+        if reviewer not in self._reviewers:
+            return 0.0
+        known = [self._models[code] for code in models if code in self._models]
+        return float(self._votes[self._reviewers[reviewer], known].sum())
+
+    def models_of(self, reviewer: int) -> list[int]:
+        """The models that a reviewer judges."""
+        return [code for code in self._models if self.votes(reviewer, [code]) > 0]
+
+    def reviewers_of(self, models: Sequence[int]) -> list[int]:
+        """The reviewers with `MIN_EACH` votes in `MIN_BUCKETS` buckets on some models together."""
+        enough = [code for code in self._reviewers if self.votes(code, models) >= MIN_EACH]
+        known = [self._models[code] for code in models if code in self._models]
+        return [code for code in enough if self._buckets(code, known) >= MIN_BUCKETS]
+
+    def _buckets(self, reviewer: int, columns: Sequence[int]) -> int:
+        given = self._given[:, self._reviewers[reviewer], columns, 0]
+        return int((given > 0).any(axis=1).sum())
+
+    def part(self, reviewers: Sequence[int], models: Sequence[int]) -> Array:
+        """Votes and totals of some reviewers on some models, shape (B, R, M, 2)."""
+        rows = [self._reviewers[code] for code in reviewers]
+        columns = [self._models[code] for code in models]
+        return self._given[:, rows][:, :, columns]
+
+
+def _summed(cell: NDArray[np.intp], held: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Columns of rows added up by cell, stacked on a last axis."""
+    size = int(np.prod(shape))
+    return np.stack(
+        [np.bincount(cell, weights=column, minlength=size).reshape(shape) for column in held],
+        axis=-1,
+    )
+
+
+def _means(sums: Array) -> Array:
+    """Totals over votes along the last axis; NaN without a vote."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sums[..., 0] > 0.5, sums[..., 1] / sums[..., 0], np.nan)
+
+
+def _mean_of_known(values: Array, axis: int) -> Array:
+    """Mean along an axis over what is not NaN; NaN where nothing is left."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        mean: Array = np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
+    return mean
+
+
+def _own_excess(sums: Array) -> Array:
+    """Mean share of the first less the mean of the means of the others, (N, 1 + S, 2) → (N,)."""
+    means = _means(sums)
+    return means[:, 0] - _mean_of_known(means[:, 1:], axis=1)
+
+
+def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
+    """Mean excess of the relatives, (N, 1 + O, A, 2) → (N,), as `Preferences` defines it."""
+    means = _means(sums)
+    known = (~np.isnan(means)).astype(np.float64)
+    shares = np.where(known > 0, means, 0.0)
+    # Sums over outsiders s of x_s(m) − x_s(k) and their number, as products of matrices.
+    related = [held[:, 1:, relatives].swapaxes(1, 2) for held in (shares, known)]
+    ahead = related[0] @ known[:, 1:] - related[1] @ shares[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        theirs = ahead / (related[1] @ known[:, 1:])
+    mine = means[:, 0, relatives, np.newaxis] - means[:, 0, np.newaxis]
+    return _mean_of_known(_mean_of_known(mine - theirs, axis=2), axis=1)

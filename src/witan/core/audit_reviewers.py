@@ -1,0 +1,391 @@
+"""One line of an audit: how one reviewer, or all people together, judge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.audit_length import LengthAudit, Lengths
+from witan.core.audit_preference import MIN_VOTES, Preferences
+from witan.core.measure import (
+    Count,
+    Measure,
+    MeasureUnit,
+    beside,
+    correlation,
+    lacking,
+    measured,
+    per_bucket,
+    rate,
+    ratio,
+    rows_by,
+    undefined,
+)
+from witan.core.sums import BallotSums, HumanSums, LengthSums, PositionSums, ReviewerSums
+
+__all__ = [
+    "MIN_BALLOTS",
+    "MIN_CONSTANT",
+    "MIN_DEAD",
+    "MIN_ENDS",
+    "MIN_JUDGED",
+    "MIN_PAIRS",
+    "Flag",
+    "ReviewerAudit",
+    "ReviewerTables",
+    "Reviewers",
+]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Flag = Literal["dead", "constant"]
+Table = TypeVar("Table", PositionSums, ReviewerSums, BallotSums, LengthSums, HumanSums)
+
+MIN_BALLOTS = 20
+"""Ballots that a rate needs: that of twenty errs by up to 11 points."""
+
+MIN_JUDGED = 30
+"""Votes beside the others' that a mean difference, a slope or a correlation needs."""
+
+MIN_ENDS = 30
+"""Votes at the first place, and at the last, that the position effect needs."""
+
+MIN_PAIRS = 30
+"""Pairs that a share of pairs needs: that of thirty errs by 9 points."""
+
+MIN_DEAD = 3
+"""Ballots, all without a vote, that show a dead seat rather than a bad moment."""
+
+MIN_CONSTANT = 10
+"""Ballots with a vote from which a reviewer may be called constant."""
+
+CONSTANT = 0.9
+"""The share of flat ballots at which it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerAudit:
+    """How one reviewer judges; each number with its interval and what it rests on.
+
+    Parameters
+    ----------
+    reviewer, human
+        The model or person; all people together are one line of the name "people".
+    ballots, abstentions
+        What it was asked for, and how many brought no vote.
+    flags
+        ``dead``: three ballots or more and never a vote. ``constant``: nine in ten of ten ballots
+        or more tell no candidate apart.
+    self_preference, family_preference
+        Share given to its own answers, and to those of its family, beyond what the others give.
+    position_effect
+        Excess of a candidate's share over the others' mean at the first place of the sheet, less
+        that at the last.
+    first_shown
+        Share of comparisons of two that the first shown wins, a tie half.
+    length
+        Length beside its votes.
+    severity
+        Mean of its grade less the others' mean for the same answer; below 0 is severe.
+    discrimination
+        Slope of its grades on the others' means, over the same slope within all reviewers of its
+        kind together: 1 spreads answers as they do, 0 tells nothing apart. The slope itself would
+        fall short of 1 for everybody, by the noise in the others' mean.
+    spread
+        Its mean standard deviation of grades within a ballot, over that of all models.
+    agreement, grade_agreement
+        Correlation with the others' mean for the same answer, of shares and of grades.
+    agreement_with_people
+        Share of the pairs that people decided in which it sides with them, a tie half.
+    order_consistency
+        Share of the pairs seen in both orders that it judged alike.
+    abstention_rate, repair_rate
+        Of all ballots.
+    flat_rate
+        Of the ballots with a vote, those that tell no candidate apart.
+    """
+
+    reviewer: str
+    human: bool
+    ballots: int
+    abstentions: int
+    flags: tuple[Flag, ...]
+    self_preference: Measure
+    family_preference: Measure
+    position_effect: Measure
+    first_shown: Measure
+    length: LengthAudit
+    severity: Measure
+    discrimination: Measure
+    spread: Measure
+    agreement: Measure
+    grade_agreement: Measure
+    agreement_with_people: Measure
+    order_consistency: Measure
+    abstention_rate: Measure
+    repair_rate: Measure
+    flat_rate: Measure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReviewerTables:
+    """The tables that lines of reviewers are read from."""
+
+    ballots: BallotSums
+    reviewers: ReviewerSums
+    positions: PositionSums
+    lengths: LengthSums
+    humans: HumanSums
+
+
+class Reviewers:
+    """All reviewers of one kind, one line each; people as one line too."""
+
+    def __init__(
+        self, tables: ReviewerTables, preferences: Preferences, *, human: bool, level: float
+    ) -> None:
+        self._tables, self._preferences = tables, preferences
+        self._human, self._level = human, level
+        self._lengths = Lengths(tables.lengths, level)
+        self._rows: dict[type, dict[int, Rows]] = {
+            type(table): _grouped(table.reviewer, table.human == human)
+            for table in (tables.ballots, tables.reviewers, tables.positions, tables.lengths)
+        }
+        humans = tables.humans
+        self._rows[HumanSums] = _grouped(humans.reviewer, humans.reviewer == humans.other)
+        self._panel = np.flatnonzero(tables.ballots.human == 0)
+        self._graders = list(self._rows[ReviewerSums])
+        self._grading = _by_reviewer(tables.reviewers, self._rows[ReviewerSums])
+
+    @property
+    def codes(self) -> list[int]:
+        """Every reviewer that cast, or should have cast, a ballot."""
+        return list(self._rows[BallotSums])
+
+    def line(self, code: int, name: str) -> ReviewerAudit:
+        """The line of one reviewer."""
+        return self._line([code], name)
+
+    def together(self, name: str) -> ReviewerAudit:
+        """One line of all people, their votes put together."""
+        return self._line(self.codes, name)
+
+    def _line(self, codes: list[int], name: str) -> ReviewerAudit:
+        ballots = self._chosen(self._tables.ballots, codes)
+        for_itself, for_its_family = self._preferred(codes)
+        judged = self._chosen(self._tables.reviewers, codes)
+        return ReviewerAudit(
+            reviewer=name,
+            human=self._human,
+            ballots=int(ballots.ballots.sum()),
+            abstentions=int(ballots.abstained.sum()),
+            flags=_flags(ballots),
+            self_preference=for_itself,
+            family_preference=for_its_family,
+            position_effect=self._position_effect(codes),
+            first_shown=self._first_shown(codes),
+            length=self._lengths.of(self._at(self._tables.lengths, codes), human=self._human),
+            severity=self._severity(judged),
+            discrimination=self._discrimination(codes),
+            spread=self._spread(ballots),
+            agreement=self._agreement(judged, "share_", "n_shares", "votes"),
+            grade_agreement=self._agreement(judged, "", "n_grades", "grades"),
+            agreement_with_people=self._with_people(codes),
+            order_consistency=self._rate(
+                ballots, ballots.kept, ballots.compared, "pairs seen in both orders", MIN_PAIRS
+            ),
+            abstention_rate=self._rate(ballots, ballots.abstained, ballots.ballots),
+            repair_rate=self._rate(ballots, ballots.repaired, ballots.ballots),
+            flat_rate=self._rate(
+                ballots, ballots.flat, ballots.ballots - ballots.abstained, "ballots with a vote"
+            ),
+        )
+
+    def _at(self, table: Table, codes: list[int]) -> Rows:
+        held = self._rows[type(table)]
+        found = [held[code] for code in codes if code in held]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
+
+    def _chosen(self, table: Table, codes: list[int]) -> Table:
+        rows = self._at(table, codes)
+        return type(table)(**{f.name: getattr(table, f.name)[rows] for f in fields(table)})
+
+    def _preferred(self, codes: list[int]) -> tuple[Measure, Measure]:
+        """Preference for its own answers, and for its family's."""
+        if self._human:
+            count = Count(0, "votes on their own answers", MIN_VOTES)
+            none = undefined(count, "difference of shares", "people write no answers")
+            return none, none
+        [code] = codes
+        return self._preferences.for_itself(code), self._preferences.for_its_family(code)
+
+    def _rate(
+        self,
+        ballots: BallotSums,
+        hits: NDArray[np.int64],
+        cases: NDArray[np.int64],
+        of: str = "ballots",
+        needed: int = MIN_BALLOTS,
+    ) -> Measure:
+        count = Count(cases.sum(), of, needed)
+        return rate(per_bucket(ballots.bucket, hits, cases), count, level=self._level)
+
+    def _position_effect(self, codes: list[int]) -> Measure:
+        """Measure the mean excess at the first place less that at the last of the sheet.
+
+        Excess is share less the others' mean share for the same answer, so that it does not
+        matter which answers stood first. On sheets of two, half of their difference does; there
+        the measure needs both orders.
+        """
+        table = self._chosen(self._tables.positions, codes)
+        several = table.shown > 1
+        first, last = several & (table.position == 1), several & (table.position == table.shown)
+        sums = per_bucket(
+            table.bucket,
+            np.where(first, table.excess, 0.0),
+            np.where(first, table.excess_votes, 0),
+            np.where(last, table.excess, 0.0),
+            np.where(last, table.excess_votes, 0),
+        )
+        n = min(table.excess_votes[first].sum(), table.excess_votes[last].sum())
+        return measured(
+            sums,
+            lambda held: ratio(held[:, :2]) - ratio(held[:, 2:]),
+            Count(n, "votes at the first place and at the last", MIN_ENDS),
+            "difference of shares",
+            level=self._level,
+            sides=(slice(0, 2), slice(2, 4)),
+        )
+
+    def _first_shown(self, codes: list[int]) -> Measure:
+        table = self._chosen(self._tables.positions, codes)
+        first = (table.shown == 2) & (table.position == 1)
+        return rate(
+            per_bucket(table.bucket[first], table.total[first], table.votes[first]),
+            Count(table.votes[first].sum(), "comparisons of two", MIN_PAIRS),
+            level=self._level,
+            opposed=True,
+        )
+
+    def _severity(self, judged: ReviewerSums) -> Measure:
+        return measured(
+            per_bucket(judged.bucket, judged.x - judged.y, judged.n_grades),
+            ratio,
+            Count(judged.n_grades.sum(), "grades", MIN_JUDGED),
+            "grade points",
+            level=self._level,
+        )
+
+    def _discrimination(self, codes: list[int]) -> Measure:
+        """Measure the slope of grades on the others' means, over that within all reviewers.
+
+        The mean of few others is a noisy measure of an answer, which flattens a slope on it alike
+        for all; the ratio takes that out. Two reviewers are each other's panel.
+        """
+        judged = self._chosen(self._tables.reviewers, codes)
+        count = Count(judged.n_grades.sum(), "grades", MIN_JUDGED)
+        if count.n < count.needed:
+            return lacking(count, "slope")
+        if len(codes) > 1:
+            return undefined(count, "slope", "all of them together are the panel")
+        at = self._graders.index(codes[0])
+        rest = np.delete(np.arange(len(self._graders)), at)
+        return measured(
+            self._grading,
+            lambda held: _over(_slope(held[:, at]), _slope_within(held)),
+            count,
+            "slope",
+            level=self._level,
+            sides=(slice(at, at + 1), rest),
+        )
+
+    def _spread(self, ballots: BallotSums) -> Measure:
+        panel = self._tables.ballots
+        sums = beside(
+            (ballots.bucket, (ballots.spread, ballots.gradings)),
+            (panel.bucket[self._panel], (panel.spread[self._panel], panel.gradings[self._panel])),
+        )
+        return measured(
+            sums,
+            lambda held: _over(ratio(held[:, :2]), ratio(held[:, 2:])),
+            Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS),
+            "ratio",
+            level=self._level,
+            link="log",
+            sides=(slice(0, 2), slice(2, 4)),
+        )
+
+    def _agreement(self, judged: ReviewerSums, prefix: str, counted: str, of: str) -> Measure:
+        names = (counted, *(prefix + name for name in ("x", "y", "xx", "yy", "xy")))
+        unit: MeasureUnit = "correlation"
+        return measured(
+            per_bucket(judged.bucket, *(getattr(judged, name) for name in names)),
+            correlation,
+            Count(getattr(judged, counted).sum(), of, MIN_JUDGED),
+            unit,
+            level=self._level,
+            link="fisher",
+        )
+
+    def _with_people(self, codes: list[int]) -> Measure:
+        if self._human:
+            count = Count(0, "pairs that people decided", MIN_PAIRS)
+            return undefined(count, "share", "people are the baseline")
+        table = self._chosen(self._tables.humans, codes)
+        # An opinion of +1, 0 or −1 is a whole, half or no case of being right.
+        right = (table.x + table.n) / 2
+        count = Count(table.n.sum(), "pairs that people decided", MIN_PAIRS)
+        return rate(per_bucket(table.bucket, right, table.n), count, level=self._level)
+
+
+def _grouped(reviewer: NDArray[np.int64], chosen: NDArray[np.bool_]) -> dict[int, Rows]:
+    rows = np.flatnonzero(chosen)
+    return {code: rows[at] for code, at in rows_by(reviewer[rows]).items()}
+
+
+def _flags(ballots: BallotSums) -> tuple[Flag, ...]:
+    cast = int(ballots.ballots.sum())
+    voted = cast - int(ballots.abstained.sum())
+    flags: list[Flag] = []
+    if cast >= MIN_DEAD and voted == 0:
+        flags.append("dead")
+    if voted >= MIN_CONSTANT and ballots.flat.sum() >= CONSTANT * voted:
+        flags.append("constant")
+    return tuple(flags)
+
+
+def _slope(sums: Array) -> Array:
+    """Least-squares slope of x on y from n, x, y, xx, yy, xy, shape (N, 6) → (N,)."""
+    n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
+    spread = n * yy - y * y
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (n * xy - x * y) / spread
+    return np.where((spread > 1e-12 * n * yy) & (n > 1.5), found, np.nan)
+
+
+def _slope_within(sums: Array) -> Array:
+    """Least-squares slope with an intercept for each reviewer, (N, R, 6) → (N,)."""
+    n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
+    known = np.maximum(n, 1.0)
+    spread = (yy - y * y / known).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (xy - x * y / known).sum(axis=1) / spread
+    return np.where(spread > 1e-12 * yy.sum(axis=1), found, np.nan)
+
+
+def _by_reviewer(table: ReviewerSums, rows: Mapping[int, Rows]) -> Array:
+    """Sums of grades of some reviewers beside the others', shape (B, R, 6), in their order."""
+    chosen = np.concatenate([np.zeros(0, dtype=np.intp), *rows.values()])
+    reviewer = np.repeat(np.arange(len(rows)), [len(held) for held in rows.values()])
+    buckets, bucket = np.unique(table.bucket[chosen], return_inverse=True)
+    sums = np.zeros((len(buckets), len(rows), 6))
+    for at, name in enumerate(("n_grades", "x", "y", "xx", "yy", "xy")):
+        np.add.at(sums[..., at], (bucket, reviewer), getattr(table, name)[chosen])
+    return sums
+
+
+def _over(above: Array, below: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below > 0, above / below, np.nan)

@@ -1,0 +1,202 @@
+"""How often a panel this sure of a pair was right by people's votes: agreement into reliability.
+
+Agreement is what the panel says of itself: the larger of p_beats and 1 − p_beats. Reliability is
+how often people then said the same, and is unknown until they have said enough.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.measure import Count, Measure, lacking, per_bucket, rate, undefined
+from witan.core.outcome import Outcome
+from witan.core.shared_error import MIN_DECIDED
+from witan.core.sums import CalibrationSums
+from witan.errors import InvalidParameter
+
+__all__ = ["BANDS", "MIN_NEAR", "Band", "Block", "Calibration", "calibrate", "reliability_of"]
+
+Array = NDArray[np.float64]
+
+BANDS = 20
+"""Bands of equal width between 0 and 1; a confidence is at least ½, so that the upper half fill."""
+
+MIN_NEAR = 20
+"""Decided pairs at, or pooled with, a confidence from which its reliability is known."""
+
+PAIRS = "pairs that people decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Pairs of about one confidence: from `low` to below `high`, the last one up to 1.
+
+    Parameters
+    ----------
+    confidence
+        Mean agreement of the panel with itself.
+    matched
+        Share that people decided alike, as counted.
+    """
+
+    low: float
+    high: float
+    confidence: float
+    pairs: int
+    matched: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Neighbouring bands with one reliability."""
+
+    low: float
+    high: float
+    pairs: int
+    reliability: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Reliability by agreement.
+
+    Parameters
+    ----------
+    pairs
+        Decided by people, in all.
+    bands
+        As counted, the least sure first; bands without pairs are left out.
+    blocks
+        The monotone fit, the least sure first.
+    """
+
+    pairs: int
+    bands: tuple[Band, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def known(self) -> bool:
+        """People decided enough pairs to say anything."""
+        return self.pairs >= MIN_DECIDED
+
+    def reliability(self, confidence: float) -> Measure:
+        """How often a panel this sure matched people; without value where that is unknown.
+
+        It is unknown with fewer than fifty decided pairs in all, or where fewer than twenty are
+        pooled with this confidence.
+
+        Parameters
+        ----------
+        confidence : float
+            The panel's agreement on a pair, from ½ to 1.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is not.
+        """
+        if not 0.5 <= confidence <= 1:
+            raise InvalidParameter("confidence", confidence, "a number from 0.5 to 1")
+        if not self.known:
+            return lacking(Count(self.pairs, PAIRS, MIN_DECIDED), "share")
+        band = sum(confidence >= k / BANDS for k in range(1, BANDS))
+        middle = (band + 0.5) / BANDS
+        for block in self.blocks:
+            if block.low < middle < block.high:
+                return block.reliability
+        return lacking(Count(0, f"{PAIRS} near this confidence", MIN_NEAR), "share")
+
+
+def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> Measure:
+    """How often a panel as sure of its first line over its second matched people.
+
+    A calibration is of pairs, and so is this: p_beats of the first two lines, which is at least the
+    first one's p_best. It is unknown without an outcome or a calibration, and where the fit does
+    not place the first line above the second.
+    """
+    beats = [] if outcome is None else outcome.p_beats
+    sure = beats[0][1] if len(beats) > 1 else None
+    if calibration is None:
+        return lacking(Count(0, PAIRS, MIN_DECIDED), "share")
+    if sure is None or sure < 0.5:
+        of = Count(calibration.pairs, PAIRS, MIN_DECIDED)
+        return undefined(of, "share", "undefined: the ballots do not place one above another")
+    return calibration.reliability(sure)
+
+
+def calibrate(
+    table: CalibrationSums, *, level: float = 0.95, with_bands: bool = True
+) -> Calibration:
+    r"""Fit reliability to agreement, never falling as agreement rises.
+
+    With n_k decided pairs in band k, of which the panel matched h_k, the fit minimises
+    Σ n_k (h_k/n_k − f_k)² over f that never fall: the pool-adjacent-violators algorithm. A block
+    of pooled bands has the reliability Σ h_k / Σ n_k, with the interval of
+    `witan.core.measure.rate`, which allows for sessions. The blocks are taken as given in it.
+
+    Parameters
+    ----------
+    table : CalibrationSums
+        Per bucket and band.
+    level : float
+        Of the intervals, between 0 and 1.
+    with_bands : bool
+        Whether to give the bands, too, which the fit does not need.
+
+    References
+    ----------
+    Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution function for sampling with
+    incomplete information", Annals of Mathematical Statistics 26 (1955) 641–647. Zadrozny and
+    Elkan, "Transforming classifier scores into accurate multiclass probability estimates", KDD
+    2002.
+    """
+    if not 0 < level < 1:
+        raise InvalidParameter("level", level, "a number between 0 and 1")
+    filled = [int(band) for band in np.unique(table.band[table.pairs > 0])]
+    bands = filled if with_bands else []
+    pooled = _pool(table, filled)
+    return Calibration(
+        pairs=int(table.pairs.sum()),
+        bands=tuple(_band(table, band, level) for band in bands),
+        blocks=tuple(_block(table, block, level) for block in pooled),
+    )
+
+
+def _matched(table: CalibrationSums, bands: Sequence[int], of: str, level: float) -> Measure:
+    rows = np.isin(table.band, bands)
+    sums = per_bucket(table.bucket[rows], table.matched[rows], table.pairs[rows])
+    return rate(sums, Count(table.pairs[rows].sum(), of, MIN_NEAR), level=level)
+
+
+def _band(table: CalibrationSums, band: int, level: float) -> Band:
+    rows = table.band == band
+    pairs = int(table.pairs[rows].sum())
+    return Band(
+        low=band / BANDS,
+        high=(band + 1) / BANDS,
+        confidence=float(table.confidence[rows].sum()) / pairs,
+        pairs=pairs,
+        matched=_matched(table, [band], PAIRS, level),
+    )
+
+
+def _block(table: CalibrationSums, bands: Sequence[int], level: float) -> Block:
+    matched = _matched(table, bands, f"{PAIRS} near this confidence", level)
+    return Block(bands[0] / BANDS, (bands[-1] + 1) / BANDS, matched.n, matched)
+
+
+def _pool(table: CalibrationSums, filled: Sequence[int]) -> list[list[int]]:
+    """Bands in blocks of rising reliability: pool adjacent violators."""
+    blocks: list[tuple[float, float, list[int]]] = []
+    for band in filled:
+        rows = table.band == band
+        hits, pairs = float(table.matched[rows].sum()), float(table.pairs[rows].sum())
+        held = [band]
+        # Compared by products, so that equal shares of different sizes pool exactly.
+        while blocks and blocks[-1][0] * pairs >= hits * blocks[-1][1]:
+            before = blocks.pop()
+            hits, pairs, held = before[0] + hits, before[1] + pairs, before[2] + held
+        blocks.append((hits, pairs, held))
+    return [held for _, _, held in blocks]

@@ -1,0 +1,216 @@
+"""Sums of a window gathered by model, and the order that they put models in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.bucketed_ratings import rate_sums
+from witan.core.leaderboard_lines import Effort, Terms
+from witan.core.mean_scores import MeanScores, mean_scores
+from witan.core.merging import places
+from witan.core.rating_fit import Ratings
+from witan.core.rules.registry import Rule
+from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.errors import NothingToCount
+
+__all__ = ["Board", "Order", "gather", "put_in_order"]
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+DIGITS = 10
+"""Numbers that agree to this many digits of the largest are equal: what sums in floats leave."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board:
+    """What is known of M models.
+
+    Parameters
+    ----------
+    models : tuple of str
+        In alphabetical order; so is everything below.
+    means : MeanScores
+    efforts : tuple of Effort
+    ratings : Ratings, optional
+        None: no ballot compares two models.
+    rated : integer array, shape (M,)
+        Place of each model in `ratings`; −1: not there.
+    """
+
+    models: tuple[str, ...]
+    means: MeanScores
+    efforts: tuple[Effort, ...]
+    ratings: Ratings | None
+    rated: Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """Models of a board in order.
+
+    Parameters
+    ----------
+    rows, apart : integer arrays
+        Models with a rank, and those without, best first.
+    rank : integer array, shape (M,)
+        0 for those apart.
+    elo : float array, shape (M,)
+        NaN where unknown.
+    ahead : bool array, shape (M, M), optional
+        Whether model i is above model j beyond noise; None: the order states no noise.
+    """
+
+    rows: Counts
+    apart: Counts
+    rank: Counts
+    elo: Array
+    ahead: Flags | None
+
+
+def gather(
+    standings: StandingSums,
+    matchups: MatchupSums | None,
+    answers: AnswerSums | None,
+    names: Names,
+    terms: Terms,
+) -> Board:
+    """Add the sums of a window up by model."""
+    none = np.empty(0, dtype=np.int64)
+    columns = [
+        standings.model,
+        none if answers is None else answers.model,
+        none if matchups is None else matchups.first,
+        none if matchups is None else matchups.second,
+    ]
+    models, (stood, answered, *_) = places(names, *columns)
+    ratings = None
+    if matchups is not None:
+        ratings = _ratings(matchups, names, terms)
+    where = {} if ratings is None else {name: row for row, name in enumerate(ratings.models)}
+    return Board(
+        models=models,
+        means=mean_scores(standings, stood, len(models)),
+        efforts=_efforts(answers, answered, len(models)),
+        ratings=ratings,
+        rated=np.array([where.get(model, -1) for model in models], dtype=np.int64),
+    )
+
+
+def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
+    """Rank the models that may be ranked, by the number that orders.
+
+    Ratings can be compared within a group of models that chains of comparisons join: the largest
+    group is ranked, by models with enough sessions, then by comparisons, then alphabetically.
+
+    Parameters
+    ----------
+    elo : mapping of str to float
+        By the names of models.
+
+    Raises
+    ------
+    NothingToCount
+        If no model has a number to be ordered by.
+    """
+    by_elo = np.array([elo.get(model, np.nan) for model in board.models])
+    ahead: Flags | None = None
+    if terms.order_by == "score":
+        sign = -1.0 if rule.lower_is_better else 1.0
+        key = sign * board.means.mean
+        told = board.means.ahead(terms.level)
+        ahead = told.T if rule.lower_is_better else told
+    elif terms.order_by == "rating":
+        key, ahead = _by_rating(board)
+    else:
+        key = by_elo
+    if np.isnan(key).all():
+        raise NothingToCount(
+            f"no model has a {terms.order_by} {terms.window}; order by "
+            f"{'rating' if terms.order_by == 'score' else 'score'}, or widen the window"
+        )
+    key = _rounded(key)
+    may = (board.means.sessions >= terms.min_sessions) & ~np.isnan(key)
+    if terms.order_by == "rating":
+        may &= _main_group(board, may)
+    last = np.where(np.isnan(key), -np.inf, key)
+    order = np.argsort(-last, kind="stable")  # alphabetical where equal
+    higher = (key > key[:, np.newaxis]) & may
+    rank = np.where(may, 1 + higher.sum(axis=1), 0)
+    return Order(order[may[order]], order[~may[order]], rank, by_elo, ahead)
+
+
+def _ratings(matchups: MatchupSums, names: Names, terms: Terms) -> Ratings | None:
+    """Ratings of the window; None where no ballot compares two models."""
+    try:
+        return rate_sums(matchups, names, ghost_wins=terms.ghost_wins, level=terms.level)
+    except NothingToCount:
+        return None
+
+
+def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[Effort, ...]:
+    """What the answers of each model took."""
+    if answers is None:
+        return (Effort(),) * n_models
+
+    def added(column: NDArray[Any]) -> list[float]:
+        total: list[float] = np.bincount(place, column, minlength=n_models).tolist()
+        return total
+
+    columns = (
+        answers.answers, answers.failed, answers.cost_usd, answers.costed, answers.seconds,
+        answers.timed,
+    )  # fmt: skip
+    return tuple(
+        Effort(
+            answers=round(asked),
+            failure_rate=failed / asked if asked else None,
+            cost_usd=cost / costed if costed else None,
+            costed=round(costed),
+            seconds=seconds / timed if timed else None,
+            timed=round(timed),
+        )
+        for asked, failed, cost, costed, seconds, timed in zip(*map(added, columns), strict=True)
+    )
+
+
+def _by_rating(board: Board) -> tuple[Array, Flags]:
+    """Ratings in the order of the board, and who is ahead of whom."""
+    n_models = len(board.models)
+    key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
+    if board.ratings is not None:
+        rows = np.flatnonzero(board.rated >= 0)
+        key[rows] = board.ratings.rating[board.rated[rows]]
+        ahead[np.ix_(rows, rows)] = board.ratings.ahead[
+            np.ix_(board.rated[rows], board.rated[rows])
+        ]
+    return key, ahead
+
+
+def _main_group(board: Board, may: Flags) -> Flags:
+    """Models of the group that is ranked, shape (M,)."""
+    ratings = board.ratings
+    if ratings is None or not may.any():
+        return np.zeros(len(board.models), dtype=np.bool_)
+    group = np.where(board.rated >= 0, ratings.group[board.rated], -1)
+    weight = (ratings.wins + ratings.losses + ratings.ties)[board.rated]
+    main = max(
+        np.unique(group[may]).tolist(),
+        key=lambda number: (
+            int((may & (group == number)).sum()),
+            round(float(weight[group == number].sum()), DIGITS),
+            -int((group == number).argmax()),
+        ),
+    )
+    return np.asarray(group == main)
+
+
+def _rounded(key: Array) -> Array:
+    """Drop the digits that the order of summation decides."""
+    # Never finer than the unit itself: numbers that are all but 0 differ by dust alone.
+    rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
+    return rounded

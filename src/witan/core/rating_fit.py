@@ -1,0 +1,342 @@
+"""A Bradley–Terry fit to counts of pairs, and what may be concluded from it."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.comparisons import FIRST, SECOND, TIE, PairCounts
+from witan.core.rules.luce_fit import fit_matchups
+from witan.errors import InvalidParameter, TooLarge, UnsuitableBallots
+
+__all__ = [
+    "MAX_MODELS",
+    "Clusters",
+    "Errors",
+    "Fit",
+    "Ratings",
+    "check_options",
+    "conclude",
+    "fit_pairs",
+    "residuals",
+]
+
+Array = NDArray[np.float64]
+Errors = Literal["clustered", "robust"]
+
+MAX_MODELS = 5_000
+"""More models than this are refused: memory grows with their square and time with their cube."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratings:
+    """Strengths of M models, each with its error, interval and ranks.
+
+    Parameters
+    ----------
+    models : tuple of str
+        In the order of the comparisons; every array below has this order.
+    rating : float array, shape (M,)
+        Logits, mean 0 within each group of models that chains of comparisons join; NaN for a
+        model without comparisons.
+    std_error : float array, shape (M,)
+        Of the rating: the larger of the model-based error and the one that `errors` names.
+    low, high : float arrays, shape (M,)
+        The interval of the rating at `level`.
+    level : float
+        Of all intervals here.
+    errors : str
+        ``clustered`` by session or by groups of sessions, or ``robust`` per comparison.
+    model_error, robust_error, clustered_error : float arrays, shape (M,)
+        From the information alone; sandwich per comparison; sandwich per cluster (None without
+        clusters; NaN with only one).
+    wins, losses, ties : arrays, shape (M,)
+        Comparisons by outcome, or their weight where ballots were weighted.
+    rank_low, rank_high : integer arrays, shape (M,)
+        The best and the worst rank a model may have: 1 + models significantly above it, and
+        M − models significantly below it, each contrast at `level`.
+    group : integer array, shape (M,)
+        Which of the groups joined by comparisons a model is in, numbered by first appearance.
+    n_comparisons : float
+        How many, or their weight.
+    n_sessions, n_clusters : int
+        Sessions, and the groups that errors are clustered by: the sessions themselves, or buckets
+        of them. None where none were used or, of sessions, where only buckets are known.
+    ghost_wins : float
+        Wins, and as many losses, of every model against one ghost.
+    warnings : tuple of str
+        What the reader must know: disconnected groups, models that never lost or never won,
+        too few sessions.
+    contrast_error : float array, shape (M, M)
+        Standard error of rating i − rating j; NaN between groups.
+    degrees : float
+        Of freedom of Student's t behind the intervals: clusters − 1, or infinite.
+    ahead : bool array, shape (M, M)
+        Whether model i is above model j beyond noise.
+    """
+
+    models: tuple[str, ...]
+    rating: Array
+    std_error: Array
+    low: Array
+    high: Array
+    level: float
+    errors: Errors
+    model_error: Array
+    robust_error: Array
+    clustered_error: Array | None
+    wins: NDArray[Any]
+    losses: NDArray[Any]
+    ties: NDArray[Any]
+    rank_low: NDArray[np.int64]
+    rank_high: NDArray[np.int64]
+    group: NDArray[np.int64]
+    n_comparisons: float
+    n_sessions: int | None
+    n_clusters: int | None
+    ghost_wins: float
+    warnings: tuple[str, ...]
+    contrast_error: Array = field(repr=False)
+    degrees: float = field(repr=False)
+    ahead: NDArray[np.bool_] = field(repr=False)
+
+    @property
+    def connected(self) -> bool:
+        """Whether chains of comparisons join all models."""
+        return bool((self.group == 0).all())
+
+    def p_beats(self) -> Array:
+        """Confidence that model i is stronger than model j, shape (M, M).
+
+        Student's distribution function at (rating i − rating j) / its error. NaN on the diagonal
+        and between models that no chain of comparisons joins: these are not comparable.
+        """
+        from scipy.special import ndtr, stdtr
+
+        t = (self.rating[:, np.newaxis] - self.rating) / self.contrast_error
+        return np.asarray(ndtr(t) if math.isinf(self.degrees) else stdtr(self.degrees, t))
+
+    def p_wins(self) -> Array:
+        """Share of wins to expect of model i over model j in one more comparison, shape (M, M).
+
+        1 / (1 + exp(rating j − rating i)), ties counted half; NaN as in `p_beats`.
+        """
+        from scipy.special import expit
+
+        comparable = ~np.isnan(self.contrast_error)
+        won: Array = expit(self.rating[:, np.newaxis] - self.rating)
+        return np.where(comparable, won, np.nan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The strengths at the maximum and what is needed to say how sure they are."""
+
+    models: tuple[str, ...]
+    counts: PairCounts
+    strength: Array
+    information: Array
+    group: NDArray[np.int64]
+    ghost_wins: float
+
+    def named(self, inside: NDArray[np.bool_]) -> str:
+        """Name the models in a mask in one phrase, at most ten of them."""
+        names = [model for model, there in zip(self.models, inside, strict=True) if there]
+        rest = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        return ", ".join(names[:10]) + rest
+
+    @property
+    def centring(self) -> Array:
+        """The projection that takes from each strength the mean of its group, shape (M, M)."""
+        same = (self.group[:, np.newaxis] == self.group).astype(np.float64)
+        return np.asarray(np.eye(len(self.group)) - same / same.sum(axis=1))
+
+    def centred(self, squares: Array | None) -> Array:
+        """Covariance of the centred strengths, given Σ g gᵀ; None for the model-based one."""
+        projection = self.centring @ np.linalg.inv(self.information)
+        if squares is None:
+            return projection @ self.centring
+        ghost = self.ghost_wins / 2 / np.cosh(self.strength / 2) ** 2
+        covariance: Array = projection @ (squares + np.diag(ghost)) @ projection.T
+        return covariance
+
+
+def check_options(ghost_wins: float, level: float) -> None:
+    """Refuse a prior or a level that has no meaning."""
+    if isinstance(ghost_wins, bool) or not (math.isfinite(ghost_wins) and ghost_wins >= 0):
+        raise InvalidParameter("ghost_wins", ghost_wins, "a number from 0 up")
+    if not 0 < level < 1:
+        raise InvalidParameter("level", level, "a number between 0 and 1")
+
+
+def fit_pairs(models: tuple[str, ...], counts: PairCounts, ghost_wins: float) -> Fit:
+    """Fit strengths to pair counts, ties half a win each way."""
+    if len(models) > MAX_MODELS:
+        raise TooLarge("models", len(models), MAX_MODELS)
+    if ghost_wins == 0 and counts.components("strong").any():
+        raise UnsuitableBallots(
+            "bradley_terry",
+            "without a prior, models that never lost to the others or never met them have no "
+            "finite rating",
+            "give ghost_wins above 0",
+        )
+    wins, present = counts.points[..., np.newaxis], counts.present[:, np.newaxis]
+    strength, information = fit_matchups(wins, ghost_wins, present)
+    group = counts.components("weak")
+    return Fit(models, counts, strength[..., 0], information[..., 0], group, ghost_wins)
+
+
+def residuals(strength: Array) -> Array:
+    """Outcome less its expectation, y − σ(θ_i − θ_j), shape (3, M, M) by outcome code."""
+    from scipy.special import expit
+
+    lost = expit(strength - strength[:, np.newaxis])
+    residual = np.empty((3, *lost.shape))
+    residual[FIRST] = lost
+    residual[SECOND] = -lost.T
+    residual[TIE] = 0.5 - lost.T
+    return residual
+
+
+def _robust_squares(counts: PairCounts, residual: Array) -> Array:
+    """Σ_n r_n² x_n x_nᵀ over comparisons, from the counts alone, shape (M, M)."""
+    table = np.empty(residual.shape)
+    table[FIRST], table[SECOND], table[TIE] = counts.first, counts.second, counts.tie
+    weight = (table * residual**2).sum(axis=0)
+    weight += weight.T
+    squares: Array = np.diag(weight.sum(axis=1)) - weight
+    return squares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """What clusters of comparisons say of the errors.
+
+    Parameters
+    ----------
+    n : int
+        How many there are.
+    squares : float array, shape (M, M)
+        Σ g gᵀ over the clusters, g the gradient of one.
+    n_sessions : int, optional
+        How many sessions they hold; None: unknown.
+    """
+
+    n: int
+    squares: Array
+    n_sessions: int | None = None
+
+
+def conclude(
+    fit: Fit, clusters: Clusters | None, level: float, warnings: tuple[str, ...]
+) -> Ratings:
+    """Turn strengths and gradients into intervals, contrasts and ranks."""
+    counts = fit.counts
+    errors: Errors = "robust" if clusters is None else "clustered"
+    degrees, critical = _student(clusters, level)
+    covariances = _covariances(fit, clusters)
+    rating = np.where(counts.present, fit.centring @ fit.strength, np.nan)
+    own = {name: _root(np.diag(held), counts.present) for name, held in covariances.items()}
+    std_error = np.maximum(own["model"], own[errors])
+    contrast = np.maximum(
+        _contrasts(covariances["model"], fit), _contrasts(covariances[errors], fit)
+    )
+    ahead = rating[:, np.newaxis] - rating > critical * contrast
+    return Ratings(
+        models=fit.models,
+        rating=rating,
+        std_error=std_error,
+        low=rating - critical * std_error,
+        high=rating + critical * std_error,
+        level=level,
+        errors=errors,
+        model_error=own["model"],
+        robust_error=own["robust"],
+        clustered_error=own.get("clustered"),
+        wins=counts.wins.sum(axis=1),
+        losses=counts.wins.sum(axis=0),
+        ties=counts.ties.sum(axis=1),
+        rank_low=1 + ahead.sum(axis=0),
+        rank_high=len(fit.models) - ahead.sum(axis=1),
+        group=fit.group,
+        n_comparisons=(counts.wins.sum() + counts.tie.sum()).item(),
+        n_sessions=None if clusters is None else clusters.n_sessions,
+        n_clusters=None if clusters is None else clusters.n,
+        ghost_wins=fit.ghost_wins,
+        warnings=(*_group_warnings(fit), *_defeat_warnings(fit), *warnings),
+        contrast_error=contrast,
+        degrees=degrees,
+        ahead=ahead,
+    )
+
+
+def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
+    """Degrees of freedom, and how many errors an interval reaches either way."""
+    from scipy.special import ndtri, stdtrit
+
+    upper = 0.5 + level / 2
+    if clusters is None:
+        return math.inf, float(ndtri(upper))
+    return clusters.n - 1.0, float(stdtrit(clusters.n - 1.0, upper))
+
+
+def _covariances(fit: Fit, clusters: Clusters | None) -> dict[str, Array]:
+    """Covariances of the centred strengths, by what they allow for."""
+    covariances = {
+        "model": fit.centred(None),
+        "robust": fit.centred(_robust_squares(fit.counts, residuals(fit.strength))),
+    }
+    if clusters is not None:
+        factor = clusters.n / (clusters.n - 1) if clusters.n > 1 else math.nan
+        covariances["clustered"] = fit.centred(factor * clusters.squares)
+    return covariances
+
+
+def _root(variance: Array, known: NDArray[np.bool_]) -> Array:
+    """Square root, rounding below 0 taken as 0; NaN where not known."""
+    return np.where(known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
+
+
+def _contrasts(covariance: Array, fit: Fit) -> Array:
+    """Errors of rating i − rating j, shape (M, M); NaN on the diagonal and between groups."""
+    own = np.diag(covariance)
+    comparable = fit.group[:, np.newaxis] == fit.group
+    np.fill_diagonal(comparable, val=False)
+    return _root(own[:, np.newaxis] + own - 2 * covariance, comparable)
+
+
+def _group_warnings(fit: Fit) -> list[str]:
+    """Say which models no chain of comparisons joins."""
+    warnings = []
+    if not fit.counts.present.all():
+        warnings.append(f"{fit.named(~fit.counts.present)} met nobody and cannot be rated")
+    groups = [fit.named(fit.group == number) for number in np.unique(fit.group[fit.counts.present])]
+    if len(groups) > 1:
+        warnings.append(
+            f"no comparison joins the groups ({'), ('.join(groups)}): "
+            "ratings can be compared within a group only"
+        )
+    return warnings
+
+
+def _defeat_warnings(fit: Fit) -> list[str]:
+    """Say which models never lost to, or never beat, the rest of their group."""
+    part = fit.counts.components("strong")
+    points = fit.counts.points
+    rests = (
+        f"; how far apart they are rests on the prior of {fit.ghost_wins:g} wins and losses each"
+    )
+    warnings = []
+    for number in np.unique(part[fit.counts.present]):
+        inside = part == number
+        outside = (fit.group == fit.group[inside][0]) & ~inside
+        if not outside.any():
+            continue
+        named = fit.named(inside)
+        if not points[np.ix_(outside, inside)].any():
+            warnings.append(f"{named} never lost to the others{rests}")
+        if not points[np.ix_(inside, outside)].any():
+            warnings.append(f"{named} never won against the others{rests}")
+    return warnings

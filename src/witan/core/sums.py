@@ -1,0 +1,300 @@
+"""Sufficient statistics of a history: what every engine returns, and all that comes back of it.
+
+Each is a table of columns of equal length. Keys are `bucket`, the group of sessions that a row sums
+over, and codes of models or reviewers, which `Names` spells out. Rows are in no particular order,
+and a key may stand in several rows: whoever reads them adds up. Simulated sessions are in none.
+
+Matchups count ballots by their weights, and standings are scores that rules made of weighted
+ballots. All other sums count every ballot once, whatever its weight. A candidate is known by the
+session and the model that wrote it: two seats of one model in a session are one candidate, and
+votes on the two are repeated votes on it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "AnswerSums",
+    "BallotSums",
+    "CalibrationSums",
+    "CriterionSums",
+    "HumanSums",
+    "LengthSums",
+    "MatchupSums",
+    "Names",
+    "PanelSums",
+    "PositionSums",
+    "ReviewerSums",
+    "StandingSums",
+    "UnitSums",
+    "VoteSums",
+]
+
+Codes = NDArray[np.int64]
+Counts = NDArray[np.int64]
+Totals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Code to name of every model, reviewer and criterion of a history."""
+
+    of: Mapping[int, str] = field(default_factory=dict)
+
+    def __getitem__(self, code: int) -> str:
+        return self.of[int(code)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StandingSums:
+    """Per bucket and model: standings of the sessions in which it stood.
+
+    `sessions` counts those with a score, `total` and `squares` sum the scores and their squares;
+    `z_sessions` and `z_total` likewise the mean standardised grades. `appearances` counts sessions
+    with or without a score; `votes`, `offered` and `wins` are sums.
+    """
+
+    bucket: Codes
+    model: Codes
+    appearances: Counts
+    sessions: Counts
+    total: Totals
+    squares: Totals
+    z_sessions: Counts
+    z_total: Totals
+    votes: Counts
+    offered: Counts
+    wins: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchupSums:
+    """Per bucket and pair of models: weight of ballots that place `first` above, below, level."""
+
+    bucket: Codes
+    first: Codes
+    second: Codes
+    wins: Totals
+    losses: Totals
+    ties: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerSums:
+    """Per bucket and model: answers asked for, failed, and what those with a known figure took."""
+
+    bucket: Codes
+    model: Codes
+    answers: Counts
+    failed: Counts
+    costed: Counts
+    cost_usd: Totals
+    timed: Counts
+    seconds: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BallotSums:
+    """Per bucket, reviewer and kind: ballots, and how many abstained, were repaired, were flat.
+
+    `kept` of `compared` pairs seen in both orders were judged alike. `human` is 1 for people.
+    `gradings` counts ballots with two grades or more, `spread` sums their standard deviations: of
+    the population, over all grades of the ballot, those of own candidates included.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    human: Codes
+    ballots: Counts
+    abstained: Counts
+    repaired: Counts
+    flat: Counts
+    kept: Counts
+    compared: Counts
+    gradings: Counts
+    spread: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VoteSums:
+    """Per bucket, reviewer and model: shares of rivals beaten, own candidates apart.
+
+    `own` is 1 where the reviewer wrote the candidate, else 0; `votes` counts shares and `total`
+    sums them; `graded` counts grades and `grades` sums them.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    human: Codes
+    model: Codes
+    own: Codes
+    votes: Counts
+    total: Totals
+    graded: Counts
+    grades: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReviewerSums:
+    """Per bucket and reviewer: its votes x beside the mean y of the others' on the same candidate.
+
+    Others are the reviewers of the same session and kind, own candidates left out on both sides.
+    `n_grades`, `x`, `y`, `xx`, `yy`, `xy` are sums over grades, those with ``share_`` over shares.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    human: Codes
+    n_grades: Counts
+    x: Totals
+    y: Totals
+    xx: Totals
+    yy: Totals
+    xy: Totals
+    n_shares: Counts
+    share_x: Totals
+    share_y: Totals
+    share_xx: Totals
+    share_yy: Totals
+    share_xy: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionSums:
+    """Per bucket, reviewer, place on the sheet and sheet size: shares, and what others would give.
+
+    `votes` counts shares of candidates, own ones left out, and `total` sums them; `excess_votes`
+    and `excess` count and sum share − mean share by the other reviewers of that session and kind.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    human: Codes
+    position: Codes
+    shown: Codes
+    votes: Counts
+    total: Totals
+    excess_votes: Counts
+    excess: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LengthSums:
+    """Per bucket and reviewer: votes beside the logarithm of the answers' lengths.
+
+    All is centred within the ballot, own candidates left out: `n` votes on `ballots` ballots with
+    two lengths or more; `ll`, `lx`, `xx` sum squares and products of log length and share;
+    `n_grades`, `grade_ll`, `grade_lx`, `grade_xx` likewise with grades. `decided` counts pairs of
+    candidates of different length that a ballot tells apart, `longer` those in which the longer is
+    placed above.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    human: Codes
+    ballots: Counts
+    n: Counts
+    ll: Totals
+    lx: Totals
+    xx: Totals
+    n_grades: Counts
+    grade_ll: Totals
+    grade_lx: Totals
+    grade_xx: Totals
+    decided: Counts
+    longer: Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitSums:
+    """Per bucket and kind: candidates that two reviewers or more judged, own votes left out.
+
+    Ballots that compare two are left out: there a share hangs on the rival.
+
+    For `measure` 0 (shares) or 1 (grades): `units` such candidates with `n` values in all, `total`
+    and `squares` their sums, and `within` the sum over candidates of (n·Σx² − (Σx)²)/(n − 1), from
+    which Krippendorff's α for interval data follows.
+    """
+
+    bucket: Codes
+    human: Codes
+    measure: Codes
+    units: Counts
+    n: Counts
+    total: Totals
+    squares: Totals
+    within: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CriterionSums:
+    """Per bucket and criterion, of models' grades; the overall grade under the code −1.
+
+    `units` candidates that two reviewers or more graded on it, with `n` grades in all; `variance`
+    sums the sample variances between reviewers over candidates. `lengths`, `ll`, `lx`, `xx`: grades
+    beside log lengths, centred within the ballot.
+    """
+
+    bucket: Codes
+    criterion: Codes
+    units: Counts
+    n: Counts
+    variance: Totals
+    lengths: Counts
+    ll: Totals
+    lx: Totals
+    xx: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HumanSums:
+    """Per bucket and two reviewers: how often each was right about pairs that people decided.
+
+    A pair of candidates of a session is decided where more human ballots place one above the other
+    than below. A reviewer's opinion on it is +1 (as people), −1 (against them) or 0 (a tie, or as
+    many ballots each way); own candidates are left out. `n` pairs that both judged; `x`, `y`, `xx`,
+    `yy`, `xy` sums of the opinions of `reviewer` and `other`, which may be the same one. Both are
+    models, and two that differ stand in both orders.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    other: Codes
+    n: Counts
+    x: Totals
+    y: Totals
+    xx: Totals
+    yy: Totals
+    xy: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationSums:
+    """Per bucket and band of the panel's confidence: pairs people decided, and how many it matched.
+
+    The confidence of a panel of models in a pair is the larger of p_beats and 1 − p_beats; band k
+    holds k/20 ≤ confidence < (k + 1)/20, 1 itself in band 19. `confidence` sums it. A pair at
+    exactly ½ is left out. People decide a pair by the balance of their ballots, and not by one
+    opinion of each person.
+    """
+
+    bucket: Codes
+    band: Codes
+    pairs: Counts
+    matched: Counts
+    confidence: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelSums:
+    """Per bucket: sessions, and sums of Kendall's W and of the leader's p_best where known."""
+
+    bucket: Codes
+    sessions: Counts
+    concordant: Counts
+    kendall_w: Totals
+    sure: Counts
+    agreement: Totals

@@ -1,0 +1,89 @@
+"""Which sessions of a history are meant: a span of time, and a category."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from witan.errors import InvalidParameter
+
+__all__ = ["ALWAYS", "EARLIEST_US", "LATEST_US", "Window"]
+
+EARLIEST_US, LATEST_US = -(2**62), 2**62
+"""Open ends, in microseconds since 1970: far outside what a time can be, and inside 64 bits."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Sessions asked from `since` on and before `until`, of one category.
+
+    Parameters
+    ----------
+    since, until : datetime, optional
+        With a time zone. None: open.
+    category : str, optional
+        None: all of them, those without one included.
+
+    Raises
+    ------
+    InvalidParameter
+        If a time has no time zone, or `since` is not before `until`.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    category: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("since", "until"):
+            time: datetime | None = getattr(self, name)
+            if time is not None and time.utcoffset() is None:
+                raise InvalidParameter(name, time.isoformat(), "a time with its zone, such as UTC")
+        if self.since is not None and self.until is not None and not self.since < self.until:
+            raise InvalidParameter(
+                "since", self.since.isoformat(), f"a time before until, {self.until.isoformat()}"
+            )
+
+    @property
+    def since_us(self) -> int:
+        """The first microsecond inside, since 1970 in UTC."""
+        return EARLIEST_US if self.since is None else _microseconds(self.since)
+
+    @property
+    def until_us(self) -> int:
+        """The first microsecond past the end, since 1970 in UTC."""
+        return LATEST_US if self.until is None else _microseconds(self.until)
+
+    def before(self) -> "Window | None":
+        """The window of equal length that ends where this one begins; None: an end is open.
+
+        It begins no earlier than a time can be.
+        """
+        if self.since is None or self.until is None:
+            return None
+        since = self.since.astimezone(UTC)
+        length = self.until - since
+        room = since - datetime.min.replace(tzinfo=UTC)
+        if not room:
+            return None
+        return Window(since - min(length, room), since, self.category)
+
+    def __str__(self) -> str:
+        """The window as it stands in a sentence: ``from … until … in the category 'coding'``."""
+        parts = [
+            f"{word} {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            for word, time in (("from", self.since), ("until", self.until))
+            if time is not None
+        ]
+        if self.category is not None:
+            parts.append(f"in the category {self.category!r}")
+        return " ".join(parts) if parts else "at any time"
+
+
+ALWAYS = Window()
+"""Every session there is."""
+
+
+def _microseconds(time: datetime) -> int:
+    """Whole microseconds since 1970, exactly."""
+    return (time - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,89 @@
+"""Who judges whose answers: members each other's, or a jury those of an earlier session.
+
+A juror is recused from whatever its own model wrote, under whichever name that model sat.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from witan.core.ballot import Ballot
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.naming import free_name
+from witan.deliberation.ports import Member, Seat
+
+__all__ = ["Authorship", "told_apart", "wrote"]
+
+
+def wrote(juror: Member | Seat, seat: Seat) -> bool:
+    """Whether what was answered in this seat is the juror's own: the same model wrote it.
+
+    A model that was handed over as an object is known by the name of its seat alone.
+    """
+    if juror.source or seat.source:
+        return juror.source == seat.source
+    return juror.name == seat.name
+
+
+def told_apart(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
+    """The council by the names it has, under names that none of these seats has.
+
+    A juror may share the name of a seat whose answer it wrote; under any other it would pass for
+    somebody else, and be recused in their stead.
+    """
+    held = {seat.name: seat for seat in seats}
+    used = {*held, *(member.name for member in council)}
+    renamed = {}
+    for member in council:
+        if member.name in renamed:
+            continue
+        name = member.name
+        if name in held and not wrote(member, held[name]):
+            name = free_name(name, used)
+            used.add(name)
+        renamed[member.name] = replace(member, name=name)
+    return renamed
+
+
+@dataclass(frozen=True, slots=True)
+class Authorship:
+    """Which candidates a reviewer wrote itself, and how its ballot says so.
+
+    Parameters
+    ----------
+    own
+        Reviewer to the candidates that it wrote, in seat order.
+    authors
+        Candidate to the reviewer that wrote it, where that one is called otherwise. Of several
+        jurors that are one model it names the first, and the others never saw the candidate.
+    """
+
+    own: Mapping[str, tuple[str, ...]]
+    authors: Mapping[str, str]
+
+    @classmethod
+    def of(cls, opened: SessionOpened) -> "Authorship":
+        """Who wrote what in a session, as it was opened."""
+        if not opened.jury:
+            return cls({seat.name: (seat.name,) for seat in opened.seats}, {})
+        own = {
+            juror.name: tuple(seat.name for seat in opened.seats if wrote(juror, seat))
+            for juror in opened.jury
+        }
+        authors = {
+            candidate: juror
+            for juror, candidates in reversed(own.items())
+            for candidate in candidates
+            if candidate not in own
+        }
+        return cls(own, authors)
+
+    def signed(self, ballot: Ballot) -> Ballot:
+        """The ballot, such that whoever counts it recuses its reviewer as it was recused."""
+        if not self.authors and self.own.get(ballot.reviewer) == (ballot.reviewer,):
+            return ballot
+        own = self.own.get(ballot.reviewer, ())
+        unsaid = {c for c in own if self.authors.get(c, c) != ballot.reviewer}
+        roster = ballot.candidates
+        if roster is not None:
+            roster = tuple(name for name in roster if name not in unsaid)
+        return replace(ballot, candidates=roster, authors=self.authors or None)

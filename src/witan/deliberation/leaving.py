@@ -1,0 +1,96 @@
+"""What a session leaves in a history: the rows that leaderboards and audits are summed from."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+
+from witan.core.ballot import Ballot
+from witan.core.casts import Cast
+from witan.core.entering import entries_of
+from witan.core.entries import AnswerEntry, Entries
+from witan.core.settings import AUTO
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+from witan.deliberation.teaching import model_of
+
+__all__ = ["session_cast", "session_entries"]
+
+
+def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
+    """The rows of a session that is over, whether it is complete or not.
+
+    Ballots count as they were cast, a quorum or not: an outcome is the council's to declare, a
+    standing only says what the ballots say. Models are named as their seats are written; one that
+    was handed over as an object, by its seat.
+
+    Parameters
+    ----------
+    votes
+        What people said of the answers later.
+
+    Raises
+    ------
+    TooLarge, InvalidParameter
+        If people's ballots cannot be counted.
+    """
+    settings, outcome = session.settings, session.outcome
+    own = settings.rule if outcome is None else outcome.rule
+    kept = ("borda", *(() if own == AUTO else (own,)))
+    return entries_of(session_cast(session, votes), rules=kept, settings=settings)
+
+
+def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
+    """A session that is over, and what people said of its answers later, as it was cast."""
+    return Cast(
+        session=session.id,
+        at=session.opened.at,
+        ballots=(*session.ballots, *votes),
+        category=session.opened.category,
+        simulated=session.simulated,
+        models=_models(session),
+        answers=tuple(_answer(session, seat) for seat in session.opened.seats),
+        kept=session.consistency,
+        repaired=_repaired(session),
+        outcome=session.outcome,
+    )
+
+
+def _models(session: Session) -> dict[str, str]:
+    return {seat.name: model_of(seat) for seat in (*session.opened.jury, *session.opened.seats)}
+
+
+def _answer(session: Session, seat: e.Seat) -> AnswerEntry:
+    """What the answer of a seat took, all rounds of a debate and what failed in them included.
+
+    A failure has no seconds: they are those of a deadline, and of no answer. An answer that was
+    taken over from another session took nothing in this one.
+    """
+    told = [
+        event
+        for event in session.events
+        if isinstance(event, e.AnswerDone | e.AnswerFailed) and event.seat == seat.name
+    ]
+    calls = [event.spent for event in told if event.spent.calls]
+    spent = reduce(add, calls) if calls else None
+    answer = session.answers.get(seat.name)
+    return AnswerEntry(
+        seat=seat.name,
+        model=model_of(seat),
+        chars=None if answer is None else len(answer.text),
+        seconds=None if answer is None or spent is None else spent.seconds,
+        cost_usd=None if spent is None else spent.cost_usd,
+        output_tokens=None if answer is None or spent is None else spent.usage.output_tokens,
+        failed=answer is None,
+    )
+
+
+def _repaired(session: Session) -> frozenset[str]:
+    """Who was asked a second time for the ballot that stands."""
+    stands = {
+        event.seat: event.round for event in session.events if isinstance(event, e.BallotCast)
+    }
+    return frozenset(
+        event.seat
+        for event in session.events
+        if isinstance(event, e.BallotRepaired) and stands.get(event.seat) == event.round
+    )

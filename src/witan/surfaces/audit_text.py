@@ -1,0 +1,248 @@
+"""An audit as text: a line per reviewer, what stands out, the panel, and its reliability."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from witan.core.audit_panel import CriterionAudit
+from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.concerns import CHECKS, concern_of
+from witan.core.measure import Measure
+from witan.surfaces.audit_words import CRITERION_WORDS, PANEL_WORDS, REVIEWER_WORDS, Word
+from witan.surfaces.tables import Column, table
+from witan.surfaces.text import UNKNOWN, Page, counted, number
+
+if TYPE_CHECKING:
+    from witan.adapters.reports import AuditReport
+
+__all__ = ["audit_text", "interval_text", "reviewer_text", "value_text"]
+
+MARK = "!"
+
+SIGNED = ("difference of shares", "difference of correlations", "grade points")
+
+OVERVIEW = {
+    "self_preference": 95,
+    "family_preference": 60,
+    "position_effect": 85,
+    "first_shown": 55,
+    "length.longer_wins": 50,
+    "length.longer_wins_beyond_people": 45,
+    "severity": 75,
+    "discrimination": 40,
+    "agreement": 65,
+    "agreement_with_people": 90,
+    "order_consistency": 80,
+    "abstention_rate": 35,
+    "repair_rate": 20,
+    "flat_rate": 30,
+}
+"""The measures of the table of all reviewers, and how long each stays where there is no room."""
+
+CHECKED = {check.measure: check for check in CHECKS}
+
+
+def audit_text(page: Page, report: "AuditReport", criterion: str | None = None) -> Iterator[str]:
+    """The lines of an audit."""
+    yield from _header(page, report)
+    yield ""
+    yield from _overview(page, report)
+    yield ""
+    yield from _standing_out(page, report)
+    yield ""
+    yield page.sentence("The panel", "bold")
+    yield from _measures(page, [(word, word.of(report.audit.panel)) for word in PANEL_WORDS])
+    criteria = [
+        line
+        for line in report.audit.panel.criteria
+        if criterion is None or line.criterion in (criterion, None)
+    ]
+    if any(line.criterion is not None for line in criteria):
+        yield ""
+        yield from _criteria(page, criteria)
+    yield ""
+    yield from _reliability(page, report)
+
+
+def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Iterator[str]:
+    """Everything that is known of one reviewer, a sentence each."""
+    yield from _header(page, report)
+    yield ""
+    cast = f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
+    who = "a person" if line.human else "a model"
+    yield page.sentence(f"{line.reviewer} · {who} · {cast}", "bold", hang=2)
+    for concern in report.concerns.get(line.reviewer, ()):
+        yield page.sentence(f"{MARK} It {concern.sentence}.", "warning", hang=2)
+    yield ""
+    for word in REVIEWER_WORDS:
+        yield page.sentence(_sentence(word, word.of(line)), hang=4)
+
+
+def _header(page: Page, report: "AuditReport") -> Iterator[str]:
+    n = counted(report.sessions, "session")
+    yield page.sentence(f"audit · {n} · {report.window}", "bold", hang=2)
+
+
+def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
+    """The table of reviewers, with people as one line below it."""
+    found = report.audit
+    lines = [*found.reviewers, *([] if found.people is None else [found.people])]
+    shown = [
+        (Column("reviewer", "left", elastic=True), [line.reviewer for line in lines]),
+        (Column("ballots", keep=70), [f"{line.ballots:,}" for line in lines]),
+    ]
+    for word in REVIEWER_WORDS:
+        keep = OVERVIEW.get(word.measure)
+        measures = [word.of(line) for line in lines]
+        if keep is not None and any(measure.n for measure in measures):
+            cells = [_cell(word, measure) for measure in measures]
+            shown.append((Column(word.title, keep=keep), cells))
+    rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
+    breaks = {len(found.reviewers)} if found.people is not None and found.reviewers else set()
+    yield from table(page, [column for column, _ in shown], rows, breaks=breaks)
+    yield ""
+    titles = {column.title for column, _ in shown}
+    words = [word for word in REVIEWER_WORDS if word.measure in OVERVIEW and word.title in titles]
+    for word in words:
+        yield page.sentence(f"{word.title}: {word.meaning}", "dim", hang=2)
+    if any("/" in cell for row in rows for cell in row[2:]):
+        yield page.sentence("(7/20): not enough data, 7 of the 20 that are needed", "dim", hang=2)
+
+
+def _cell(word: Word, measure: Measure) -> str:
+    """A value, marked where it stands out; how far it is from one where data are few."""
+    if measure.value is None:
+        return f"({measure.n:,}/{measure.needed})" if 0 < measure.n < measure.needed else UNKNOWN
+    return value_text(measure) + MARK * _stands_out(word, measure)
+
+
+def _stands_out(word: Word, measure: Measure) -> bool:
+    check = CHECKED.get(word.measure)
+    return check is not None and concern_of(check, measure) is not None
+
+
+def value_text(measure: Measure) -> str:
+    """A value as its unit is written, with a sign where 0 is in the middle."""
+    return _as(measure, measure.value)
+
+
+def _as(measure: Measure, value: float | None) -> str:
+    shown = number(value, 1 if measure.unit == "votes" else 2)
+    if measure.unit not in SIGNED or value is None or value < 0 or float(shown) == 0:
+        return shown
+    return f"+{shown}"
+
+
+def interval_text(measure: Measure) -> str:
+    """``0.10 to 0.16``, or that it is unknown."""
+    if measure.interval is None:
+        return UNKNOWN
+    return f"{_as(measure, measure.interval.low)} to {_as(measure, measure.interval.high)}"
+
+
+def _standing_out(page: Page, report: "AuditReport") -> Iterator[str]:
+    """What is beyond noise, reviewer by reviewer."""
+    level = f"{report.audit.level * 100:g}%"
+    if not report.concerns and not _any_interval(report):
+        yield page.sentence("No measure of a reviewer has enough data for an interval yet.")
+        return
+    if not report.concerns:
+        yield page.sentence(
+            f"Nothing stands out at {level}, which is no proof that nothing is there."
+        )
+        return
+    yield page.sentence(f"{MARK} stands out: its {level} interval says that the reviewer …")
+    for reviewer, held in report.concerns.items():
+        said = "; ".join(concern.sentence for concern in held)
+        yield page.sentence(f"{MARK} {reviewer}: {said}", "warning", hang=4)
+
+
+def _any_interval(report: "AuditReport") -> bool:
+    lines = (*report.audit.reviewers, *report.audit.persons)
+    return any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS)
+
+
+def _measures(page: Page, measures: Sequence[tuple[Word, Measure]]) -> Iterator[str]:
+    """Measures, one a row, those without any data left out."""
+    rows = [
+        [word.title, value_text(measure), interval_text(measure), _rests(measure), word.meaning]
+        for word, measure in measures
+        if measure.n or measure.value is not None
+    ]
+    columns = [
+        Column("measure", "left"),
+        Column("value"),
+        Column("interval", "left", keep=80),
+        Column("rests on", "left", keep=70),
+        Column("is", "left", keep=60),
+    ]
+    return table(page, columns, rows)
+
+
+def _rests(measure: Measure) -> str:
+    if measure.value is None and measure.why is not None:
+        return measure.why
+    return f"{measure.n:,} {measure.of}"
+
+
+def _criteria(page: Page, lines: Sequence[CriterionAudit]) -> Iterator[str]:
+    """The criteria, the overall grade first."""
+    shown = [
+        (
+            Column("criterion", "left", elastic=True),
+            ["overall" if line.criterion is None else line.criterion for line in lines],
+        )
+    ]
+    for word in CRITERION_WORDS:
+        measures = [word.of(line) for line in lines]
+        cells = [_cell(word, measure) for measure in measures]
+        shown.append((Column(word.title, keep=80), cells))
+        cells = [interval_text(measure) for measure in measures]
+        if any(cell != UNKNOWN for cell in cells):
+            shown.append((Column("interval", "left", keep=40), cells))
+    rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
+    yield page.sentence("Criteria", "bold")
+    yield from table(page, [column for column, _ in shown], rows)
+
+
+def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
+    """Agreement into reliability: how often a panel this sure matched people."""
+    yield page.sentence("Reliability", "bold")
+    found = report.calibration
+    if not found.known:
+        unknown = found.reliability(0.5)
+        yield page.sentence(f"How often a panel this sure is right is unknown: {unknown.why}.")
+        return
+    rows = [
+        [
+            f"{block.low:.2f} to {block.high:.2f}",
+            f"{block.pairs:,}",
+            value_text(block.reliability) if block.reliability.value is not None else "unknown",
+            interval_text(block.reliability),
+        ]
+        for block in found.blocks
+    ]
+    columns = [
+        Column("panel's confidence", "left"),
+        Column("pairs"),
+        Column("matched people"),
+        Column("interval", "left"),
+    ]
+    yield from table(page, columns, rows)
+    yield page.sentence(
+        f"Of {counted(found.pairs, 'pair')} that people decided: how often a panel this sure of a "
+        "pair sided with them.",
+        "dim",
+    )
+
+
+def _sentence(word: Word, measure: Measure) -> str:
+    """One measure in full."""
+    name = word.measure.replace(".", ", ").replace("_", " ")
+    start = f"{MARK if _stands_out(word, measure) else ' '} {name[0].upper()}{name[1:]}"
+    if measure.value is None:
+        return f"{start}: {measure.why}."
+    within = measure.why or "interval unknown"
+    if measure.interval is not None:
+        within = f"{interval_text(measure)} at {measure.interval.level * 100:g}%"
+    rests = f"{within}; {_rests(measure)}"
+    return f"{start} {value_text(measure)} ({rests}): {word.meaning}."

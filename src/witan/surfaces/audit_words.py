@@ -1,0 +1,104 @@
+"""The measures of an audit in words: what each is called, and what its number says."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+from witan.core.audit_panel import CriterionAudit, PanelAudit
+from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.measure import Measure
+
+__all__ = [
+    "CRITERION_WORDS",
+    "DEFINITIONS",
+    "PANEL_WORDS",
+    "REVIEWER_WORDS",
+    "Word",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One measure in words.
+
+    Parameters
+    ----------
+    measure
+        Its name; with a dot, where it stands within another.
+    title
+        As the title of a column.
+    meaning
+        What the number is, without its value.
+    """
+
+    measure: str
+    title: str
+    meaning: str
+
+    def of(self, line: ReviewerAudit | PanelAudit | CriterionAudit) -> Measure:
+        """The measure itself."""
+        found: Measure = attrgetter(self.measure)(line)
+        return found
+
+
+REVIEWER_WORDS = (
+    Word("self_preference", "own", "share given to its own answers beyond what the others give"),
+    Word("family_preference", "family", "share given to its family beyond what outsiders give"),
+    Word("position_effect", "place", "share gained by standing first on the sheet, not last"),
+    Word("first_shown", "first", "share of comparisons of two that the first shown wins"),
+    Word("length.shares", "length", "correlation of an answer's length with the share given"),
+    Word("length.grades", "length, grades", "correlation of an answer's length with its grade"),
+    Word("length.longer_wins", "longer", "share of decided pairs that the longer answer wins"),
+    Word("length.shares_beyond_people", "length−people",
+         "that correlation with shares, less that of people"),
+    Word("length.grades_beyond_people", "length, grades−people",
+         "that correlation with grades, less that of people"),
+    Word("length.longer_wins_beyond_people", "longer−people",
+         "share that the longer answer wins, less that by people's votes"),
+    Word("severity", "severity", "grade less the others' for the same answer"),
+    Word("discrimination", "slope", "slope of its grades on the others', over that of all models"),
+    Word("spread", "spread", "spread of its grades on a ballot, over that of all models"),
+    Word("agreement", "agrees", "correlation of its shares with the others'"),
+    Word("grade_agreement", "agrees, grades", "correlation of its grades with the others'"),
+    Word("agreement_with_people", "people", "share of pairs decided by people it sides with them"),
+    Word("order_consistency", "consistent", "share of pairs seen in both orders it judges alike"),
+    Word("abstention_rate", "abstains", "share of its ballots without a vote"),
+    Word("repair_rate", "repaired", "share of its ballots that needed a second attempt"),
+    Word("flat_rate", "flat", "share of its ballots with a vote that tell nobody apart"),
+)  # fmt: skip
+"""Every measure of one reviewer, in the order in which they are shown."""
+
+PANEL_WORDS = (
+    Word("alpha.shares", "α, shares", "Krippendorff's α among models, of shares"),
+    Word("alpha.grades", "α, grades", "Krippendorff's α among models, of grades"),
+    Word("people_alpha.shares", "people's α, shares", "Krippendorff's α among people, of shares"),
+    Word("people_alpha.grades", "people's α, grades", "Krippendorff's α among people, of grades"),
+    Word("kendall_w", "Kendall's W", "Kendall's W of the models' ballots, mean over sessions"),
+    Word("agreement", "agreement", "the leader's probability of being best, mean over sessions"),
+    Word("shared_error", "shared error ρ", "correlation between reviewers of being right"),
+    Word("effective_votes", "effective votes", "independent votes that the reviewers are worth"),
+    Word("length.shares", "length, shares", "correlation of length with shares, all models"),
+    Word("length.grades", "length, grades", "correlation of length with grades, all models"),
+    Word("length.longer_wins", "longer wins", "share of decided pairs that the longer wins"),
+    Word("length.longer_wins_beyond_people", "longer − people", "the same, less that by people"),
+    Word("stability", "stability", "Kendall's τ between the rankings of two random halves"),
+)
+"""Every measure of the panel."""
+
+CRITERION_WORDS = (
+    Word("variance", "variance", "variance between reviewers of one answer"),
+    Word("variance_over_overall", "over overall", "the same, over that of the overall grade"),
+    Word("length", "length", "correlation with the length of the answer"),
+    Word("length_beyond_overall", "length−overall", "the same, less that of the overall grade"),
+)
+"""Every measure of a criterion."""
+
+DEFINITIONS = {
+    **{word.measure: word.meaning for word in REVIEWER_WORDS},
+    **{f"panel.{word.measure}": word.meaning for word in PANEL_WORDS},
+    **{f"panel.criteria.{word.measure}": word.meaning for word in CRITERION_WORDS},
+    "concerns": "measures whose interval leaves no doubt that they are not as one would wish",
+    "calibration.bands": "pairs that people decided, by the panel's confidence in them, and the "
+    "share in which it matched people",
+    "calibration.blocks": "the same share as a curve that never falls: the reliability",
+}
+"""What every field of an audit is."""

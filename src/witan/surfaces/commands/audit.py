@@ -1,0 +1,108 @@
+"""``witan audit``: how reviewers judge."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.commands.history_options import window_of, window_options
+from witan.surfaces.commands.options import json_option
+from witan.surfaces.commands.source_options import opened_source, source_options
+from witan.surfaces.text import Page
+
+if TYPE_CHECKING:
+    from witan.adapters.reports import AuditReport
+
+__all__ = ["command"]
+
+EXAMPLES = """\b
+Examples:
+  witan audit --since 90d
+  witan audit --reviewer openai:gpt-5
+  witan audit --lake history.lake --json
+"""
+
+
+@click.command("audit", short_help="How reviewers judge: bias, agreement, worth.", epilog=EXAMPLES)
+@click.option("--reviewer", metavar="NAME", help="Tell everything of one, a model or a person.")
+@click.option("--criterion", metavar="NAME", help="Show one criterion beside the overall grade.")
+@window_options
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="NUMBER",
+    default=0.95,
+    show_default=True,
+    help="Level of intervals, and of what stands out.",
+)
+@source_options
+@json_option
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="OUT.svg",
+    help="Draw the reviewers to an .svg, .png, .pdf, .html or .json file.",
+)
+def command(as_json: bool, **options: Any) -> int:
+    """Say how reviewers judge: whom they prefer, how far they agree, what they are worth.
+
+    What stands out is marked; a measure without enough data says so. Simulated sessions never
+    count. Families of models, and old names of models, come from the configuration. Exit status:
+    0 answered, 2 misuse, 3 no session to count.
+    """
+    from witan.adapters.charts import check_chart
+    from witan.adapters.reports.audits import audit_of
+
+    if options["plot"] is not None:
+        check_chart(options["plot"])
+    window = window_of(options)
+    with opened_source(options) as (source, config):
+        report = audit_of(
+            source,
+            window,
+            aliases=config.aliases,
+            families=config.families,
+            level=options["level"],
+        )
+        engine, where = source.name, source.where
+    _check_criterion(report, options["criterion"])
+    if as_json:
+        from witan.surfaces.json_output import to_json
+
+        click.echo(to_json(_object(report, options, engine, where)))
+    else:
+        click.echo("\n".join(_lines(report, options)))
+    if options["plot"] is not None:
+        from witan.adapters.charts import save_chart
+        from witan.surfaces.plots import audit_chart
+
+        save_chart(audit_chart(report, options["reviewer"]), options["plot"])
+    return 0
+
+
+def _object(
+    report: "AuditReport", options: dict[str, Any], engine: str, where: str
+) -> dict[str, Any]:
+    from witan.surfaces.reports_json import audit_object, reviewer_object
+
+    if options["reviewer"] is not None:
+        line = report[options["reviewer"]]
+        return reviewer_object(report, line, engine=engine, where=where)
+    return audit_object(report, engine=engine, where=where, criterion=options["criterion"])
+
+
+def _lines(report: "AuditReport", options: dict[str, Any]) -> "list[str]":
+    from witan.surfaces.audit_text import audit_text, reviewer_text
+
+    page = Page.of(sys.stdout)
+    if options["reviewer"] is not None:
+        return list(reviewer_text(page, report, report[options["reviewer"]]))
+    return list(audit_text(page, report, options["criterion"]))
+
+
+def _check_criterion(report: "AuditReport", criterion: str | None) -> None:
+    from witan.errors import UnknownName
+
+    known = [line.criterion for line in report.audit.panel.criteria if line.criterion is not None]
+    if criterion is not None and criterion not in known:
+        raise UnknownName("criterion", criterion, known)

@@ -1,0 +1,202 @@
+"""``witan export``: sessions of the history as files, or as a lake."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.errors import NothingToCount, UnknownName
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option, window_of, window_options
+from witan.surfaces.commands.options import json_option
+from witan.surfaces.text import clean, counted
+
+if TYPE_CHECKING:
+    from witan.adapters.history import Found, History, Imported
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan export > sessions.jsonl
+  witan export --since 30d -o ballots.csv
+  witan export 20261121-1932 -o votes.toc
+  witan export --lake lake/
+"""
+
+KINDS = ("sessions", "ballots", "battles")
+
+
+@click.command("export", short_help="Write sessions of the history to a file.", epilog=EXAMPLES)
+@click.argument("sessions", metavar="[ID]...", nargs=-1)
+@window_options
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    help="What is written; whole sessions, unless --format or the name of the file means ballots.",
+)
+@click.option("--format", "format_", metavar="NAME", help="Write ballots in this format.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True, dir_okay=False),
+    metavar="PATH",
+    help="Write to this file; standard output by default.",
+)
+@click.option(
+    "--lake",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write the whole history into a lake: Parquet files by day.",
+)
+@click.option("--all", "everything", is_flag=True, help="Ballots and battles of scripts, too.")
+@config_option
+@history_option
+@json_option
+def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> None:
+    """Write sessions as JSON Lines, or their ballots in any format.
+
+    An ID is the name of a session, or a beginning of it that no other has; without any, all that
+    the window holds are written, the oldest first. The file changes as a whole or not at all. What
+    was written whole comes back with witan import.
+    """
+    chosen = any(options[name] is not None for name in ("since", "until", "category"))
+    _check(options, named=bool(sessions), chosen=chosen)
+    from witan.surfaces.histories import configured, open_history
+
+    with open_history(configured(config, options["history"]), reading=True) as history:
+        if options["lake"] is not None:
+            _write_lake(history, options)
+            return
+        kind, write = _writer(options)
+        found = _found(history, sessions, options)
+        picked, left_out = _picked(found, kind, everything=options["everything"] or bool(sessions))
+        if not picked:
+            raise NothingToCount(_nothing(left_out, kind))
+        written = write(_whole(history, picked), "-" if _piped(options) else options["output"])
+        where = history.url
+    _tell(written, kind, left_out, options, where)
+
+
+def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
+    """Refuse what does not go together."""
+    if named and chosen:
+        raise click.UsageError("choose sessions by their IDs, or by --since, --until, --category")
+    if options["lake"] is not None:
+        others = ("kind", "format_", "output")
+        if named or chosen or options["everything"] or any(options[name] for name in others):
+            raise click.UsageError(
+                "a lake holds the whole history; choose when it is read, such as by "
+                "witan leaderboard --lake FOLDER --since 30d"
+            )
+        return
+    if options["format_"] is not None and options["kind"] in ("sessions", "battles"):
+        raise click.UsageError(f"--format is for ballots; {options['kind']} are JSON Lines")
+    if options["as_json"] and _piped(options):
+        raise click.UsageError("standard output holds the export; with --json name a file: -o PATH")
+
+
+def _piped(options: dict[str, Any]) -> bool:
+    return options["output"] in (None, "-")
+
+
+def _writer(
+    options: dict[str, Any],
+) -> tuple[str, "Callable[[Iterator[Imported], str], int]"]:
+    """What is written, and what writes it."""
+    from witan.adapters.exports import write_battles, write_session_ballots, write_sessions
+
+    kind, format_ = options["kind"], options["format_"]
+    if kind is None:
+        means_ballots = format_ is not None or _holds_ballots(options["output"])
+        kind = "ballots" if means_ballots else "sessions"
+    if kind == "sessions":
+        return kind, write_sessions
+    if kind == "battles":
+        return kind, write_battles
+    return kind, lambda sessions, path: write_session_ballots(sessions, path, format=format_)
+
+
+def _holds_ballots(output: str | None) -> bool:
+    """Whether a file of this name can hold nothing but ballots."""
+    from witan.adapters.ballots.preflib import PREFLIB_KINDS
+
+    path = Path("-" if output is None else output)
+    bare = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
+    return bare.suffix in (".csv", ".parquet", *(f".{kind}" for kind in PREFLIB_KINDS))
+
+
+def _found(history: "History", sessions: Sequence[str], options: dict[str, Any]) -> "list[Found]":
+    """The sessions that are meant, the oldest first."""
+    from witan.surfaces.histories import whole_name
+
+    if sessions:
+        names = dict.fromkeys(whole_name(history, name) for name in sessions)
+        found = [history.about(name) for name in names]
+    else:
+        window = window_of(options)
+        found = history.find(since=window.since, until=window.until, category=window.category)
+    return sorted(found, key=lambda one: (one.at, one.session))
+
+
+def _picked(
+    found: "Sequence[Found]", kind: str, *, everything: bool
+) -> "tuple[list[Found], list[Found]]":
+    """Those that are written, and those of scripts, which a file of ballots would pass for real."""
+    if kind == "sessions" or everything:
+        return list(found), []
+    return [one for one in found if not one.simulated], [one for one in found if one.simulated]
+
+
+def _whole(history: "History", picked: "Sequence[Found]") -> "Iterator[Imported]":
+    for one in picked:
+        try:
+            yield history.whole(one.session)
+        except UnknownName:
+            continue  # it was forgotten meanwhile
+
+
+def _nothing(left_out: "Sequence[Found]", kind: str) -> str:
+    if left_out:
+        n = counted(len(left_out), "session")
+        return f"there is nothing but {n} in which scripts sat; --all writes their {kind}, too"
+    return "there is no such session to write; witan sessions --all lists what there is"
+
+
+def _write_lake(history: "History", options: dict[str, Any]) -> None:
+    from witan.adapters.lake import write_lake
+
+    lake = options["lake"]
+    done = write_lake(history, lake)
+    if options["as_json"]:
+        from witan.surfaces.json_output import to_json
+
+        told = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
+        click.echo(to_json({**told, "days": done.days}))
+        return
+    days = counted(done.days, "day")
+    click.echo(
+        f"{counted(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True
+    )
+
+
+def _tell(
+    written: int,
+    kind: str,
+    left_out: "Sequence[Found]",
+    options: dict[str, Any],
+    where: str,
+) -> None:
+    if left_out:
+        n = counted(len(left_out), "session")
+        click.echo(f"{n} in which scripts sat left out; --all writes them, too", err=True)
+    if options["as_json"]:
+        from witan.surfaces.json_output import to_json
+
+        told = {"history": where, "file": options["output"], "kind": kind, "written": written}
+        click.echo(to_json(told))
+        return
+    name = "standard output" if _piped(options) else clean(options["output"])
+    click.echo(f"{counted(written, kind[:-1])} written to {name}", err=True)

@@ -1,0 +1,111 @@
+"""The options of commands that read or write the history."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from witan.core.window import Window
+    from witan.surfaces.histories import Place
+
+__all__ = [
+    "Moment",
+    "history_option",
+    "recorded_by",
+    "recording_options",
+    "window_of",
+    "window_options",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
+
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+class Moment(click.ParamType[datetime]):
+    """A time: so long ago (``30d``), a day (``2026-01-31``), or to the second; in UTC if unsaid."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """The time that a text says."""
+        if isinstance(value, datetime):
+            return value
+        text = str(value).strip()
+        try:
+            if (span := _SPAN.fullmatch(text)) is not None:
+                return datetime.now(UTC) - float(span[1]) * _UNITS[span[2]]
+            read = datetime.fromisoformat(text)
+            return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            expected = "so long ago (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"
+            self.fail(f"{text!r} is no time; expected {expected}.", param, ctx)
+
+
+history_option = click.option(
+    "--history",
+    metavar="URL",
+    help="Use the history in this file, or at postgresql://user@host/database.",
+)
+
+no_history_option = click.option(
+    "--no-history", is_flag=True, help="Keep nothing of the session in the history."
+)
+
+since_option = click.option(
+    "--since",
+    type=Moment(),
+    metavar="TIME",
+    help="Sessions from then on: 30d, 12h and 2w are ago, 2026-01-31 is a day.",
+)
+
+until_option = click.option(
+    "--until", type=Moment(), metavar="TIME", help="Sessions before then, written likewise."
+)
+
+category_option = click.option("--category", metavar="NAME", help="Sessions of this category.")
+
+
+def recording_options(command: F) -> F:
+    """Where a session is recorded, or that it is not."""
+    decorated: F = history_option(no_history_option(command))
+    return decorated
+
+
+def recorded_by(options: Mapping[str, Any]) -> "Place | None":
+    """Open the history that the options of `recording_options` mean; None: it is not to be kept.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be opened.
+    """
+    from witan.surfaces.histories import configured, recorded
+
+    if options["no_history"] and options["history"] is not None:
+        raise click.UsageError("choose --history or --no-history, not both")
+    if options["no_history"]:
+        return None
+    file: Path | None = options.get("config")
+    return recorded(configured(file, options["history"]), file)
+
+
+def window_options(command: F) -> F:
+    """Which sessions are meant: a span of time, and a category."""
+    decorated: F = since_option(until_option(category_option(command)))
+    return decorated
+
+
+def window_of(options: Mapping[str, Any]) -> "Window":
+    """The window that the options of `window_options` stand for."""
+    from witan.core.window import Window
+
+    return Window(options["since"], options["until"], options["category"])

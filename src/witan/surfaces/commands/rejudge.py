@@ -1,0 +1,81 @@
+"""``witan rejudge``: the answers of a session before another jury."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.asking import Telling
+from witan.surfaces.commands.council_options import (
+    jury_options,
+    overrides,
+    seated,
+    telling_options,
+)
+from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.holding import Say, hold
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from witan.deliberation.recorder import Listener
+    from witan.deliberation.session import Session
+    from witan.surfaces.following import Hold
+    from witan.surfaces.histories import Place
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan rejudge last --member openai:gpt-5 --member anthropic:claude-opus-4
+  witan rejudge session.json --rubric coding --mirrored --save again.json
+"""
+
+
+@click.command(
+    "rejudge", short_help="Put a session's answers before another jury.", epilog=EXAMPLES
+)
+@click.argument("session", metavar="ID|FILE")
+@jury_options
+@click.option(
+    "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
+)
+@telling_options
+@recording_options
+@click.option(
+    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
+)
+def command(session: str, **options: Any) -> int:
+    """Have the council review the stored answers of a session; it answers nothing itself.
+
+    Who is seated is the jury; no juror sees what its own model wrote. What comes of it is a new
+    session, which names the other as its parent; that one stays as it was. Exit status: as for
+    witan ask.
+    """
+    telling = Telling.of(options)
+
+    def opened() -> "Place | None":
+        return recorded_by(options)
+
+    def seat(say: Say, place: "Place | None") -> "Hold":
+        parent = _parent(session, options["config"], options["history"])
+        council = seated(options["config"], overrides(options), say, place=place)
+
+        async def held(listener: "Listener") -> "Session":
+            async with council:
+                return await council.rejudge(parent, seed=options["seed"], listener=listener)
+
+        return held
+
+    return hold(telling, seat, opened)
+
+
+def _parent(name: str, config: "Path | None", history: str | None) -> "Session":
+    """The session whose answers are judged."""
+    from witan.errors import SessionFileError
+    from witan.surfaces.histories import session_called
+
+    with session_called(name, config, history) as (session, _):
+        if isinstance(session, str):
+            raise SessionFileError(name, "came in as ballots: no council gave its answers")
+    return session

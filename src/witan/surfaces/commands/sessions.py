@@ -1,0 +1,160 @@
+"""``witan sessions``: what is in the history."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option, window_of, window_options
+from witan.surfaces.commands.options import json_option
+from witan.surfaces.text import UNKNOWN, Page
+
+if TYPE_CHECKING:
+    from witan.adapters.history import Found, History
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan sessions
+  witan sessions hash map --since 30d
+  witan sessions --status interrupted --json
+"""
+
+STATUSES = ("complete", "degraded", "failed", "interrupted")
+
+BESIDE = 75
+"""Columns that a terminal needs for the rest of the table."""
+
+BEGINNING = 120
+"""How much of a question a pipe is shown; a terminal shows what fits."""
+
+
+@click.command("sessions", short_help="List the sessions in the history.", epilog=EXAMPLES)
+@click.argument("text", nargs=-1)
+@window_options
+@click.option(
+    "--status", type=click.Choice(STATUSES), help="Sessions that ended so, or did not end."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="NUMBER",
+    help="List so many at most.",
+)
+@click.option("--simulated", "simulated", is_flag=True, help="Sessions in which scripts sat.")
+@click.option("--all", "everything", is_flag=True, help="Those in which scripts sat, too.")
+@config_option
+@history_option
+@json_option
+def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
+    """List sessions, the latest first; with TEXT, those whose question or closing text has it.
+
+    The first column is a name that other commands take. Sessions in which scripts sat are left out
+    unless they are asked for.
+    """
+    from witan.surfaces.histories import configured, open_history
+
+    if options["simulated"] and options["everything"]:
+        raise click.UsageError("choose --simulated or --all, not both")
+    simulated = None if options["everything"] else options["simulated"]
+    with open_history(configured(config, options["history"]), reading=True) as history:
+        window = window_of(options)
+        chosen = {
+            "since": window.since,
+            "until": window.until,
+            "category": window.category,
+            "status": options["status"],
+        }
+        words = " ".join(text) or None
+        # One more than is shown, to know whether there are more.
+        found = history.find(words, **chosen, limit=options["limit"] + 1, simulated=simulated)
+        shown = found[: options["limit"]]
+        if options["as_json"]:
+            from witan.surfaces.json_output import to_json
+
+            click.echo(to_json({"history": history.url, "sessions": shown}))
+            return
+        for line in _lines(Page.of(sys.stdout), history, shown):
+            click.echo(line)
+        notes = [*_notes(words, chosen, n_found=len(found), limit=options["limit"])]
+        if simulated is False:
+            notes += _unseen(history, words, chosen)
+        for note in notes:
+            click.echo(Page.of(sys.stderr).sentence(note, "dim", hang=2), err=True)
+
+
+def _lines(page: Page, history: "History", found: "Sequence[Found]") -> Iterator[str]:
+    from witan.surfaces.tables import Column, table
+
+    if not found:
+        return
+    short = history.short_names([line.session for line in found])
+    columns = [
+        Column("session", "left", elastic=True),
+        Column("asked, UTC", "left", keep=40),
+        Column("status", "left", keep=70),
+        Column("category", "left", keep=20, elastic=True),
+        Column("question", "left", elastic=True),
+        Column("leader", "left", keep=60, elastic=True),
+        Column("cost", keep=50),
+    ]
+    rows = [
+        [
+            short[line.session],
+            f"{line.at:%Y-%m-%d %H:%M}",
+            f"simulated, {line.status}" if line.simulated else line.status,
+            line.category or "",
+            _beginning(page, line.question),
+            _leader(line.leader),
+            _cost(line.cost_usd),
+        ]
+        for line in found
+    ]
+    kept = [k for k, column in enumerate(columns) if column.title != "category" or _any(rows, k)]
+    yield from table(page, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows])
+
+
+def _any(rows: Sequence[Sequence[str]], column: int) -> bool:
+    return any(row[column] for row in rows)
+
+
+def _beginning(page: Page, question: str) -> str:
+    """The question on one line; its beginning, where it is long."""
+    plain = " ".join(question.split())
+    most = BEGINNING if page.width is None else max(page.width - BESIDE, 24)
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def _leader(model: str | None) -> str:
+    """The model; of one that plays a script, which script, wherever it lies."""
+    if model is None:
+        return UNKNOWN
+    return f"script:{Path(model).name}" if model.startswith("script:") else model
+
+
+def _cost(usd: float | None) -> str:
+    from witan.deliberation.costing import Cost
+    from witan.surfaces.session_text import cost_text
+
+    return UNKNOWN if usd is None else cost_text(Cost(usd, usd, usd))
+
+
+def _notes(words: str | None, chosen: dict[str, Any], *, n_found: int, limit: int) -> Iterator[str]:
+    """What is there beside what is listed."""
+    if n_found > limit:
+        yield f"there are more; --limit lists more than {limit:,}"
+    if not n_found:
+        asked = words is not None or any(value is not None for value in chosen.values())
+        yield "no session is like that" if asked else "there is no session yet"
+
+
+def _unseen(history: "History", words: str | None, chosen: dict[str, Any]) -> Iterator[str]:
+    if history.find(words, **chosen, limit=1, simulated=True):
+        yield "sessions in which scripts sat are not listed; --all lists them, too"

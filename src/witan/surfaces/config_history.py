@@ -1,0 +1,100 @@
+"""What is configured of the history: where it is, and how long sessions stay in it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from witan.errors import HistoryError
+from witan.surfaces.config_layers import COMMAND_LINE, Setting
+
+__all__ = ["HistorySettings", "anchored_place", "forbidden_to_found_files", "history_settings"]
+
+FILE_SCHEME = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """Where sessions are kept, and how long.
+
+    Parameters
+    ----------
+    url
+        A path or a URL; None: the place that this platform keeps a user's data in.
+    keep_days
+        Sessions that came in longer ago are forgotten; None: none are.
+    enabled
+        Whether sessions are recorded.
+    where
+        The file, variable or option that names the place; None: nothing does.
+    found
+        The place is named by a file that was found by searching.
+    """
+
+    url: str | None = None
+    keep_days: int | None = None
+    enabled: bool = True
+    where: str | None = None
+    found: bool = False
+
+    @property
+    def by_option(self) -> bool:
+        """Whether the place was named on the command line."""
+        return self.where == COMMAND_LINE
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a file of the user's own, in which nobody else can have put a session."""
+        return not self.found and (self.url is None or not on_server(self.url))
+
+
+def history_settings(settings: Iterable[Setting]) -> HistorySettings:
+    """What these settings say of the history."""
+    given = {setting.key[1]: setting for setting in settings if setting.key[0] == "history"}
+    url, enabled = given.get("url"), given.get("enabled")
+    keep = given.get("keep_days")
+    return HistorySettings(
+        url=None if url is None else url.value,
+        keep_days=None if keep is None else keep.value,
+        enabled=True if enabled is None else enabled.value,
+        where=None if url is None else url.where,
+        found=url is not None and not url.trusted,
+    )
+
+
+def on_server(url: str) -> bool:
+    """Whether a place is anything but a file."""
+    return "://" in url and not url.casefold().startswith(FILE_SCHEME)
+
+
+def anchored_place(setting: Setting) -> str:
+    """The place, where it is a file from the directory that its setting starts from."""
+    url = str(setting.value)
+    if on_server(url) or not url.strip():
+        return url
+    return str(setting.base / _path_of(url))
+
+
+def forbidden_to_found_files(setting: Setting) -> str | None:
+    """What a setting does that a file that was only found may not; None: nothing."""
+    if setting.key == ("history", "keep_days"):
+        return "has sessions deleted"
+    if setting.key != ("history", "url"):
+        return None
+    url = str(setting.value)
+    if on_server(url):
+        return "sends sessions to a server"
+    place = (setting.base / _path_of(url)).resolve()
+    if not place.is_relative_to(setting.base.resolve()):
+        return "keeps sessions outside its own folder"
+    return None
+
+
+def _path_of(url: str) -> Path:
+    plain = url
+    if url.casefold().startswith(FILE_SCHEME):
+        plain = unquote(url[len(FILE_SCHEME) :])
+    try:
+        return Path(plain).expanduser()
+    except RuntimeError as error:
+        raise HistoryError(url, f"is no place: {error}", "name another place") from error

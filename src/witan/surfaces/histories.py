@@ -1,0 +1,173 @@
+"""The history as commands meet it: found in the configuration, opened, and searched by name."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from witan.errors import HistoryError, MissingExtra, UnknownName
+
+if TYPE_CHECKING:
+    from witan.adapters.history import History
+    from witan.deliberation.session import Session
+    from witan.surfaces.config import Config
+
+__all__ = [
+    "Place",
+    "configured",
+    "history_place",
+    "is_file",
+    "is_there",
+    "open_history",
+    "recorded",
+    "session_called",
+    "whole_name",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A history that sessions are recorded in.
+
+    Parameters
+    ----------
+    keep_days
+        Sessions that came in longer ago are forgotten once another was recorded; None: none are.
+    option
+        What a command has to be given to find it again: nothing, or `` --history URL``.
+    own
+        It is a file of the user's own, in which nobody else can have put a session.
+    """
+
+    history: "History"
+    keep_days: int | None = None
+    option: str = ""
+    own: bool = True
+
+
+def configured(path: Path | None, url: str | None = None) -> "Config":
+    """The configuration, with the history that an option names."""
+    import os
+
+    from witan.surfaces.config import load_config
+
+    return load_config(os.environ, Path.cwd(), path, {"history.url": url})
+
+
+def history_place(config: "Config") -> str:
+    """Where the configured history is, or would be; it may hold a password."""
+    from witan.adapters.history import default_place
+
+    url = config.history.url
+    return str(default_place()) if url is None else url
+
+
+def is_there(place: str) -> bool:
+    """Whether there is a file at the place of a history; a server is taken to be there.
+
+    Raises
+    ------
+    HistoryError
+        If it is no place for one.
+    """
+    from witan.adapters.history import place_of
+
+    file = place_of(place)
+    return isinstance(file, str) or _there(file)
+
+
+def open_history(config: "Config", *, reading: bool = False) -> "History":
+    """Open the configured history.
+
+    Parameters
+    ----------
+    reading
+        It is only read, so one that is not there is not made.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be opened, or is only to be read and not there.
+    MissingExtra
+        If it is in PostgreSQL, and psycopg is not installed.
+    """
+    from witan.adapters.history import History
+
+    place = history_place(config)
+    if reading and not is_there(place):
+        remedy = "ask a question, try witan demo, or name another place with --history"
+        raise HistoryError(place, "there is no history yet", remedy)
+    return History.open(place)
+
+
+def recorded(config: "Config", file: Path | None = None) -> Place | None:
+    """Open the history that a session is to be recorded in; None: it is not to be.
+
+    Parameters
+    ----------
+    file
+        The configuration file that was named, if one was.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be opened; it says how to do without.
+    """
+    settings = config.history
+    if not settings.enabled and not settings.by_option:
+        return None
+    try:
+        history = open_history(config)
+    except HistoryError as error:
+        remedy = f"{error.remedy}, or go without it: --no-history"
+        raise HistoryError(error.where, error.problem, remedy) from None
+    except MissingExtra as error:
+        raise HistoryError("the history", str(error), "or go without it: --no-history") from None
+    # A command without options would look elsewhere.
+    named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
+    shown = history.url if history.url.startswith("postgresql:") else history_place(config)
+    option = f" --history {shlex.quote(shown)}" if named else ""
+    return Place(history, settings.keep_days, option, settings.own)
+
+
+def is_file(name: str) -> bool:
+    """Whether what was given for a session is a file, and not the name of a session."""
+    return name == "-" or "/" in name or "\\" in name or name.endswith(".json") or _there(name)
+
+
+def _there(name: str | Path) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a file's name, for one
+        return False
+
+
+def whole_name(history: "History", name: str) -> str:
+    """The name of the session that was meant; what is said of one that is not there helps."""
+    try:
+        return history.named(name)
+    except UnknownName as error:
+        near = error.nearest
+        hint = "witan sessions lists what is there" if near is None else f"did you mean {near}?"
+        problem = f"there is no session {name!r} here, nor a file of that name"
+        raise HistoryError(history.database.where, problem, hint) from None
+
+
+@contextmanager
+def session_called(
+    name: str, config: Path | None, url: str | None
+) -> "Iterator[tuple[Session | str, History | None]]":
+    """The session of a file, or of the history, and that history while the block lasts.
+
+    Of one that came in as ballots there is only the name.
+    """
+    if is_file(name):
+        from witan.adapters.session_files import read_session
+
+        yield read_session(name), None
+        return
+    with open_history(configured(config, url), reading=True) as history:
+        session = whole_name(history, name)
+        yield (history.session(session) if history.has_record(session) else session), history

@@ -1,0 +1,132 @@
+"""A council's sessions as a history keeps them, used from Python."""
+
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from witan.adapters.history import History, Recording
+from witan.core.learned import Learned
+from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.recorder import Listener
+from witan.deliberation.session import Session
+from witan.errors import HistoryError, UnknownName, WitanError
+from witan.surfaces.recording import set_aside
+
+__all__ = ["Kept"]
+
+
+MOST_HELD = 1_000
+"""Sessions whose end nobody waited for, beyond which the oldest are let go of."""
+
+
+class Kept:
+    """Records the sessions of a council; the event loop never waits for the disk.
+
+    Parameters
+    ----------
+    history
+        An open history, which stays open; or where one is, which is opened and closed with the
+        council's block.
+    """
+
+    def __init__(self, history: History | str | Path) -> None:
+        self._given = history
+        self._history: History | None = None
+        self._recordings: dict[str, Recording] = {}
+        self._failure: Exception | None = None
+
+    async def open(self) -> None:
+        """Open the history, if that is not done.
+
+        Raises
+        ------
+        HistoryError
+            If it cannot be opened.
+        """
+        given = self._given
+        if isinstance(given, History):
+            self._history = given
+        else:
+            self._history = await anyio.to_thread.run_sync(partial(History.open, given))
+
+    async def close(self) -> None:
+        """Wait until everything told is durable.
+
+        Raises
+        ------
+        HistoryError
+            If some of it is not kept.
+        """
+        with anyio.CancelScope(shield=True):
+            try:
+                for session in [*self._recordings]:
+                    await self.flush(session)
+                if self._failure is not None:
+                    raise self._failure
+            finally:
+                history, self._history = self._history, None
+                if history is not None and history is not self._given:
+                    await anyio.to_thread.run_sync(history.close)
+
+    def learned(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Learned:
+        """What the history teaches the council."""
+        assert self._history is not None  # noqa: S101 - a council asks only when it is open
+        return self._history.learned(reviewers, without=without)
+
+    def listening(self, listener: Listener | None) -> Listener:
+        """A listener for one session, which tells the other, too."""
+        assert self._history is not None  # noqa: S101 - a council asks only when it is open
+        recording = self._history.recording()
+
+        def told(event: Event) -> None:
+            if isinstance(event, SessionOpened):
+                self._recordings[event.session] = recording
+                self._trim()
+            recording(event)
+            if listener is not None:
+                listener(event)
+
+        return told
+
+    def _trim(self) -> None:
+        """Let go of the oldest streams, which nobody waits for; what failed is said at the end."""
+        while len(self._recordings) > MOST_HELD:
+            oldest = self._recordings.pop(next(iter(self._recordings)))
+            if self._failure is None:
+                self._failure = oldest.failure
+
+    async def claim(self, session: str) -> None:
+        """Take over what the history holds of a session that is to go on, if it holds any."""
+        assert self._history is not None  # noqa: S101 - a council asks only when it is open
+        try:
+            await anyio.to_thread.run_sync(self._history.take_up, session)
+        except UnknownName:
+            return
+
+    async def settle(self, session: Session) -> Session:
+        """Wait until a session is durable; one that is not is written to a file.
+
+        Raises
+        ------
+        HistoryError
+            If the history did not keep it; it names the file.
+        """
+        try:
+            await self.flush(session.id)
+        except HistoryError as error:
+            try:
+                path = await anyio.to_thread.run_sync(set_aside, session)
+            except (WitanError, OSError) as failure:
+                remedy = f"nor could its record be written: {failure}"
+            else:
+                remedy = f"the record of the session is in {path}"
+            raise HistoryError(error.where, error.problem, remedy) from error
+        return session
+
+    async def flush(self, session: str) -> None:
+        """Wait until what was told of a session is durable."""
+        recording = self._recordings.pop(session, None)
+        if recording is not None:
+            await anyio.to_thread.run_sync(recording.flush)

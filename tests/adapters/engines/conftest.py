@@ -1,0 +1,89 @@
+"""One generated history, held by four engines."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from generated_histories import history, merge, store
+
+from postgres import database_of
+from witan.adapters.engines import DuckLake, Engine, SparkLake, SqlEngine
+from witan.adapters.engines.spark_lake import local_session
+from witan.adapters.history.database import Database
+from witan.adapters.history.opening import open_database
+from witan.adapters.lake import write_lake
+from witan.adapters.system_clock import SystemClock
+from witan.core.entries import Entries
+
+# Compiling a plan, and Java itself, takes longer than walking through so few rows.
+FOR_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+ENGINES = ("sqlite", "postgresql", "duckdb", "spark")
+
+
+@pytest.fixture(scope="session")
+def entries() -> list[Entries]:
+    return history(seed=20260301, n_sessions=90)
+
+
+@pytest.fixture(scope="session")
+def sqlite_history(entries, tmp_path_factory) -> Iterator[Database]:
+    with open_database(tmp_path_factory.mktemp("history") / "h.sqlite", SystemClock()) as database:
+        store(database, entries)
+        yield database
+
+
+@pytest.fixture(scope="session")
+def postgresql_history(entries) -> Iterator[Database]:
+    for url in database_of():
+        with open_database(url, SystemClock()) as database:
+            store(database, entries)
+            yield database
+
+
+@pytest.fixture(scope="session")
+def lake(sqlite_history, tmp_path_factory) -> Path:
+    pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
+    folder = tmp_path_factory.mktemp("lake")
+    write_lake(SimpleNamespace(database=sqlite_history), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def merged_lake(lake, tmp_path_factory) -> Path:
+    """The lake with one file per table."""
+    folder = tmp_path_factory.mktemp("merged")
+    merge(lake, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    pytest.importorskip("pyspark", reason="Spark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none")
+    session = local_session(cores=2, settings=FOR_FEW_ROWS)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request) -> Iterator[Engine]:
+    """Each engine over the same history; Spark reads the lake as one file per table."""
+    if request.param in ("sqlite", "postgresql"):
+        yield SqlEngine(request.getfixturevalue(f"{request.param}_history"))
+    elif request.param == "duckdb":
+        with DuckLake(request.getfixturevalue("lake")) as duck:
+            yield duck
+    else:
+        session = request.getfixturevalue("spark")
+        with SparkLake(request.getfixturevalue("merged_lake"), session=session) as distributed:
+            yield distributed

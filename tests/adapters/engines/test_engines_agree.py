@@ -1,0 +1,123 @@
+"""Four engines, one definition: each gives what a count by hand gives."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from generated_histories import START, assert_same, inside, merged
+
+import reference_sums as by_hand
+from witan.adapters.engines import DuckLake, Reductions, SqlEngine
+from witan.adapters.lake import Lake
+from witan.core.elo_history import elo
+from witan.core.window import ALWAYS, Window
+
+TABLES = {
+    "standings": (
+        lambda reductions: reductions.standings("borda"),
+        lambda entries: by_hand.standing_sums(entries, "borda"),
+    ),
+    "standings of people": (
+        lambda reductions: reductions.standings("mean_rank", human=1),
+        lambda entries: by_hand.standing_sums(entries, "mean_rank", human=1),
+    ),
+    "matchups": (lambda reductions: reductions.matchups(), by_hand.matchup_sums),
+    "matchups of people": (
+        lambda reductions: reductions.matchups(human=1),
+        lambda entries: by_hand.matchup_sums(entries, human=1),
+    ),
+    "answers": (lambda reductions: reductions.answers(), by_hand.answer_sums),
+    "ballots": (lambda reductions: reductions.ballots(), by_hand.ballot_sums),
+    "votes": (lambda reductions: reductions.votes(), by_hand.vote_sums),
+    "reviewers": (lambda reductions: reductions.reviewers(), by_hand.reviewer_sums),
+    "positions": (lambda reductions: reductions.positions(), by_hand.position_sums),
+    "lengths": (lambda reductions: reductions.lengths(), by_hand.length_sums),
+    "units": (lambda reductions: reductions.units(), by_hand.unit_sums),
+    "criteria": (lambda reductions: reductions.criteria(), by_hand.criterion_sums),
+    "humans": (lambda reductions: reductions.humans(), by_hand.human_sums),
+    "calibration": (lambda reductions: reductions.calibration(), by_hand.calibration_sums),
+    "panel": (lambda reductions: reductions.panel(), by_hand.panel_sums),
+}
+
+CODING = Window(START + timedelta(hours=7), START + timedelta(hours=280), "coding")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_is_what_a_hand_count_gives(engine, entries, table):
+    """Counts are identical and sums agree to 1e-9, on each engine."""
+    asked, counted = TABLES[table]
+
+    found = asked(Reductions(engine))
+
+    assert merged(found)
+    assert_same(found, counted(entries))
+
+
+@pytest.mark.parametrize("table", ["standings", "lengths", "calibration"])
+def test_a_window_holds_its_first_moment_and_not_its_last(engine, entries, table):
+    """Sessions of a category count from `since` on and before `until`, each to the microsecond."""
+    asked, counted = TABLES[table]
+    chosen = inside(entries, CODING)
+
+    found = asked(Reductions(engine, CODING))
+
+    assert 0 < len(chosen) < len(entries)
+    assert_same(found, counted(chosen))
+
+
+def test_windows_side_by_side_add_up(engine, entries):
+    """A moment where one window ends and the next begins falls into exactly one of them."""
+    cut = entries[40].session.at
+
+    halves = [
+        Reductions(engine, window).panel() for window in (Window(until=cut), Window(since=cut))
+    ]
+    whole = Reductions(engine).panel()
+
+    assert sum(half.sessions.sum() for half in halves) == whole.sessions.sum()
+
+
+def test_an_empty_window_has_empty_tables(engine):
+    """Before the first session there is nothing, and every column is there."""
+    before = Reductions(engine, Window(until=START))
+
+    for sums in (before.standings("borda"), before.units(), before.panel()):
+        assert merged(sums) == {}
+
+
+def test_names_spell_out_every_code(engine, entries):
+    """Each code of a model, reviewer or criterion has the name it was made of."""
+    held = engine.names()
+
+    expected = by_hand.names_of(entries)
+    assert {code: held[code] for code in expected.of} == dict(expected.of)
+
+
+def test_elo_is_the_same_on_every_engine(engine, sqlite_history):
+    """What depends on the order of sessions gets them in one order everywhere."""
+    found = elo(Reductions(engine).matches())
+    expected = elo(Reductions(SqlEngine(sqlite_history)).matches())
+
+    assert found.matches == expected.matches
+    assert found.rating == pytest.approx(expected.rating, rel=1e-12)
+
+
+class TestSpans:
+    """A lake is summed a span at a time."""
+
+    def test_spans_cover_a_window_without_gap_or_overlap(self, lake):
+        """Each begins where the one before it ends, the first and the last at the window's ends."""
+        spans = Lake(lake, ballots_at_once=20).spans(CODING)
+
+        assert len(spans) > 5
+        assert (spans[0].since, spans[-1].until) == (CODING.since, CODING.until)
+        for one, following in pairwise(spans):
+            assert one.until == following.since
+
+    @pytest.mark.parametrize("at_once", [15, 10_000])
+    def test_sums_do_not_depend_on_how_many_are_taken_at_once(self, lake, entries, at_once):
+        """Many short spans give what one span gives."""
+        with DuckLake(Lake(lake, ballots_at_once=at_once)) as duck:
+            found = Reductions(duck, ALWAYS).reviewers()
+
+        assert_same(found, by_hand.reviewer_sums(entries))

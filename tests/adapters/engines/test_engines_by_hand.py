@@ -1,0 +1,138 @@
+"""Ties, a partial ballot, an abstention and recusal, counted on paper, on each engine."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from generated_histories import merged, store
+
+from postgres import database_of
+from witan.adapters.engines import DuckLake, Reductions, SparkLake, SqlEngine
+from witan.adapters.history.opening import open_database
+from witan.adapters.history.schema import bucket_of, code_of
+from witan.adapters.lake import write_lake
+from witan.adapters.system_clock import SystemClock
+from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
+
+# Four models. a ranks b first, c and d tied; b ranks only c above d (partial); c abstains; d
+# shows its own candidate too and ranks itself first, then a = b. Recusal leaves a and b on it.
+BUCKET = bucket_of("q1")
+A, B, C, D = (code_of(name) for name in "abcd")
+ENTRIES = Entries(
+    SessionEntry("q1", datetime(2026, 5, 1, tzinfo=UTC), kendall_w=0.5),
+    standings=(
+        StandingEntry("model", "borda", "b", 0.75, None, 2, 3, 1.5),
+        StandingEntry("model", "borda", "c", 0.625, None, 2, 2, 1.0),
+        StandingEntry("model", "borda", "d", 0.125, None, 2, 2, 0.0),
+        StandingEntry("model", "borda", "a", None, None, 0, 2, 0.5),
+    ),
+    matchups=(
+        # Pairs ab, ac, ad, bc, bd, cd.
+        MatchupEntry(
+            "model", tuple("abcd"), (0, 0, 0, 1, 1, 1), (0,) * 6, (1, 0, 0, 0, 0, 1), (None,) * 6
+        ),
+    ),
+    ballots=(
+        BallotEntry("a", "model", ("b", "c", "d"), (False,) * 3, (1.0, 0.25, 0.25), (9.0, 6.0, 6.0),
+                    (1, 2, 3), (100, 200, 100)),
+        BallotEntry("b", "model", ("a", "c", "d"), (False,) * 3, (None, 1.0, 0.0), (None,) * 3,
+                    (3, 1, 2), (50, 200, 100)),
+        BallotEntry("c", "model", abstained=True),
+        BallotEntry("d", "model", ("a", "b", "d"), (False, False, True), (0.5, 0.5, 1.0),
+                    (None,) * 3, (1, 2, 3), (50, 100, 100)),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
+def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
+    folder = tmp_path_factory.mktemp("by-hand")
+    if request.param == "postgresql":
+        for url in database_of():
+            with open_database(url, SystemClock()) as database:
+                store(database, [ENTRIES])
+                yield Reductions(SqlEngine(database))
+        return
+    with open_database(folder / "h.sqlite", SystemClock()) as database:
+        store(database, [ENTRIES])
+        if request.param == "sqlite":
+            yield Reductions(SqlEngine(database))
+            return
+        write_lake(SimpleNamespace(database=database), folder / "lake")
+    if request.param == "duckdb":
+        with DuckLake(folder / "lake") as duck:
+            yield Reductions(duck)
+    elif shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none")
+    else:
+        with SparkLake(folder / "lake", session=request.getfixturevalue("spark")) as distributed:
+            yield Reductions(distributed)
+
+
+def test_a_model_without_votes_appears_and_has_no_score(reductions):
+    """An appearance is counted; a session with a score is not, and its share of a tie stands."""
+    found = merged(reductions.standings("borda"))
+
+    assert found[BUCKET, A] == {
+        "appearances": 1, "sessions": 0, "total": 0.0, "squares": 0.0, "z_sessions": 0,
+        "z_total": 0.0, "votes": 0, "offered": 2, "wins": 0.5,
+    }  # fmt: skip
+    assert (found[BUCKET, C]["total"], found[BUCKET, C]["squares"]) == (0.625, 0.390625)
+
+
+def test_ties_and_partial_ballots_in_pairs(reductions):
+    """Model c against d is won once and level once; a against c was never seen."""
+    found = merged(reductions.matchups())
+
+    assert found == {
+        (BUCKET, A, B): {"wins": 0.0, "losses": 0.0, "ties": 1.0},
+        (BUCKET, B, C): {"wins": 1.0, "losses": 0.0, "ties": 0.0},
+        (BUCKET, B, D): {"wins": 1.0, "losses": 0.0, "ties": 0.0},
+        (BUCKET, C, D): {"wins": 1.0, "losses": 0.0, "ties": 1.0},
+    }
+
+
+def test_an_abstention_is_a_ballot_without_a_vote(reductions):
+    """It counts among the ballots of its reviewer, and brings no row of votes."""
+    ballots, votes = merged(reductions.ballots()), merged(reductions.votes())
+
+    assert ballots[BUCKET, C, 0]["ballots"] == ballots[BUCKET, C, 0]["abstained"] == 1
+    assert [key for key in votes if key[1] == C] == []
+
+
+def test_an_own_candidate_stands_apart(reductions):
+    """Model d gives itself 1, which is in no sum but that of own votes."""
+    votes, lengths = merged(reductions.votes()), merged(reductions.lengths())
+
+    assert votes[BUCKET, D, 0, D, 1]["total"] == 1.0
+    assert (BUCKET, D, 0, D, 0) not in votes
+    assert (lengths[BUCKET, D, 0]["n"], lengths[BUCKET, D, 0]["decided"]) == (2, 0)
+
+
+def test_others_are_those_who_ranked_the_same_candidate(reductions):
+    """Model a gives c ¼ and d ¼ where b gives 1 and 0; b of a's ballot has d's ½ beside it."""
+    found = merged(reductions.reviewers())[BUCKET, A, 0]
+
+    assert found["n_shares"] == 3
+    assert (found["share_x"], found["share_y"]) == (1.5, 1.5)
+    assert found["share_xy"] == 1.0 * 0.5 + 0.25 * 1.0 + 0.25 * 0.0
+
+
+def test_the_longer_of_two_answers(reductions):
+    """Model a tells b from c, of which c is longer, and c from d not at all."""
+    found = merged(reductions.lengths())[BUCKET, A, 0]
+
+    assert (found["decided"], found["longer"]) == (1, 0)
+
+
+def test_a_candidate_judged_once_is_no_unit(reductions):
+    """b, c and d have two shares each; a has one, and nothing was graded twice."""
+    found = merged(reductions.units())
+
+    assert list(found) == [(BUCKET, 0, 0)]
+    sums = found[BUCKET, 0, 0]
+    assert (sums["units"], sums["n"], sums["total"]) == (3, 6, 3.0)
+    # b (1, ½), c (¼, 1), d (¼, 0): (n Σx² − (Σx)²)/(n − 1) is (x − y)² for two.
+    assert sums["within"] == pytest.approx(0.25 + 0.5625 + 0.0625)

@@ -1,0 +1,268 @@
+"""A lake is the same however its rows are spread over files, and says what is wrong with one."""
+
+import shutil
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from generated_histories import START, assert_same, history, store
+
+import reference_sums as by_hand
+import witan
+from witan.adapters.engines import DuckLake, Reductions, SparkLake
+from witan.adapters.history.opening import open_database
+from witan.adapters.history.sessions import SessionRow, insert_sessions
+from witan.adapters.history.writing import Rows
+from witan.adapters.lake import Lake, write_lake
+from witan.adapters.reports import open_source
+from witan.adapters.system_clock import SystemClock
+from witan.core.ballot import Ballot
+from witan.core.entries import Entries, StandingEntry
+from witan.errors import HistoryError
+
+pa = pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
+pq = pytest.importorskip("pyarrow.parquet", reason="a lake needs pyarrow")
+
+
+DAY = START.date()
+
+
+@pytest.fixture
+def copied(lake, tmp_path) -> Path:
+    """A lake that a test may change."""
+    folder = tmp_path / "copied"
+    shutil.copytree(lake, folder)
+    return folder
+
+
+def of(database, **options) -> SimpleNamespace:
+    return SimpleNamespace(database=database, **options)
+
+
+def store_more(database, one: Entries, model: str) -> None:
+    """Another session on the first day, with a model of its own."""
+    session = replace(one.session, session="more", at=START, simulated=False)
+    standing = StandingEntry("model", "borda", model, 1.0, None, 1, 1, 1.0)
+    more = replace(one, session=session, standings=(standing,))
+    rows = Rows()
+    rows.add("more", more, [Ballot("x", session="more", abstained=True)] * len(one.ballots), {})
+    row = SessionRow("more", START, None, False, "test", "complete", "?", entry=session)
+    with database.transaction():
+        insert_sessions(database, [row])
+        rows.write(database)
+
+
+def some_file(folder: Path, table: str) -> Path:
+    return sorted((folder / table).glob("day=*/*.parquet"))[3]
+
+
+def check(folder: Path, entries) -> None:
+    with DuckLake(folder) as duck:
+        reductions = Reductions(duck)
+        assert_same(reductions.standings("borda"), by_hand.standing_sums(entries, "borda"))
+        assert_same(reductions.matchups(), by_hand.matchup_sums(entries))
+        assert_same(reductions.positions(), by_hand.position_sums(entries))
+        assert_same(reductions.calibration(), by_hand.calibration_sums(entries))
+
+
+class TestFiles:
+    """Which file holds a row is nobody's business."""
+
+    def test_split_into_many_files_under_other_names(self, copied, entries):
+        """Every file cut in three and renamed so that the order of reading turns."""
+        for number, path in enumerate(sorted(copied.glob("*/day=*/*.parquet"))):
+            table = pq.ParquetFile(path).read()
+            for part in range(3):
+                rows = table.slice(part * len(table) // 3, (part + 1) * len(table) // 3
+                                   - part * len(table) // 3)  # fmt: skip
+                pq.write_table(rows, path.parent / f"{9999 - number:04d} it's [{part}].parquet")
+            path.unlink()
+
+        check(copied, entries)
+
+    def test_merged_into_one_file_per_table(self, merged_lake, entries):
+        """All days in one folder, the last rows first."""
+        check(merged_lake, entries)
+
+    def test_several_histories_in_one_lake(self, entries, tmp_path):
+        """Two histories written into one folder are what one history of both would be."""
+        for name, some in (("one", entries[::2]), ("two", entries[1::2])):
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock()) as database:
+                store(database, some)
+                write_lake(of(database), tmp_path / "lake")
+
+        check(tmp_path / "lake", entries)
+        Lake(tmp_path / "lake").refuse_doubles()
+
+
+class TestWriting:
+    """A lake follows its history."""
+
+    def test_writing_again_changes_nothing(self, sqlite_history, tmp_path):
+        """The second time leaves the same files with the same bytes."""
+
+        def write() -> tuple[object, dict[Path, bytes]]:
+            written = write_lake(of(sqlite_history), tmp_path)
+            paths = (path for path in tmp_path.rglob("*") if path.is_file())
+            return written, {path: path.read_bytes() for path in paths}
+
+        written, files = write()
+
+        assert write() == (written, files)
+        assert written.sessions == 90
+        assert written.days == len(list((tmp_path / "sessions").iterdir()))
+
+    def test_what_was_forgotten_leaves_the_lake(self, entries, tmp_path):
+        """Writing again after sessions were deleted takes their days away."""
+        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+            store(database, entries)
+            write_lake(of(database), tmp_path / "lake")
+            late = entries[30].session.at
+            for table in ("ballots", "answers", "standings", "matchups", "sessions"):
+                names = ", ".join(f"'{one.session.session}'" for one in entries[30:])
+                database.execute(f"DELETE FROM {table} WHERE session IN ({names})")  # noqa: S608
+
+            write_lake(of(database), tmp_path / "lake")
+
+        assert all(one.session.at < late for one in entries[:30])
+        check(tmp_path / "lake", entries[:30])
+
+    def test_a_session_in_two_histories_is_noticed(self, entries, tmp_path):
+        """A lake into which one session came twice says which."""
+        for name in ("one", "two"):
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock()) as database:
+                store(database, entries[:3] if name == "one" else entries[2:5])
+                write_lake(of(database), tmp_path / "lake")
+
+        file = rf"sessions/day={entries[2].session.at.date()}/\w+.parquet"
+        where = f"lake: holds 1 session more than once: 'session 2' is in {file} and {file};"
+        with pytest.raises(HistoryError, match=where), open_source(tmp_path / "lake"):
+            pass
+        with (
+            DuckLake(tmp_path / "lake") as duck,
+            pytest.raises(HistoryError, match=where),
+            open_source(duck),
+        ):
+            pass
+
+    def test_an_empty_history_makes_an_empty_lake(self, tmp_path):
+        """It is a lake, which holds no session yet, and not a folder of something else."""
+        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+            write_lake(of(database), tmp_path / "lake")
+
+        with pytest.raises(HistoryError, match="lake: is a lake that holds no session yet"):
+            Lake(tmp_path / "lake")
+
+    def test_writing_that_stops_leaves_a_lake(self, entries, tmp_path):
+        """Days are whole, old or new, and each code in them has its name."""
+        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+            store(database, entries[:6])
+            write_lake(of(database), tmp_path / "lake")
+            store_more(database, history(7, 1)[0], "vendor:model-new")
+            in_the_way = tmp_path / "lake" / "ballots" / f"day={DAY + timedelta(days=1)}"
+            aside = in_the_way.rename(tmp_path / "aside")
+            in_the_way.write_text("not a folder", encoding="utf-8")
+
+            with pytest.raises(HistoryError, match="cannot be written"):
+                write_lake(of(database), tmp_path / "lake")
+
+        in_the_way.unlink()
+        aside.rename(in_the_way)
+        with DuckLake(tmp_path / "lake") as duck:
+            models = Reductions(duck).standings("borda").model
+            assert "vendor:model-new" in {duck.names()[code] for code in models}
+
+    def test_a_folder_that_cannot_be_written(self, sqlite_history, tmp_path):
+        """A file stands where the folder should be: the place is named."""
+        (tmp_path / "lake").write_text("not a folder", encoding="utf-8")
+
+        with pytest.raises(HistoryError, match="lake: cannot be written"):
+            write_lake(of(sqlite_history), tmp_path / "lake")
+
+
+class TestWrongInput:
+    """Each error names the file and what to do."""
+
+    @pytest.mark.parametrize("report", [witan.leaderboard, witan.audit])
+    def test_a_code_without_a_name(self, copied, report):
+        """Somebody took a file of names away: what to do is said."""
+        [path] = (copied / "names").iterdir()
+        pq.write_table(pq.ParquetFile(path).read().slice(0, 1), path)
+
+        with pytest.raises(HistoryError, match=r"copied: has no name of the \w+ with .*; export"):
+            report(copied)
+
+    def test_tables_of_two_exports(self, entries, tmp_path):
+        """A writer was killed between two files of a day: the day is not summed."""
+        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+            store(database, entries[:6])
+            write_lake(of(database), tmp_path / "lake")
+            path = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
+            before = path.read_bytes()
+            store_more(database, history(7, 1)[0], "vendor:model-new")
+            write_lake(of(database), tmp_path / "lake")
+        path.write_bytes(before)
+
+        with pytest.raises(HistoryError, match="holds tables of two exports") as refused:
+            Lake(tmp_path / "lake")
+        assert f"day={DAY}" in str(refused.value)
+
+    @pytest.mark.parametrize("missing", ["ballots", "names"])
+    def test_a_folder_that_is_no_lake(self, copied, missing):
+        """A table that is missing is named."""
+        shutil.rmtree(copied / missing)
+
+        with pytest.raises(HistoryError, match=f"is no lake: it has no {missing}/"):
+            DuckLake(copied)
+
+    def test_a_file_that_lacks_a_column(self, copied):
+        """File and column are named."""
+        path = some_file(copied, "standings")
+        pq.write_table(pq.ParquetFile(path).read().drop_columns(["wins"]), path)
+
+        with pytest.raises(HistoryError, match="has no column 'wins'") as refused:
+            Lake(copied)
+        assert str(path) in str(refused.value)
+
+    def test_a_column_of_another_type(self, copied):
+        """File, column and both types are named."""
+        path = some_file(copied, "matchups")
+        table = pq.ParquetFile(path).read()
+        at = table.column_names.index("wins")
+        pq.write_table(table.set_column(at, "wins", table["wins"].cast(pa.string())), path)
+
+        with pytest.raises(HistoryError, match="string in the column 'wins', where double"):
+            Lake(copied)
+
+    @pytest.mark.parametrize("cut", [0, 100])
+    def test_a_file_that_was_cut_off(self, copied, cut):
+        """A file without its end is named when the lake is opened."""
+        path = some_file(copied, "answers")
+        path.write_bytes(path.read_bytes()[:cut])
+
+        with pytest.raises(HistoryError, match="is no readable Parquet file") as refused:
+            Lake(copied)
+        assert str(path) in str(refused.value)
+
+    @pytest.mark.parametrize("engine_name", ["duckdb", "spark"])
+    def test_a_file_that_is_damaged_inside(self, copied, engine_name, request):
+        """A file whose end is whole is named when it is summed."""
+        path = some_file(copied, "standings")
+        held = bytearray(path.read_bytes())
+        held[4:400] = bytes(396)
+        path.write_bytes(held)
+        spark = request.getfixturevalue("spark") if engine_name == "spark" else None
+        opened = DuckLake(copied) if spark is None else SparkLake(copied, session=spark)
+
+        with opened as engine, pytest.raises(HistoryError, match="is no readable") as refused:
+            Reductions(engine).standings("borda")
+        assert str(path) in str(refused.value)
+
+
+def test_a_history_of_another_draw_is_another(lake, entries):
+    """The comparison that these tests rest on can fail."""
+    with DuckLake(lake) as duck, pytest.raises(AssertionError):
+        assert_same(Reductions(duck).panel(), by_hand.panel_sums(history(1, 90)))
+    assert len(entries) == 90

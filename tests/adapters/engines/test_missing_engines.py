@@ -1,0 +1,68 @@
+"""Without an engine's package, or without Java, a sentence says what to install."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+OPEN = """
+import sys
+for name in {absent!r}:
+    sys.modules[name] = None
+from witan.adapters.engines import DuckLake, SparkLake
+try:
+    {engine}({lake!r})
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def said(engine: str, lake: object, *absent: str, **environment: str) -> str:
+    code = OPEN.format(absent=absent, engine=engine, lake=str(lake))
+    run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return run.stdout
+
+
+@pytest.mark.parametrize(
+    ("engine", "absent", "extra"),
+    [
+        ("DuckLake", "duckdb", "reading a lake with DuckDB needs an extra: 'witan[lake]'"),
+        ("DuckLake", "pyarrow", "a lake of Parquet files needs an extra: 'witan[lake]'"),
+        ("SparkLake", "pyspark", "reading a lake with Spark needs an extra: 'witan[spark]'"),
+    ],
+)
+def test_a_package_that_is_not_installed(lake, engine, absent, extra):
+    """The extra that brings it is named."""
+    told = said(engine, lake, absent).replace("pip install ", "")
+
+    assert told == f"MissingExtra {extra}\n"
+
+
+def test_no_java(lake, tmp_path):
+    """Spark without Java says that it needs one, before it starts."""
+    pytest.importorskip("pyspark", reason="Spark is not installed")
+
+    told = said("SparkLake", lake, PATH=str(tmp_path), JAVA_HOME="")
+
+    assert told.startswith("HistoryError Spark: needs Java, and none is found; install a Java")
+
+
+def test_engines_load_nothing_until_they_are_used():
+    """Importing the engines imports neither DuckDB nor Spark nor Arrow."""
+    code = (
+        "import sys, witan.adapters.engines;"
+        "print([m for m in ('duckdb', 'pyspark', 'pyarrow', 'psycopg') if m in sys.modules])"
+    )
+
+    run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,59 @@
+"""Where a history is kept in these tests: a SQLite file, and a PostgreSQL database."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postgres import database_of, postgresql_url
+from witan.adapters.history import History
+
+__all__ = ["postgresql_url"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A path at which there is no history yet."""
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, file):
+    """A place at which there is no history yet, on each database."""
+    if request.param == "sqlite":
+        yield str(file)
+    else:
+        yield from database_of()
+
+
+@pytest.fixture
+def history(place):
+    """An empty history, on each database."""
+    with History.open(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def running():
+    """Start Python on some lines, and wait for the first that it prints; it ends with the test."""
+    started = []
+
+    def start(code, *arguments):
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", code, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout.readline()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

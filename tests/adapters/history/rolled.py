@@ -1,0 +1,130 @@
+"""Histories drawn at random, and their roll-up beside what reading every row gives."""
+
+import os
+import signal
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import pytest
+from crowd import ended, fork
+
+from elections import ballots
+from witan.adapters.engines import Reductions, SqlEngine
+from witan.adapters.history import Imported
+from witan.adapters.rollup import HistoryReductions
+from witan.core.ballot import Ballot
+from witan.core.window import ALWAYS, Window
+
+START = datetime(2025, 11, 3, tzinfo=UTC)
+MODELS = "abcdef"
+CATEGORIES = ("coding", "creative writing", None)
+RULES = ("borda", "mean_rank")
+KEYS = {"StandingSums": 2, "MatchupSums": 3, "AnswerSums": 2, "PanelSums": 1}
+A_DAY = timedelta(days=1)
+
+
+def imported(draw, name, at, category=None, *, simulated=False):
+    """A session of a few models who rank each other, ties and gaps included."""
+    seats = draw.sample(MODELS, draw.randint(2, 4))
+    lines = [f"{seat}: {order(draw, [s for s in seats if s != seat])}" for seat in seats]
+    cast = tuple(ballots(*lines, session=name))
+    return Imported(
+        name, at, "Which?", category, cast, dict.fromkeys(seats, "text"), simulated=simulated
+    )
+
+
+def order(draw, seats):
+    draw.shuffle(seats)
+    return "".join(
+        seat if k == 0 else draw.choice((" > ", " = ")) + seat for k, seat in enumerate(seats)
+    )
+
+
+def add(history, draw, n, *, days=1200, prefix="s"):
+    """Add sessions at any times of so many days; return their names."""
+    new = [
+        imported(
+            draw,
+            f"{prefix}{draw.getrandbits(60):x}",
+            START + timedelta(seconds=draw.randrange(days * 86_400)),
+            draw.choice(CATEGORIES),
+            simulated=draw.random() < 0.1,
+        )
+        for _ in range(n)
+    ]
+    history.add(new, "file", f"{draw.getrandbits(90):x}")
+    return [one.session for one in new]
+
+
+def human(history, draw, session):
+    """A person's ballot on a session."""
+    seats = list(history.answers(session))
+    [told] = ballots(f"x: {order(draw, seats)}")
+    return Ballot(f"person {draw.getrandbits(40)}", told.groups, session=session, kind="human")
+
+
+def tables(reductions):
+    for kind in (0, 1):
+        for rule in RULES:
+            yield reductions.standings(rule, human=kind)
+        yield reductions.matchups(human=kind)
+    yield reductions.answers()
+    yield reductions.panel()
+
+
+def by_key(table):
+    """Key to sums, added up where a key stands in several rows."""
+    names = [column.name for column in fields(table)]
+    n, held = KEYS[type(table).__name__], {}
+    for row in zip(*(getattr(table, name).tolist() for name in names), strict=True):
+        sums = held.setdefault(row[:n], [0] * len(row[n:]))
+        held[row[:n]] = [a + b for a, b in zip(sums, row[n:], strict=True)]
+    return held
+
+
+def assert_same(history, *windows):
+    """What the roll-up gives is what every row gives: counts exactly, sums to 1e-9."""
+    for window in windows or (ALWAYS,):
+        rolled = HistoryReductions(history.database, window)
+        direct = Reductions(SqlEngine(history.database), window)
+        for rule, kind in product((*RULES, "range"), (0, 1)):
+            assert rolled.coverage(rule, human=kind) == direct.coverage(rule, human=kind)
+        for found, expected in zip(tables(rolled), tables(direct), strict=True):
+            here, there = by_key(found), by_key(expected)
+            assert here.keys() == there.keys(), (window, type(found))
+            for key, sums in here.items():
+                for a, b in zip(sums, there[key], strict=True):
+                    assert a == b if isinstance(b, int) else a == pytest.approx(b, 1e-9, 1e-12)
+
+
+def windows(draw, n):
+    """Windows of any length, at whole days and between them, open at an end or not."""
+    for _ in range(n):
+        moments = sorted(
+            START + timedelta(days=draw.randrange(-5, 1210), seconds=draw.choice((0, 41_003)))
+            for _ in range(2)
+        )
+        since, until = (draw.choice((moment, moment, None)) for moment in moments)
+        if since is None or until is None or since < until:
+            yield Window(since, until, draw.choice((None, None, "coding")))
+
+
+def marks(history):
+    return history.database.rows("SELECT COUNT(*) FROM changes")[0][0]
+
+
+def standings(history, window=ALWAYS):
+    return by_key(HistoryReductions(history.database, window).standings("borda"))
+
+
+@contextmanager
+def child(work):
+    """A process that works until the block ends, and is then killed."""
+    process = fork(work)
+    try:
+        yield process
+    finally:
+        os.kill(process, signal.SIGKILL)
+        ended(process)

@@ -1,0 +1,188 @@
+"""Files come in whole, once, and never into other ballots."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from elections import ballot, ballots
+from histories import ASKED, told
+from witan.adapters.history import Added, History, Imported
+from witan.core.ballot import Ballot
+from witan.deliberation.session import Session
+from witan.errors import HistoryError
+
+
+def session(name, *lines, **fields):
+    cast = ballots(*(lines or ("a: b > c", "b: c > a", "c: b > a")), session=name)
+    return Imported(name, ASKED, "Which?", ballots=tuple(cast), **fields)
+
+
+def everything(history):
+    tables = ("sessions", "events", "ballots", "answers", "standings", "matchups", "imports")
+    return {
+        table: sorted(map(repr, history.database.rows(f"SELECT * FROM {table}")))  # noqa: S608
+        for table in tables
+    }
+
+
+class TestAdding:
+    """A file of ballots."""
+
+    def test_it_comes_in_with_its_standings(self, history):
+        """Sessions, ballots, answers and standings are there, and listed with their file."""
+        one = session("s1", answers={"b": "B!"}, lengths={"c": 7}, category="coding")
+
+        assert history.add([one], "votes.csv", "d1") == Added(1, 0, 3)
+
+        assert history.ballots("s1") == list(one.ballots)
+        assert history.answers("s1") == {"b": "B!"}
+        [found] = history.find()
+        assert (found.source, found.status, found.leader) == ("votes.csv", "complete", "b")
+        lengths = history.database.rows("SELECT seat, chars FROM answers ORDER BY seat")
+        assert ("b", 2) in lengths
+        assert ("c", 7) in lengths
+
+    def test_the_same_file_twice_changes_nothing(self, history):
+        """By its digest a file is known, and is not even read."""
+        history.add([session("s1"), session("s2")], "votes.csv", "d1")
+        before = everything(history)
+
+        def unread():
+            raise AssertionError
+            yield
+
+        assert history.add(unread(), "again.csv", "d1") == Added(0, 2, 0)
+        assert everything(history) == before
+
+    def test_a_session_that_is_there_with_the_same_ballots_is_left_alone(self, history):
+        """Another file with an old session and a new one brings the new one."""
+        history.add([session("s1")], "old.csv", "d1")
+
+        assert history.add([session("s1"), session("s2")], "new.csv", "d2") == Added(1, 1, 3)
+        assert len(history.ballots("s1")) == 3
+
+    def test_other_ballots_for_a_session_that_is_there_are_refused(self, history):
+        """Two ballot sets are never merged: the session is named, and nothing of the file stays."""
+        history.add([session("s1")], "old.csv", "d1")
+        before = everything(history)
+
+        with pytest.raises(HistoryError, match="session s1 is there with other ballots"):
+            history.add([session("s0"), session("s1", "a: c > b")], "new.csv", "d2")
+        assert everything(history) == before
+
+    def test_a_session_comes_once_in_a_file(self, history):
+        """A session that a file brings twice is refused, or known where its ballots agree."""
+        assert history.add([session("s1"), session("s1")], "f", "d1") == Added(1, 1, 3)
+        with pytest.raises(HistoryError, match="other ballots"):
+            history.add([session("s2"), session("s2", "a: c > b")], "f", "d2")
+
+    def test_an_import_that_stops_half_way_leaves_nothing(self, history):
+        """A reader that fails after a thousand sessions leaves no row of them."""
+        before = everything(history)
+
+        def broken():
+            for k in range(1000):
+                yield session(f"s{k}", "a: b > c")
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            history.add(broken(), "cut.csv", "d1")
+        assert everything(history) == before
+        assert history.database.rows("SELECT * FROM names") == []
+
+    def test_a_file_without_times_is_dated_by_the_clock(self, place):
+        """Where a file does not say when, it was now."""
+
+        class Clock:
+            def now(self):
+                return datetime(2026, 1, 1, tzinfo=UTC)
+
+            def seconds(self):
+                return 0.0
+
+        with History.open(place, clock=Clock()) as history:
+            history.add([Imported("s1", ballots=(ballot("a: b > c"),))], "f", "d")
+
+            assert history.find()[0].at == datetime(2026, 1, 1, tzinfo=UTC)
+
+    def test_people_and_models_stand_apart(self, history):
+        """Ballots of people have standings of their own."""
+        cast = (ballot("a: b > c"), ballot("eve: c > b", kind="human"))
+        history.add([Imported("s1", ASKED, ballots=cast)], "f", "d")
+
+        kinds = history.database.rows("SELECT DISTINCT human FROM standings ORDER BY human")
+
+        assert kinds == [(0,), (1,)]
+
+    def test_a_vote_on_an_imported_session_is_counted(self, history):
+        """A person votes on it, and the file may still come again."""
+        history.add([session("s1", answers={"b": "B!"})], "f", "d1")
+
+        history.vote("s1", [ballot("eve: a > b", kind="human")])
+
+        assert history.add([session("s1", answers={"b": "B!"})], "f", "d2") == Added(0, 1, 0)
+        assert [b.reviewer for b in history.ballots("s1")] == ["a", "b", "c", "eve"]
+        assert history.answers("s1") == {"b": "B!"}
+
+    def test_it_cannot_be_taken_up(self, history):
+        """Ballots without events are no session to go on with."""
+        history.add([session("s1")], "votes.csv", "d1")
+
+        with pytest.raises(HistoryError, match=r"came in as ballots, from votes\.csv"):
+            history.take_up("s1")
+
+    def test_every_field_of_a_ballot_comes_back(self, history):
+        """Grades by criterion, positions, authors, weights and notes are kept as they were."""
+        full = Ballot(
+            "r",
+            (("x",), ("y", "z")),
+            {"x": {"clarity": 9.0, "overall": 8.0}, "y": 5.0, "z": "7/10"},
+            session="s1",
+            candidates=("x", "y", "z"),
+            authors={"x": "m1", "y": "m2"},
+            positions={"x": 2, "y": 1},
+            weight=0.5,
+            category="c",
+            at=ASKED + timedelta(microseconds=1),
+            notes="n",
+        )
+        history.add([Imported("s1", ASKED, ballots=(full,))], "f", "d")
+
+        assert history.ballots("s1") == [full]
+
+
+class TestWholeSessions:
+    """Council sessions that come in from a file."""
+
+    def test_it_comes_in_with_its_events(self, history):
+        """A record is read back whole, with entries as if it had been held here."""
+        record = Session.of(told("s1"))
+
+        history.add([Imported("s1", session_record=record)], "s.jsonl", "d1")
+
+        assert history.session("s1") == record
+        assert history.find()[0].source == "s.jsonl"
+        assert len(history.ballots("s1")) == 5
+        assert history.database.rows("SELECT COUNT(*) FROM standings") == [(5,)]
+
+    def test_it_is_known_again_and_another_run_of_it_is_refused(self, history):
+        """The same record changes nothing; one that went on otherwise is refused."""
+        for digest in ("d1", "d2"):
+            history.add([Imported("s1", session_record=Session.of(told("s1")))], "f", digest)
+
+        other = Session.of(told("s1", taste="other"))
+        with pytest.raises(HistoryError, match="other ballots"):
+            history.add([Imported("s1", session_record=other)], "f", "d3")
+        assert history.session("s1") == Session.of(told("s1"))
+
+    def test_an_interrupted_one_can_be_taken_up(self, history):
+        """A record that breaks off comes in as it is, and is gone on with here."""
+        broken = Session.of(told("s1")[:6])
+        history.add([Imported("s1", session_record=broken)], "f", "d1")
+
+        history.take_up("s1")
+        with history.recording() as recording:
+            for event in told("s1"):
+                recording(event)
+
+        assert history.session("s1") == Session.of(told("s1"))

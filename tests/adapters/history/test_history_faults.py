@@ -1,0 +1,239 @@
+"""Processes that die, and places that fail: what was acknowledged is there, once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from histories import MODELS, stages, told
+from witan.adapters.history import History
+from witan.adapters.history.sqlite import SqliteDatabase
+from witan.deliberation.session import Session
+from witan.errors import HistoryError
+
+HERE = Path(__file__).parent
+CROWD = HERE / "crowd.py"
+PATHS = [str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
+
+
+def crowd(*arguments: object) -> None:
+    """Run the crowd, and fail with what its processes say."""
+    done = subprocess.run(  # noqa: S603 - our own interpreter on our own script
+        [sys.executable, CROWD, *map(str, arguments)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def acknowledged(folder: Path) -> dict[str, int]:
+    """Session to the last event of it that a writer was told is durable."""
+    last: dict[str, int] = {}
+    for file in folder.glob("acks-*"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            name, seq = line.split()
+            last[name] = max(int(seq), last.get(name, 0))
+    return last
+
+
+def losses(history: History, acks: dict[str, int]) -> Iterator[str]:
+    """What is not as it was acknowledged, or is there twice."""
+    for name, last in acks.items():
+        whole = told(name)
+        held = history.session(name)
+        if list(held.events) != whole[: len(held.events)]:
+            yield f"{name} holds other events"
+        if len(held.events) < last:
+            yield f"{name} has {len(held.events)} events of {last}"
+        if last == len(whole) and history.ballots(name) != list(Session.of(whole).ballots):
+            yield f"{name} holds other ballots"
+    for table, each in (("ballots", len(MODELS)), ("standings", len(MODELS)), ("matchups", 1)):
+        sql = (
+            f"SELECT s.session, COUNT(t.session) FROM sessions s LEFT JOIN {table} t"  # noqa: S608
+            " ON t.session = s.session WHERE s.status = 'complete' GROUP BY s.session"
+        )
+        for name, rows in history.database.rows(sql):
+            if rows != each:
+                yield f"{name} has {rows} rows in {table}"
+
+
+class TestKilling:
+    """Writers are killed; nobody is asked to repair anything."""
+
+    def test_two_hundred_kills_lose_and_double_nothing(self, file, tmp_path):
+        """Four writers and a reader, a writer killed 200 times: every acknowledged stage is there.
+
+        What a killed writer left is taken up by its next life, with its one set of ballots.
+        """
+        crowd("kill", file, tmp_path, 200)
+
+        with History.open(file) as history:
+            acks = acknowledged(tmp_path)
+            history.check()
+            assert sum(acks.values()) > 200
+            assert list(losses(history, acks)) == []
+
+    def test_killed_writers_lose_nothing_in_postgresql(self, postgresql_url, tmp_path):
+        """The same with 30 kills and a server."""
+        crowd("kill", postgresql_url, tmp_path, 30)
+
+        with History.open(postgresql_url) as history:
+            acks = acknowledged(tmp_path)
+            assert sum(acks.values()) > 30
+            assert list(losses(history, acks)) == []
+
+    def test_what_was_acknowledged_survives_a_kill_right_after(self, file):
+        """A process that is killed the moment it says a stage is durable has not lied."""
+        for number in range(5):
+            name = f"s{number}"
+            code = (
+                "import sys; from histories import stages; from witan.adapters.history import *\n"
+                "recording = History.open(sys.argv[1]).recording()\n"
+                "for stage in list(stages(sys.argv[2]))[:3]:\n"
+                "    [recording(event) for event in stage]\n"
+                "recording.flush(); print('durable', flush=True); sys.stdin.read()"
+            )
+            with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
+                [sys.executable, "-c", code, str(file), name],
+                env=ENVIRONMENT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as process:
+                assert process.stdout.readline() == "durable\n"
+                process.send_signal(signal.SIGKILL)
+
+            with History.open(file) as history:
+                opened, answers, ballots, _ = stages(name)
+                assert list(history.session(name).events) == opened + answers + ballots
+                history.check()
+
+
+class TestOpeningAtOnce:
+    """A new history is made once, whoever comes."""
+
+    def test_forty_processes_open_a_new_history(self, place):
+        """Forty processes that open a place where there is nothing yet all succeed."""
+        crowd("open", place, 40)
+
+        with History.open(place) as history:
+            rows = history.database.rows("SELECT version FROM migrations ORDER BY version")
+            assert rows == [(k,) for k in range(1, history.version + 1)]
+
+
+class TestFullDisk:
+    """Where there is no room, that is said, and what was there stays."""
+
+    def test_a_full_disk_is_said_and_undoes_only_what_was_being_written(self, file):
+        """Past the limit on a file's size a flush fails; the history opens again with the rest."""
+        code = (
+            "import resource, sys; from histories import told\n"
+            "from witan.adapters.history import *; from witan.errors import HistoryError\n"
+            "history = History.open(sys.argv[1])\n"
+            "with history.recording() as recording:\n"
+            "    [recording(event) for event in told('kept')]\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
+            "for k in range(1000):\n"
+            "    recording = history.recording()\n"
+            "    [recording(event) for event in told(f's{k}')]\n"
+            "    try:\n"
+            "        recording.flush()\n"
+            "    except HistoryError as error:\n"
+            "        print(k, error); break\n"
+        )
+        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", code, str(file)],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        number, _, said = done.stdout.partition(" ")
+        assert "try again" in said, done.stderr
+        with History.open(file) as history:
+            history.check()
+            names = ["kept", *(f"s{k}" for k in range(int(number)))]
+            assert [history.session(name) for name in names] == [
+                Session.of(told(name)) for name in names
+            ]
+            assert f"s{number}" not in [found.session for found in history.find()]
+
+    def test_a_history_that_may_grow_no_more_goes_on_once_it_may(self, file):
+        """SQLite's own "disk is full" is a sentence, and the next session is kept."""
+        with History.open(file) as history:
+            [(pages,)] = history.database.rows("PRAGMA page_count")
+            history.database.rows(f"PRAGMA max_page_count = {pages}")
+            names = [(k, "x" * 200) for k in range(10_000)]
+            with pytest.raises(HistoryError, match="disk is full"):
+                history.database.insert("names", ("code", "name"), names)
+
+            history.database.rows("PRAGMA max_page_count = 1000000")
+
+            assert history.database.rows("SELECT * FROM names") == []
+            history.database.insert("names", ("code", "name"), [(1, "x")])
+
+
+class TestLocked:
+    """Another process has the history for itself."""
+
+    def test_a_recording_waits_while_the_file_is_locked(self, file):
+        """While another connection writes nothing fails; then all of it is kept."""
+        with History.open(file) as history, SqliteDatabase(file, "other") as other:
+            with history.recording() as recording:
+                with other.transaction():
+                    for event in told("s1"):
+                        recording(event)
+                    time.sleep(0.3)
+                recording.flush()
+
+            assert history.session("s1") == Session.of(told("s1"))
+
+    def test_a_lock_that_is_never_let_go_of_is_said(self, file):
+        """After its patience a statement says who is in the way, and the history stays usable."""
+        with (
+            History.open(file) as history,
+            SqliteDatabase(file, "here", busy_seconds=0.1) as database,
+        ):
+            with (
+                history.database.transaction(),
+                pytest.raises(HistoryError, match="is locked"),
+                database.transaction(),
+            ):
+                pass
+
+            with database.transaction():
+                database.insert("names", ("code", "name"), [(1, "x")])
+
+
+class TestServerAway:
+    """PostgreSQL comes and goes."""
+
+    def test_a_lost_connection_is_made_again(self, postgresql_url):
+        """A server that ended the connection is connected to again; the session is kept whole."""
+        with History.open(postgresql_url) as history, history.recording() as recording:
+            opened, *later = stages("s1")
+            for event in opened:
+                recording(event)
+            recording.flush()
+            with History.open(postgresql_url) as other:
+                other.database.rows(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+            for stage in later:
+                for event in stage:
+                    recording(event)
+            recording.flush()
+
+            assert history.session("s1") == Session.of(told("s1"))

@@ -1,0 +1,215 @@
+"""What is forgotten is gone: from every table, and from the file."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from elections import ballot
+from histories import ASKED, told
+from witan.adapters.history import History, Imported
+from witan.errors import UnknownName
+
+TABLES = (
+    *("sessions", "events", "ballots", "answers", "standings", "matchups", "counted"),
+    *("names", "imports", "imported"),
+)
+
+
+LATER = ASKED + timedelta(days=400)
+
+
+class Later:
+    """A clock that stands still, long after the sessions."""
+
+    def now(self):
+        return LATER
+
+    def seconds(self):
+        return 0.0
+
+
+def keep(history, name, **fields):
+    with history.recording() as recording:
+        for event in told(name, **fields):
+            recording(event)
+
+
+def sizes(history, tables=TABLES):
+    return {
+        table: history.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0]  # noqa: S608
+        for table in tables
+    }
+
+
+class TestForgetting:
+    """One session."""
+
+    def test_it_leaves_every_table(self, history):
+        """Nothing of it is left, and the other session stands as it did."""
+        keep(history, "s1")
+        before = sizes(history)
+        keep(history, "s2")
+        history.vote("s2", [ballot("eve: ada > bo", kind="human")])
+
+        history.forget("s2")
+
+        assert sizes(history) == before
+        assert [found.session for found in history.find()] == ["s1"]
+
+    def test_its_day_is_marked_as_changed(self, history):
+        """What was rolled up of its day is no longer true."""
+        keep(history, "s1")
+        history.database.execute("DELETE FROM changes")
+
+        history.forget("s1")
+
+        assert len(history.database.rows("SELECT day, shard FROM changes")) == 1
+
+    @pytest.mark.parametrize("journal", ["as it is", "wal"])
+    def test_no_byte_of_it_is_left_in_the_file(self, file, journal):
+        """Neither the file nor its log holds the question, an answer or the name of a voter."""
+        plans = "the plan for the island"
+        with History.open(file) as history:
+            if journal == "wal":
+                history.database.rows("PRAGMA journal_mode = wal")
+            keep(history, "s1")
+            keep(history, "s2", question=plans, closing=plans.upper())
+            history.vote("s2", [ballot("Evangeline: ada > bo", kind="human")])
+            assert any(plans.encode() in p.read_bytes() for p in beside(file))
+
+            history.forget("s2")
+
+            for path in beside(file):
+                held = path.read_bytes()
+                for text in (plans, plans.upper(), "Evangeline", "ada says s2"):
+                    assert text.encode() not in held, (path.name, text)
+
+    def test_a_person_who_voted_elsewhere_keeps_the_name(self, history):
+        """Only who voted in no other session is named no more."""
+        for name in ("s1", "s2"):
+            keep(history, name)
+            history.vote(name, [ballot("eve: ada > bo", kind="human")])
+
+        history.forget("s1")
+        assert ("eve",) in history.database.rows("SELECT name FROM names")
+        history.forget("s2")
+        assert ("eve",) not in history.database.rows("SELECT name FROM names")
+
+    def test_a_file_of_which_nothing_is_left_may_come_again(self, history):
+        """After its last session was forgotten, an import is as if it had never been."""
+        brought = [Imported(n, ASKED, ballots=(ballot("a: b > c"),)) for n in ("s1", "s2")]
+        history.add(brought, "f", "d")
+        history.forget("s1")
+        assert history.add(brought, "f", "d").sessions == 0
+        history.forget("s2")
+
+        assert history.add(brought, "f", "d").sessions == 2
+
+    def test_what_came_of_it_names_it_no_more(self, history):
+        """A second jury's session outlives the first, without its name."""
+        keep(history, "s1")
+        keep(history, "s2")
+        history.database.execute("UPDATE sessions SET parent = 's1' WHERE session = 's2'")
+
+        history.forget("s1")
+
+        assert history.find()[0].parent is None
+
+
+class TestForgettingFiles:
+    """A file whose sessions were forgotten."""
+
+    def test_a_session_that_two_files_brought_comes_of_either_again(self, history):
+        """Neither file holds the other to have it in still."""
+        brought = [Imported("q1", ASKED, ballots=(ballot("a: b > c"),))]
+        history.add(brought, "a.jsonl", "d1")
+        history.add(brought, "b.jsonl", "d2")
+
+        history.forget("q1")
+
+        assert history.add(brought, "b.jsonl", "d2").sessions == 1
+
+    def test_two_contents_of_one_path_are_two_files(self, history):
+        """The first comes in again, though the second, of the same path, is still there."""
+        first = [Imported("p1", ASKED, ballots=(ballot("a: b > c"),))]
+        history.add(first, "a.jsonl", "d1")
+        history.add([Imported("p2", ASKED, ballots=(ballot("a: b > c"),))], "a.jsonl", "d2")
+
+        history.forget("p1")
+
+        assert history.add(first, "a.jsonl", "d1").sessions == 1
+        assert history.took_in("d2") == 1
+
+
+class TestSeveral:
+    """Many sessions at once."""
+
+    def test_an_unknown_one_among_them_leaves_all(self, history):
+        """All go, or none."""
+        keep(history, "s1")
+
+        with pytest.raises(UnknownName, match="s9"):
+            history.forget("s1", "s9")
+        assert [found.session for found in history.find()] == ["s1"]
+
+    def test_all_go_though_somebody_reads(self, file):
+        """A reader of the log holds nobody up: the sessions are gone, and what is left is noted."""
+        with History.open(file) as history, History.open(file) as other:
+            history.database.rows("PRAGMA journal_mode = wal")
+            for name in ("s1", "s2", "s3"):
+                keep(history, name)
+            with other.database.snapshot():
+                assert len(other.find()) == 3
+                began = time.monotonic()
+                forgotten = history.forget("s1", "s2", "s3")
+                took = time.monotonic() - began
+
+            assert forgotten.n_sessions == 3
+            assert "another process" in forgotten.note
+            assert history.find() == []
+            assert took < 10
+            assert history.database.rows("PRAGMA busy_timeout") == [(60_000,)]
+
+
+class TestRetention:
+    """By age."""
+
+    def test_what_is_older_goes_and_the_rest_stays(self, history):
+        """The time itself is kept; how many went is said."""
+        for hour in range(4):
+            keep(history, f"s{hour}", at=ASKED + timedelta(hours=hour))
+
+        assert history.forget_before(ASKED + timedelta(hours=2)).n_sessions == 2
+        assert [found.session for found in history.find()] == ["s3", "s2"]
+
+    def test_more_than_one_block_goes(self, history):
+        """Five hundred sessions of an import go at once."""
+        brought = [
+            Imported(f"s{k}", ASKED, ballots=(ballot("a: b > c"),), question="?")
+            for k in range(500)
+        ]
+        history.add(brought, "f", "d")
+
+        assert history.forget_before(ASKED + timedelta(seconds=1)).n_sessions == 500
+        assert sizes(history, ("sessions", "ballots", "standings", "imports")) == {
+            "sessions": 0, "ballots": 0, "standings": 0, "imports": 0,
+        }  # fmt: skip
+
+    def test_nothing_older_is_no_error(self, history):
+        """An empty history has nothing to forget."""
+        assert history.forget_before(ASKED).n_sessions == 0
+
+    def test_what_came_in_lately_stays_however_old_it_is(self, place):
+        """What is kept for a time is kept from the day on which it came in."""
+        with History.open(place, clock=Later()) as history:
+            keep(history, "s1")
+            history.add([Imported("old", ASKED, ballots=(ballot("a: b > c"),))], "f", "d")
+
+            assert history.forget_added_before(LATER).n_sessions == 1
+            assert [found.session for found in history.find()] == ["old"]
+            assert history.forget_added_before(LATER + timedelta(1)).n_sessions == 1
+
+
+def beside(file):
+    return [path for path in file.parent.iterdir() if path.name.startswith(file.name)]

@@ -1,0 +1,180 @@
+"""What a council learns from a history: how much it takes, what teaches, and what never does."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lessons import MODELS, lessons
+from witan.adapters.engines import Reductions, SqlEngine
+from witan.adapters.history import History
+from witan.adapters.reports import leaderboard
+from witan.core.audit_panel import shared_votes
+from witan.core.ballot import Ballot
+from witan.core.calibration import calibrate
+from witan.core.leaderboard import Terms
+from witan.core.learned_from_people import learn_reliability_from_people
+
+
+class TestPrior:
+    """Noise and quality from fifty sessions on."""
+
+    def test_fifty_sessions_teach_and_forty_nine_do_not(self, history):
+        """The prior names how many sessions it was learned from, and in which unit."""
+        history.add(lessons(49), "49", "49")
+        assert history.learned().priors == ()
+
+        history.add(lessons(1, first=49), "1", "1")
+        prior = history.learned().prior("grades")
+
+        assert (prior.n_sessions, prior.unit) == (50, "grades")
+        assert prior.noise_variance == pytest.approx(0.25 + 1 / 12, rel=0.35)
+        assert prior.quality_variance == pytest.approx(1.44, rel=0.35)
+        assert history.learned().prior("ranks") is None
+
+    def test_simulated_sessions_teach_nothing(self, history):
+        """Scripts are no reviewers, however many sessions they held."""
+        history.add(lessons(60, people=60, simulated=True), "x", "x")
+
+        learned = history.learned(MODELS)
+
+        assert (learned.priors, learned.rho, learned.reliability) == ((), None, {})
+        assert learned.calibration.pairs == 0
+
+    def test_the_session_to_be_decided_is_left_out(self, history):
+        """Of fifty sessions, forty-nine are left to learn from."""
+        history.add(lessons(50), "x", "x")
+
+        assert history.learned(without="lesson 7").priors == ()
+
+
+class TestHalves:
+    """Each half of a history can be weighed by the other."""
+
+    def test_the_halves_are_the_whole(self, history):
+        """No session is in both, and none in neither."""
+        history.add(lessons(160), "x", "x")
+
+        halves = [history.learned(half=half).prior("grades").n_sessions for half in (0, 1)]
+
+        assert sum(halves) == 160
+
+    def test_a_leaderboard_weighs_reviewers(self, history):
+        """Under weighted_borda it differs from borda, and stays as it is when asked again."""
+        history.add(lessons(120, people=120), "x", "x")
+        weighed = leaderboard(history, Terms(rule="weighted_borda"))
+        plain = leaderboard(history, Terms(rule="borda"))
+
+        again = leaderboard(history, Terms(rule="weighted_borda"))
+
+        scores = [{line.model: line.score for line in b.lines} for b in (weighed, plain, again)]
+        assert scores[0] != scores[1]
+        assert scores[0] == scores[2]
+        assert scores[0] == pytest.approx(scores[1], abs=0.05)
+
+
+class TestPeople:
+    """Shared error, reliability and calibration from what people decided."""
+
+    @pytest.fixture
+    def judged(self, history):
+        history.add(lessons(40, people=30), "x", "x")
+        return history
+
+    def test_they_are_what_the_reductions_say(self, judged):
+        """The narrow way gives what an engine sums: counts alike, numbers to the last digits."""
+        asked = Reductions(SqlEngine(judged.database))
+        expected = calibrate(asked.calibration(), with_bands=False)
+        weights = learn_reliability_from_people(asked.humans(), asked.names())
+
+        learned = judged.learned(MODELS)
+
+        assert learned.rho == pytest.approx(shared_votes(asked.humans(), level=0.95)[0].value)
+        assert learned.calibration.pairs == expected.pairs
+        for found, wanted in zip(learned.calibration.blocks, expected.blocks, strict=True):
+            assert (found.low, found.pairs) == (wanted.low, wanted.pairs)
+            assert found.reliability.value == pytest.approx(wanted.reliability.value)
+        assert set(weights) == set(MODELS)
+        # 30 sessions × 6 pairs without one's own: people outweigh agreement 180 to 50.
+        for name in MODELS:
+            assert abs(learned.reliability[name] - weights[name]) < 0.1
+
+    def test_fewer_than_fifty_pairs_say_nothing(self, history):
+        """Four sessions of ten pairs each leave everything unknown."""
+        history.add(lessons(40, people=4), "x", "x")
+
+        learned = history.learned()
+
+        assert learned.rho is None
+        assert not learned.calibration.known
+
+    def test_a_vote_teaches_once_it_is_cast(self, judged):
+        """A person's ballot that is added later counts for the next session."""
+        before = judged.learned().calibration.pairs
+        order = tuple((model,) for model in MODELS)
+
+        judged.vote("lesson 35", [Ballot("bob", order, kind="human")])
+
+        assert judged.learned().calibration.pairs > before
+
+
+class TestOrder:
+    """Reliability by order-consistency."""
+
+    def test_who_flips_weighs_less(self, history):
+        """Pairs in both orders, none of them decided by people, tell reviewers apart."""
+        history.add(map(turned, lessons(20)), "x", "x")
+
+        weights = history.learned(MODELS[:3]).reliability
+
+        assert weights[MODELS[0]] < weights[MODELS[1]] == weights[MODELS[2]]
+        assert set(weights) == set(MODELS[:3])
+
+    def test_nobody_is_asked_for_unless_named(self, history):
+        """A council whose rule does not weigh reviewers learns no weights."""
+        history.add(map(turned, lessons(20)), "x", "x")
+
+        assert history.learned().reliability == {}
+
+
+def turned(lesson):
+    """The same session as comparisons in both orders; the first reviewer picks the first shown."""
+    cast = []
+    for ballot in lesson.ballots:
+        grades = ballot.grades
+        for i, first in enumerate(grades):
+            for second in [*grades][i + 1 :]:
+                for shown in ((first, second), (second, first)):
+                    best = max(shown, key=lambda name: (grades[name], name))
+                    winner = shown[0] if ballot.reviewer == MODELS[0] else best
+                    loser = shown[1] if winner == shown[0] else shown[0]
+                    cast.append(
+                        Ballot(
+                            ballot.reviewer,
+                            ((winner,), (loser,)),
+                            session=ballot.session,
+                            positions={shown[0]: 1, shown[1]: 2},
+                            paired=True,
+                        )
+                    )
+    return replace(lesson, ballots=tuple(cast))
+
+
+def test_it_reads_few_sessions_of_many(tmp_path):
+    """Sessions with people's votes beyond the newest add nothing to the time it takes."""
+    with History.open(tmp_path / "h.sqlite") as history:
+        history.add(lessons(250, people=250), "x", "x")
+        few = fastest(history)
+        history.add(lessons(750, people=750, first=250), "y", "y")
+
+        assert fastest(history) < 3 * few
+
+
+def fastest(history):
+    seconds = []
+    for _ in range(5):
+        began = time.process_time()
+        history.learned(MODELS)
+        seconds.append(time.process_time() - began)
+    return float(np.min(seconds))

@@ -1,0 +1,400 @@
+"""Opening a history: made, migrated, or refused with a sentence."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from histories import told
+from postgres import GUARDED
+from witan.adapters.history import History, default_place
+from witan.adapters.history.opening import place_of
+from witan.adapters.history.postgresql import PostgresDatabase
+from witan.adapters.history.schema import MIGRATIONS
+from witan.adapters.history.sqlite import (
+    SqliteDatabase,
+    copied_aside,
+    library_version,
+    wanted_journal,
+)
+from witan.errors import HistoryError, MissingExtra
+
+NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
+
+
+class Noon:
+    """A clock that stands still."""
+
+    def now(self):
+        return NOON
+
+    def seconds(self):
+        return 0.0
+
+
+def raw(file, *statements):
+    """Speak to a closed file behind the history's back."""
+    connection = sqlite3.connect(file)
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def refusal(place, **options):
+    with pytest.raises(HistoryError) as refused:
+        History.open(place, **options)
+    return str(refused.value)
+
+
+class TestMaking:
+    """Where there is nothing, there is a history afterwards."""
+
+    def test_it_is_made_and_opened_again(self, place):
+        """A new place holds an empty history of this version, the second time as well."""
+        for _ in range(2):
+            with History.open(place, clock=Noon()) as history:
+                assert history.find() == []
+                assert history.version == len(MIGRATIONS)
+                rows = history.database.rows("SELECT version, at_us FROM migrations")
+                versions = range(1, len(MIGRATIONS) + 1)
+                assert rows == [(version, 1795264205000000) for version in versions]
+
+    def test_only_its_owner_may_read_it(self, tmp_path):
+        """The file has mode 0600, and a folder that is made for it 0700."""
+        file = tmp_path / "made" / "history.sqlite"
+        with History.open(file) as history, history.recording() as recording:
+            recording(told("s1")[0])
+            recording.flush()
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in file.parent.iterdir()}
+
+        assert set(modes.values()) == {0o600}
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+    def test_an_empty_file_is_a_place(self, file):
+        """A file without a byte becomes a history."""
+        file.touch()
+
+        with History.open(file) as history:
+            assert history.version == len(MIGRATIONS)
+
+    def test_the_journal_is_the_one_the_library_is_safe_with(self, file):
+        """A write-ahead log from SQLite 3.51.3 on, a rollback journal before."""
+        new = tuple(map(int, library_version().split("."))) >= (3, 51, 3)
+
+        with History.open(file) as history:
+            assert history.journal == wanted_journal() == ("wal" if new else "truncate")
+            assert history.database.rows("PRAGMA synchronous") == [(2,)]
+            assert history.database.rows("PRAGMA secure_delete") == [(1,)]
+
+    @pytest.mark.parametrize("mode", ["wal", "delete"])
+    def test_a_file_in_another_journal_is_put_into_the_safe_one(self, file, mode):
+        """A history that another library left in another mode is changed when it is opened."""
+        with History.open(file):
+            pass
+        raw(file, f"PRAGMA journal_mode = {mode}")
+
+        with History.open(file) as history:
+            assert history.journal == wanted_journal()
+
+    def test_the_default_place_is_the_platform_s(self):
+        """It is a file called history.sqlite in a folder called witan."""
+        assert default_place().name == "history.sqlite"
+        assert default_place().parent.name == "witan"
+
+
+class TestPlaces:
+    """How a place is written."""
+
+    @pytest.mark.parametrize(
+        ("written", "meant"),
+        [
+            ("h.sqlite", Path("h.sqlite")),
+            (Path("h.sqlite"), Path("h.sqlite")),
+            ("sqlite:///h.sqlite", Path("h.sqlite")),
+            ("sqlite:////srv/a%20b.sqlite", Path("/srv/a b.sqlite")),
+            ("~/h.sqlite", Path.home() / "h.sqlite"),
+            ("postgres://x/y", "postgresql://x/y"),
+        ],
+    )
+    def test_it_is_read(self, written, meant):
+        """A path, a URL of either kind."""
+        assert place_of(written) == meant
+
+    @pytest.mark.parametrize("written", ["mysql://u:secret@h/d", "sqlite://", "sqlite:///", ""])
+    def test_what_is_no_place_is_refused(self, written):
+        """Another scheme, or none named: a sentence, without the password."""
+        said = refusal(written)
+
+        assert "place" in said
+        assert "postgresql://" in said
+        assert "secret" not in said
+
+    def test_the_url_of_a_file_names_it(self, file):
+        """An open history says where it is."""
+        with History.open(file) as history:
+            assert history.url == f"sqlite:///{file}"
+
+
+class TestRefusing:
+    """What cannot be a history is left as it is."""
+
+    def test_a_later_version_is_refused_and_untouched(self, file):
+        """A history of a later Witan is named with both versions; not a byte of it changes."""
+        with History.open(file):
+            pass
+        raw(file, "INSERT INTO migrations VALUES (99, 0, '9.9')")
+        before = file.read_bytes()
+
+        said = refusal(file)
+
+        assert "is of version 99, written by Witan 9.9" in said
+        assert "update Witan" in said
+        assert file.read_bytes() == before
+        assert {p.name for p in file.parent.iterdir()} <= {file.name, f"{file.name}.lock"}
+
+    def test_a_later_version_in_postgresql_is_refused(self, postgresql_url):
+        """The same on a server."""
+        with History.open(postgresql_url) as history:
+            history.database.execute("INSERT INTO migrations VALUES (99, 0, '9.9')")
+
+        assert "is of version 99" in refusal(postgresql_url)
+
+    def test_tables_of_another_program_are_left_alone(self, file):
+        """A database with a table that a history would make is not taken for one."""
+        raw(file, "CREATE TABLE sessions (id INTEGER)")
+
+        assert "tables of another program" in refusal(file)
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            "CREATE TABLE customers (id INTEGER)",
+            "CREATE VIEW customers AS SELECT 1 AS id",
+            "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT)",
+            "CREATE TABLE migrations (id TEXT)",
+        ],
+    )
+    def test_any_file_of_another_program_is_left_alone(self, file, made):
+        """Whatever its tables are called, no table of ours comes beside them."""
+        raw(file, made)
+        before = file.read_bytes()
+
+        assert "another program" in refusal(file)
+        assert file.read_bytes() == before
+
+    def test_migrations_of_another_program_on_a_server_are_left_alone(self, postgresql_url):
+        """A server may hold other tables; not one that has the name of ours."""
+        with PostgresDatabase(postgresql_url) as database:
+            database.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY)")
+
+        assert "another program" in refusal(postgresql_url)
+
+    def test_other_tables_on_a_server_stand_beside_a_history(self, postgresql_url):
+        """A team's database may hold more than one thing."""
+        with PostgresDatabase(postgresql_url) as database:
+            database.execute("CREATE TABLE customers (id INTEGER)")
+
+        with History.open(postgresql_url) as history:
+            assert history.find() == []
+
+    def test_a_history_that_lacks_a_table_is_said(self, file):
+        """What was taken out of a history is no history any more."""
+        with History.open(file):
+            pass
+        raw(file, "DROP TABLE standings")
+
+        assert "standings" in refusal(file)
+
+    def test_a_file_that_is_no_database_is_refused(self, file):
+        """Text is not SQLite; it stays as it is, and no copy is made."""
+        file.write_text("These are my notes.\n" * 100, encoding="utf-8")
+
+        assert "is no SQLite file" in refusal(file)
+        assert file.read_text(encoding="utf-8").startswith("These are my notes.")
+        assert [p for p in file.parent.iterdir() if "corrupt" in p.name] == []
+
+    def test_a_damaged_file_is_named_and_copied_aside(self, file):
+        """Its copy has its bytes, the file stays, and a second opening makes no second copy."""
+        fill(file)
+        spoil(file)
+        before = file.read_bytes()
+
+        said = refusal(file, clock=Noon())
+        again = refusal(file)
+
+        copy = file.with_name("history.sqlite.corrupt-20261121-123005")
+        assert "is damaged" in said
+        assert str(copy) in said
+        assert str(copy) in again
+        assert "move it away to begin a new history" in said
+        assert file.read_bytes() == copy.read_bytes() == before
+        assert len(list(file.parent.glob("*.corrupt-*"))) == 1
+
+    def test_damage_deeper_inside_is_found_by_a_check(self, file):
+        """A page in the middle that opening does not read: the check names and copies the file."""
+        fill(file)
+        whole = file.read_bytes()
+        middle = len(whole) // 4096 * 3 // 4 * 4096
+        file.write_bytes(whole[:middle] + b"\xaa" * 4096 + whole[middle + 4096 :])
+
+        with History.open(file, clock=Noon()) as history, pytest.raises(HistoryError) as found:
+            history.check()
+
+        assert "is damaged" in str(found.value)
+        assert file.with_name("history.sqlite.corrupt-20261121-123005").exists()
+
+    def test_a_copy_that_cannot_be_made_is_said(self, file):
+        """Past the limit on a file's size: one sentence, and no half of a copy."""
+        fill(file)
+        spoil(file)
+        code = (
+            "import resource, sys; from witan.adapters.history import History\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+            "try: History.open(sys.argv[1])\n"
+            "except Exception as error: print(type(error).__name__, error)\n"
+        )
+        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=False
+        )
+
+        assert done.stdout.startswith("HistoryError"), done.stderr
+        assert "no copy could be made" in done.stdout
+        assert "File too large" in done.stdout
+        assert [p for p in file.parent.iterdir() if "corrupt" in p.name] == []
+
+    def test_a_copy_has_the_journal_that_the_file_needs(self, file):
+        """Without its journal a file that was cut off in a transaction is another."""
+        fill(file)
+        spoil(file)
+        journal = file.with_name(f"{file.name}-journal")
+        journal.write_bytes(b"x" * 100)
+
+        copy = copied_aside(file, NOON)
+
+        assert copy.with_name(f"{copy.name}-journal").read_bytes() == b"x" * 100
+        assert copied_aside(file, NOON.replace(hour=13)) == copy
+
+    def test_a_sound_history_passes_its_check(self, history):
+        """Nothing is said of a history that is sound."""
+        history.check()
+
+    @pytest.mark.parametrize("where", ["/dev/null/history.sqlite", "/proc/history.sqlite"])
+    def test_a_folder_that_cannot_be_written_is_said(self, where):
+        """The sentence names the file, and asks for another folder."""
+        said = refusal(where)
+
+        assert said.startswith(where)
+        assert "name a file in a folder that you may write" in said
+
+    def test_a_folder_is_no_history(self, tmp_path):
+        """A folder is refused as one."""
+        assert "is a folder" in refusal(tmp_path)
+
+    def test_a_folder_that_only_others_may_write_is_said(self):
+        """Somebody without the right to write is told so."""
+        if os.geteuid() != 0:
+            pytest.skip("only root can become somebody who may not write here")
+        code = (
+            "import os, sys; from witan.adapters.history import History\n"
+            "os.setgid(65534); os.setuid(65534)\n"
+            "try: History.open(sys.argv[1])\n"
+            "except Exception as error: print(type(error).__name__, error)\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+                [sys.executable, "-c", code, f"{folder}/history.sqlite"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        assert done.stdout.startswith("HistoryError"), done.stderr
+        assert "cannot be written: Permission denied" in done.stdout
+
+
+class TestServers:
+    """PostgreSQL that cannot be reached."""
+
+    def test_a_server_that_is_away_is_said(self):
+        """Nobody listens there: a sentence, without the password."""
+        said = refusal("postgresql://user:secret@127.0.0.1:1/witan")
+
+        assert said.startswith("postgresql://user@127.0.0.1:1/witan: no connection")
+        assert "see that the server runs" in said
+        assert "secret" not in said
+
+    def test_a_wrong_password_is_said_and_never_shown(self, postgresql_url):
+        """The server's refusal is said, and how to give the right one."""
+        guarded = postgresql_url.replace("postgres@", f"{GUARDED}:wr%6Fng@")
+
+        said = refusal(guarded)
+
+        assert "refuses the user or the password" in said
+        assert "wrong" not in said
+        assert "wr%6Fng" not in said
+
+    def test_a_password_is_not_part_of_what_is_shown(self, postgresql_url):
+        """Neither the URL of an open history nor what errors call it holds the password."""
+        parts = urlsplit(postgresql_url)
+        guarded = f"postgresql://{GUARDED}:right@{parts.netloc.split('@')[1]}{parts.path}"
+        with History.open(postgresql_url) as history:
+            history.database.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {GUARDED}")
+
+        with History.open(guarded) as history:
+            assert history.url == guarded.replace(":right", "")
+            assert history.journal == "postgresql"
+
+    def test_a_user_without_rights_is_said(self, postgresql_url):
+        """Who may not make tables is told what the server says."""
+        guarded = postgresql_url.replace("postgres@", f"{GUARDED}:right@")
+
+        assert "permission denied" in refusal(guarded)
+
+    def test_a_url_that_cannot_be_read_is_said_without_it(self):
+        """A malformed URL is not printed: a password may stand anywhere in it."""
+        said = refusal("postgresql://user:sec ret@[half/x?nonsense=1")
+
+        assert "sec" not in said
+        assert "postgresql://user@host:5432/database" in said
+
+    def test_without_psycopg_the_extra_is_named(self):
+        """Where psycopg is not installed, the sentence says how to install it."""
+        code = (
+            "import sys; sys.modules['psycopg'] = None\n"
+            "from witan.adapters.history import History\n"
+            "History.open('postgresql://127.0.0.1:1/x')\n"
+        )
+
+        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+
+        assert MissingExtra.__name__ in done.stderr
+        assert "pip install 'witan[postgres]'" in done.stderr
+
+
+def fill(file):
+    with History.open(file) as history, history.recording() as recording:
+        for k in range(20):
+            for event in told(f"s{k}"):
+                recording(event)
+
+
+def spoil(file):
+    """Overwrite the root pages of the tables, but neither the header nor the schema."""
+    whole = bytearray(file.read_bytes())
+    database = SqliteDatabase(file, "here")
+    roots = [page for (page,) in database.rows("SELECT rootpage FROM sqlite_master") if page]
+    database.close()
+    for page in roots:
+        whole[(page - 1) * 4096 : (page - 1) * 4096 + 64] = b"\xff" * 64
+    file.write_bytes(whole)

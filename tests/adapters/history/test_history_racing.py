@@ -1,0 +1,199 @@
+"""Two at one session at once: neither half of what either does is left."""
+
+import threading
+
+import pytest
+
+from elections import ballot
+from histories import stages, told
+from witan.adapters.history import History, Imported
+from witan.errors import HistoryError
+
+TABLES = ("sessions", "events", "ballots", "answers", "standings", "matchups", "counted")
+
+
+def keep(history, *names):
+    with history.recording() as recording:
+        for name in names:
+            for event in told(name):
+                recording(event)
+
+
+def left(history):
+    """Table to how many rows it has."""
+    return {
+        table: history.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0]  # noqa: S608
+        for table in TABLES
+    }
+
+
+@pytest.fixture
+def slow(postgresql_url):
+    """A second history on the server, whose deleting waits where a test says."""
+    with History.open(postgresql_url) as history:
+        history.database.execute(
+            "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
+            " 'BEGIN PERFORM pg_sleep(0.8); RETURN NULL; END'"
+        )
+        yield history
+
+
+def waits_after(history, table):
+    """From now on, whoever deletes rows of a table waits before going on."""
+    history.database.execute(
+        f"CREATE TRIGGER waits AFTER DELETE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION wait()"
+    )
+
+
+def deleting(history):
+    """Wait until another connection has begun to delete."""
+    sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    for _ in range(2_000):
+        if history.database.rows(sql) != [(0,)]:
+            return
+        threading.Event().wait(0.002)
+    pytest.fail("nobody deletes")
+
+
+class TestForgetting:
+    """A session that is forgotten while something is written to it."""
+
+    @pytest.mark.parametrize("table", ["ballots", "events", "sessions"])
+    def test_what_is_told_meanwhile_leaves_nothing(self, slow, postgresql_url, table):
+        """Whatever has been deleted when a recording goes on, the recording is refused."""
+        opened, answers, *later = stages("s1")
+        with History.open(postgresql_url) as history:
+            recording = history.recording()
+            for event in opened + answers:
+                recording(event)
+            recording.flush()
+            waits_after(slow, table)
+            forgetting = threading.Thread(target=slow.forget, args=("s1",))
+            forgetting.start()
+            deleting(history)
+            for stage in later:
+                for event in stage:
+                    recording(event)
+
+            with pytest.raises(HistoryError, match="was forgotten"):
+                recording.flush()
+            forgetting.join()
+
+            assert set(left(history).values()) == {0}
+
+    def test_what_a_file_brings_meanwhile_is_new(self, slow, postgresql_url):
+        """A session that goes while its file is read again is taken in again, and not for known."""
+        brought = [Imported("s1", ballots=(ballot("a: b > c"),))]
+        with History.open(postgresql_url) as history:
+            history.add(brought, "f", "d1")
+            waits_after(slow, "sessions")
+            forgetting = threading.Thread(target=slow.forget, args=("s1",))
+            forgetting.start()
+            deleting(history)
+
+            added = history.add(brought, "g", "d2")
+            forgetting.join()
+
+            assert added.sessions == len(history.find()) == 1
+
+
+class TestCountingLater:
+    """A session that changes while it is counted under one more rule."""
+
+    def test_a_vote_meanwhile_is_counted_too(self, history):
+        """What was counted without the vote is not kept: the session is counted again."""
+        keep(history, "s1")
+        votes = [ballot("eve: bo > ada", kind="human")]
+
+        def weigh(casts):
+            if votes:
+                history.vote("s1", [votes.pop()])
+            return {}
+
+        assert history.count_under("schulze", weigh) == 1
+
+        sql = "SELECT DISTINCT human FROM standings WHERE rule = 'schulze' ORDER BY human"
+        assert history.database.rows(sql) == [(0,), (1,)]
+
+    def test_a_session_forgotten_meanwhile_leaves_nothing(self, history):
+        """Its standings have no session to belong to, and are not written."""
+        keep(history, "s1")
+
+        def weigh(casts):
+            history.forget("s1")
+            return {}
+
+        assert history.count_under("schulze", weigh) == 0
+        assert set(left(history).values()) == {0}
+
+    def test_a_session_being_forgotten_is_waited_for(self, slow, postgresql_url):
+        """Its row is locked: standings are never added behind whoever deletes them."""
+        with History.open(postgresql_url) as history:
+            keep(history, "s1")
+            waits_after(slow, "sessions")
+            forgetting = threading.Thread(target=slow.forget, args=("s1",))
+
+            def weigh(casts):
+                forgetting.start()
+                deleting(history)
+                return {}
+
+            assert history.count_under("schulze", weigh) == 0
+            forgetting.join()
+            assert set(left(history).values()) == {0}
+
+    def test_counting_within_counting_doubles_nothing(self, place, history):
+        """Of two that count the same sessions at once, one adds them."""
+        keep(history, "s1")
+        counted = []
+
+        def weigh(casts):
+            with History.open(place) as other:
+                counted.append(other.count_under("schulze"))
+            return {}
+
+        counted.append(history.count_under("schulze", weigh))
+
+        assert counted == [1, 0]
+        sql = "SELECT COUNT(*) FROM standings WHERE rule = 'schulze'"
+        assert history.database.rows(sql) == [(5,)]
+
+
+class TestTakingUp:
+    """A session that another process is still at."""
+
+    HOLDER = (
+        "import sys; from histories import stages; from witan.adapters.history import *\n"
+        "recording = History.open(sys.argv[1]).recording()\n"
+        "[recording(event) for stage in list(stages('s1'))[:2] for event in stage]\n"
+        "recording.flush(); print('held', flush=True); sys.stdin.read()"
+    )
+
+    @pytest.fixture
+    def holder(self, place, running):
+        """A process that holds the session s1."""
+        return running(self.HOLDER, place)
+
+    def test_it_is_refused_while_that_process_lives(self, history, holder):
+        """The process is named; nothing of its hold is changed."""
+        with pytest.raises(HistoryError, match=f"process {holder.pid}") as refused:
+            history.take_up("s1")
+
+        assert "--take-over" in str(refused.value)
+
+    @pytest.mark.usefixtures("holder")
+    def test_it_is_taken_over_all_the_same_where_that_is_meant(self, history):
+        """Whoever says so holds it from then on."""
+        history.take_up("s1", by_force=True)
+
+        with history.recording() as recording:
+            for event in told("s1"):
+                recording(event)
+        assert history.session("s1").status == "complete"
+
+    def test_it_is_taken_up_once_that_process_is_gone(self, history, holder):
+        """A process that was killed holds nothing, and so does another of its number."""
+        holder.kill()
+        holder.wait()
+
+        assert history.take_up("s1").status == "interrupted"

@@ -1,0 +1,103 @@
+"""Processes that roll up, write and are killed."""
+
+import os
+import time
+from random import Random
+
+from crowd import ended, fork
+from rolled import START, add, assert_same, child, human, imported, marks
+
+from witan.adapters.history import History
+from witan.adapters.history.schema import bucket_of
+from witan.adapters.rollup import roll_up
+
+
+class Late:
+    """A history's database, on which something happens before its second transaction begins."""
+
+    def __init__(self, database, happens):
+        self._database = database
+        self._happens = [None, happens]
+
+    def __getattr__(self, name):
+        return getattr(self._database, name)
+
+    def transaction(self, **options):
+        happens = self._happens.pop(0) if self._happens else None
+        if happens is not None:
+            happens()
+        return self._database.transaction(**options)
+
+
+class TestAtOnce:
+    """Processes that roll up, write and are killed."""
+
+    def test_two_roll_up_while_a_third_writes(self, place):
+        """No change is lost, whoever comes first."""
+        with History.open(place) as history:
+            names = add(history, Random(20), 30, days=40)  # noqa: S311
+
+        def rolls():
+            with History.open(place) as history:
+                while True:
+                    roll_up(history.database)
+
+        def writes():
+            draw = Random(21)  # noqa: S311
+            with History.open(place) as history:
+                for _ in range(25):
+                    add(history, draw, 3, days=40, prefix="w")
+                    session = draw.choice(names)
+                    history.vote(session, [human(history, draw, session)])
+
+        with child(rolls), child(rolls):
+            assert ended(fork(writes)) == 0
+            with History.open(place) as history, history.database.snapshot():
+                assert_same(history)
+        with History.open(place) as history:
+            assert_same(history)
+            assert roll_up(history.database)
+            assert marks(history) == 0
+            assert_same(history)
+
+    def test_sums_that_another_has_kept_meanwhile_are_not_overwritten(self, place):
+        """Who has summed a cell before a session came, and keeps it after, leaves it as it is."""
+        draw = Random(23)  # noqa: S311
+        shard = bucket_of("s") % 16
+        [name] = [n for n in map(str, range(99)) if bucket_of(n) % 16 == shard][:1]
+        with History.open(place) as history:
+            history.add([imported(draw, "s", START)], "f", "d1")
+
+            def another():
+                with History.open(place) as other:
+                    other.add([imported(draw, name, START)], "f", "d2")
+                    assert roll_up(other.database)
+
+            assert roll_up(Late(history.database, another))
+
+            assert marks(history) == 0
+            assert_same(history)
+
+    def test_killed_in_the_middle(self, place):
+        """A roll-up that is killed at any moment leaves sums that are right."""
+        draw = Random(22)  # noqa: S311
+        with History.open(place) as history:
+            add(history, draw, 60, days=90)
+
+            def rolls():
+                with History.open(place) as mine:
+                    while True:
+                        roll_up(mine.database)
+                        everything = "SELECT DISTINCT day, bucket % 16 FROM sessions"
+                        marked = [
+                            (os.urandom(8).hex(), *row) for row in mine.database.rows(everything)
+                        ]
+                        mine.database.insert("changes", ("token", "day", "shard"), marked)
+
+            for _ in range(8):
+                with child(rolls):
+                    time.sleep(draw.uniform(0.05, 0.4))
+                add(history, draw, 2, days=90)
+                assert_same(history)
+            assert roll_up(history.database)
+            assert_same(history)

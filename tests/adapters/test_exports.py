@@ -1,0 +1,309 @@
+"""Sessions that leave as files and come back the same."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from elections import ballot
+from sessions import Story
+from witan.adapters.exports import write_battles, write_session_ballots, write_sessions
+from witan.adapters.history.importing import Imported
+from witan.adapters.imports import read_imports
+from witan.core.entries import AnswerEntry
+from witan.deliberation.session import Session
+from witan.errors import BallotFileError
+
+DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
+NOON = datetime(2026, 1, 31, 12, 0, 0, 250000, tzinfo=UTC)
+
+
+def council(*votes):
+    """A council session, and what people voted on it later."""
+    story = Story("a", "b", "c").answers(a="one\u2028", b="two", c="three")
+    story.casts("a: b > c").casts("b: a = c").abstains("c", "timed out").closing("done").closed()
+    session = Session.of(story)
+    return Imported(
+        session.id,
+        session.opened.at,
+        session.question,
+        ballots=(*session.ballots, *votes),
+        answers={seat: answer.text for seat, answer in session.answers.items()},
+        session_record=session,
+        simulated=session.simulated,
+        closing=session.text,
+    )
+
+
+IMPORTED = Imported(
+    "q1",
+    NOON,
+    "Why\x85not?",
+    "maths",
+    (
+        ballot("gpt: x > y", session="q1", grades={"x": {"accuracy": 9}, "y": "8/10"}),
+        ballot("ines: y > x", session="q1", kind="human", at=NOON, positions={"x": 1, "y": 2}),
+        ballot("grok:", session="q1", abstained=True, reason="no reply \ud800"),
+    ),
+    answers={"x": "text"},
+    lengths={"y": 12},
+    simulated=True,
+    closing="So.",
+    models={"x": "lab:x-1", "gpt": "lab:gpt"},
+    kept={"gpt": (2, 3)},
+    repaired=("gpt",),
+    took=(AnswerEntry("x", "lab:x-1", 4, 1.5, 0.25, 7), AnswerEntry("y", "y", failed=True)),
+)
+PAIR = {"paired": True, "positions": {"x": 1, "y": 2}, "session": "p1"}
+PAIRS = Imported(
+    "p1",
+    NOON,
+    "Which?",
+    "law",
+    (
+        ballot("ann: y > x", kind="human", **PAIR),
+        ballot("gpt: x = y", notes="both bad", **PAIR),
+        ballot("grok: x > y", weight=0.5, **{**PAIR, "positions": {"y": 1, "x": 2}}),
+        ballot("bard: x > y", **{**PAIR, "positions": None}),
+    ),
+    answers={"x": "one", "y": "two"},
+)
+
+
+class TestWholeSessions:
+    """JSON Lines of whole sessions."""
+
+    @pytest.mark.parametrize(
+        "one",
+        [
+            council(),
+            council(ballot("ines: c > a", session="s1", kind="human", at=NOON)),
+            IMPORTED,
+            PAIRS,
+            Imported("bare"),
+        ],
+        ids=["council", "council with a vote", "imported", "pairs", "bare"],
+    )
+    def test_they_come_back_the_same(self, tmp_path, one):
+        """Import gives the session that was exported, events and votes included."""
+        write_sessions([one], tmp_path / "first.jsonl")
+
+        [back] = read_imports(tmp_path / "first.jsonl")
+
+        assert back == one
+
+    @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
+    def test_the_second_export_has_the_same_bytes(self, tmp_path, suffix):
+        """Export, import and export change nothing, packed or not; one line is one session."""
+        first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
+
+        n_sessions = write_sessions([council(), IMPORTED, PAIRS], first)
+        write_sessions(read_imports(first), second)
+
+        assert n_sessions == 3
+        assert first.read_bytes() == second.read_bytes()
+
+    def test_a_line_is_a_line_for_every_reader(self, tmp_path):
+        """Characters that some take for the end of a line are escaped."""
+        write_sessions([council(), IMPORTED], tmp_path / "out")
+
+        assert len((tmp_path / "out").read_text(encoding="utf-8").splitlines()) == 2
+
+    def test_a_session_file_on_its_own_comes_in(self, tmp_path):
+        """What `ask --save` writes is one line of such a file, spread over lines or not."""
+        write_sessions([council()], tmp_path / "out")
+        record = json.loads((tmp_path / "out").read_text(encoding="utf-8"))
+        (tmp_path / "spread").write_text(json.dumps(record, indent=2), encoding="utf-8")
+
+        [back] = read_imports(tmp_path / "spread")
+
+        assert back.session_record == council().session_record
+
+    def test_a_prefix_leaves_a_council_session_its_name(self, tmp_path):
+        """Its events tell of it under that name."""
+        write_sessions([council(), IMPORTED], tmp_path / "out")
+
+        found = read_imports(tmp_path / "out", session_prefix="old/")
+
+        assert [one.session for one in found] == ["s1", "old/q1"]
+
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ('{"witan_session": 9, "events": []}', "is a session of version 9"),
+            ('{"witan_session": 1}', "events is not a list"),
+            (
+                '{"witan_imported": 2, "session": "s"}',
+                "'witan_imported' is 2, and this Witan reads 1",
+            ),
+            ('{"witan_imported": 1}', "'session' is null"),
+            (
+                '{"witan_imported": 1, "session": "s", "ballots": [{"ranking": []}]}',
+                "'ballots[0].reviewer' is missing",
+            ),
+            (
+                '{"witan_imported": 1, "session": "s", "lengths": {"x": "long"}}',
+                "'lengths' is no map",
+            ),
+            (
+                '{"witan_imported": 1, "session": "s", "lengths": {"x": 2147483648}}',
+                "'lengths' is the number 2147483648",
+            ),
+            ('{"witan_imported": 1, "session": "s", "kept": {"r": [2, 1]}}', "'kept' has [2, 1]"),
+            ('{"witan_imported": 1, "session": "s", "took": [{"seat": "x"}]}', "'took.model'"),
+            (
+                '{"witan_imported": 1, "session": "s",'
+                ' "took": [{"seat": "x", "model": "m", "cost_usd": -1}]}',
+                "'took.cost_usd' is -1",
+            ),
+            ('{"witan_imported": 1, "session": "s\\u0000"}', "characters that are no text"),
+            ('{"witan_imported": 1, "session": "s\\ud800"}', "characters that are no text"),
+            ('{"witan_imported": 1, "session": "s", "at": "noon"}', "'at' is 'noon'"),
+            ("{broken", "is not JSON"),
+            ('{"other": 1}', "is no session"),
+        ],
+    )
+    def test_a_line_that_is_no_session_is_told(self, tmp_path, line, told):
+        """The others come in."""
+        write_sessions([IMPORTED], tmp_path / "out")
+        with (tmp_path / "out").open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        problems = []
+
+        found = list(read_imports(tmp_path / "out", on_problem=problems.append))
+
+        assert len(found) == 1
+        assert problems[0].line == 2
+        assert told in str(problems[0])
+
+
+class TestBallots:
+    """Ballots of sessions in the formats of ballot files."""
+
+    @pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
+    def test_they_say_when_and_in_which_category(self, tmp_path, name):
+        """Time and category of the session stand on ballots that have none, and only there."""
+        written = Imported("q1", NOON, "", "maths", IMPORTED.ballots[:2])
+        write_session_ballots([written], tmp_path / name)
+
+        [back] = read_imports(tmp_path / name)
+        write_session_ballots([back], tmp_path / f"again-{name}")
+
+        assert (back.at, back.category) == (NOON, "maths")
+        assert [one.groups for one in back.ballots] == [one.groups for one in written.ballots]
+        assert [one.grades for one in back.ballots] == [one.grades for one in written.ballots]
+        assert [one.kind for one in back.ballots] == ["model", "human"]
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
+
+    @pytest.mark.parametrize("name", ["b.jsonl", "b.csv", "b.parquet"])
+    def test_scripts_stay_scripts(self, tmp_path, name):
+        """Ballots of a session in which scripts sat are simulated when they come back."""
+        cast = tuple(ballot(f"r{k}: x > y", session="q1", notes=n) for k, n in enumerate("ab"))
+        write_session_ballots([Imported("q1", NOON, ballots=cast, simulated=True)], tmp_path / name)
+        write_session_ballots([Imported("q1", NOON, ballots=cast)], tmp_path / f"real-{name}")
+
+        [back], [real] = read_imports(tmp_path / name), read_imports(tmp_path / f"real-{name}")
+
+        assert (back.simulated, real.simulated) == (True, False)
+        assert [one.notes for one in back.ballots] == ["a", "b"]
+
+    def test_seats_are_called_by_their_models(self, tmp_path):
+        """Two councils may both have a seat "critic": outside, it is the model that counts."""
+        write_session_ballots([council()], tmp_path / "b.jsonl")
+
+        [back] = read_imports(tmp_path / "b.jsonl")
+
+        models = [f"script:{seat}.toml" for seat in "abc"]
+        assert [one.reviewer for one in back.ballots] == models
+        assert back.ballots[0].groups == ((models[1],), (models[2],))
+        assert back.ballots[0].authors is None
+
+    def test_two_seats_of_one_model_stay_two(self, tmp_path):
+        """They are called by model and seat, and the ballots say who wrote the answers."""
+        cast = (ballot("p: r > q", session="s"), ballot("q: r > p", session="s"))
+        models = {"p": "lab:m", "q": "lab:m", "r": "lab:n"}
+        write_session_ballots(
+            [Imported("s", NOON, ballots=cast, models=models)], tmp_path / "b.jsonl"
+        )
+
+        [back] = read_imports(tmp_path / "b.jsonl")
+
+        first, second = back.ballots
+        assert (first.reviewer, second.reviewer) == ("lab:m (p)", "lab:m (q)")
+        assert first.groups == (("lab:n",), ("lab:m (q)",))
+        assert first.authors == {"lab:m (q)": "lab:m"}
+
+    def test_what_a_format_cannot_hold_is_refused(self, tmp_path):
+        """The file that was there stays."""
+        (tmp_path / "b.soc").write_text("before")
+
+        with pytest.raises(BallotFileError, match="PrefLib cannot hold"):
+            write_session_ballots([IMPORTED], tmp_path / "b.soc")
+        assert (tmp_path / "b.soc").read_text() == "before"
+
+
+class TestBattles:
+    """Battles as arenas publish them."""
+
+    def test_comparisons_come_back_the_same(self, tmp_path):
+        """Who won, in which order, whether both were bad, the weight, the texts."""
+        n_battles = write_battles([PAIRS], tmp_path / "out")
+
+        [back] = read_imports(tmp_path / "out")
+        write_battles([back], tmp_path / "again")
+
+        assert n_battles == 4
+        assert (back.question, back.answers, back.at) == ("Which?", {"x": "one", "y": "two"}, NOON)
+        for one, was in zip(back.ballots, PAIRS.ballots, strict=True):
+            assert (one.reviewer, one.kind, one.groups) == (was.reviewer, was.kind, was.groups)
+            assert (one.positions, one.weight, one.notes) == (was.positions, was.weight, was.notes)
+        assert (tmp_path / "out").read_bytes() == (tmp_path / "again").read_bytes()
+
+    def test_they_are_of_models_and_say_where_scripts_sat(self, tmp_path):
+        """Seats are named by their models; two answers of one model are no battle."""
+        cast = (ballot("p: r > q > t", session="s"),)
+        models = {"p": "lab:j", "q": "lab:m", "t": "lab:m"}
+        one = Imported("s", NOON, ballots=cast, models=models, answers={"q": "Q"}, simulated=True)
+
+        assert write_battles([one], tmp_path / "out") == 2
+
+        [back] = read_imports(tmp_path / "out")
+        assert back.simulated
+        assert {cast.reviewer for cast in back.ballots} == {"lab:j"}
+        assert {cast.groups for cast in back.ballots} == {(("r",), ("lab:m",))}
+        assert back.answers == {"lab:m": "Q"}
+
+    def test_a_ranking_is_all_its_pairs(self, tmp_path):
+        """Three ranked candidates are three battles; an abstention is none."""
+        cast = (
+            ballot("r: c > a = b", session="s", positions={"b": 1, "c": 2, "a": 3}),
+            ballot("q:", session="s", abstained=True),
+        )
+
+        assert write_battles([Imported("s", ballots=cast)], tmp_path / "out") == 3
+
+        rows = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+        assert [(row["model_a"], row["model_b"], row["winner"]) for row in rows] == [
+            ("b", "a", "tie"),
+            ("c", "a", "model_a"),
+            ("b", "c", "model_b"),
+        ]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared data are not on this machine")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prd_vicuna80/pairwise.csv",
+        "governance_listwise/trials.jsonl",
+        "ori_listwise_run/689b624a.jsonl",
+    ],
+)
+def test_real_sessions_come_back_the_same(tmp_path, name):
+    """Whole sessions of real councils are the same after export and import."""
+    there = list(read_imports(DATA / name, at=NOON))
+
+    write_sessions(there, tmp_path / "out.jsonl.gz")
+
+    assert list(read_imports(tmp_path / "out.jsonl.gz")) == there

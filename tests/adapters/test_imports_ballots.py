@@ -1,0 +1,219 @@
+"""Files of ballots as sessions, with what stands beside them."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from witan.adapters.history.importing import Imported
+from witan.adapters.imports import read_imports
+from witan.adapters.imports.gathering import gathered
+from witan.core.ballot import Ballot
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def write(path, *records):
+    """Write JSON Lines."""
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    return path
+
+
+def cast(session, reviewer, **fields):
+    """One line of a ballot file."""
+    return {"session": session, "reviewer": reviewer, "ranking": ["x", "y"], **fields}
+
+
+class TestSessions:
+    """All that a file says of a session is one import."""
+
+    def test_ballots_of_a_session_come_together_wherever_they_stand(self, tmp_path):
+        """Sessions come in the order in which they are first named, ballots in theirs."""
+        path = write(tmp_path / "f", cast("s2", "a"), cast("s1", "a"), cast("s2", "b"))
+
+        found = list(read_imports(path))
+
+        assert [(one.session, len(one.ballots)) for one in found] == [("s2", 2), ("s1", 1)]
+        assert [ballot.reviewer for ballot in found[0].ballots] == ["a", "b"]
+
+    def test_more_pieces_than_memory_holds_give_the_same(self):
+        """What is laid aside on disk comes back in the same order."""
+        pieces = [
+            Imported(f"s{k % 7}", NOON, ballots=(Ballot(f"r{k}", (("x",), ("y",))),))
+            for k in range(50)
+        ]
+
+        assert list(gathered(pieces, most=12_000)) == list(gathered(pieces))
+        assert [one.session for one in gathered(pieces, most=12_000)] == [f"s{k}" for k in range(7)]
+
+    def test_the_first_word_and_the_earliest_time_count(self, tmp_path):
+        """Question and category are said once; a session was asked before its first ballot."""
+        path = write(
+            tmp_path / "f",
+            cast("s", "a", at="2026-01-31T14:00:00+00:00"),
+            cast("s", "b", at="2026-01-31T12:00:00Z", question="Why?", category="maths"),
+            cast("s", "c", question="What?", category="law"),
+        )
+
+        [one] = read_imports(path, at=datetime(2030, 1, 1, tzinfo=UTC), category="other")
+
+        assert (one.at, one.question, one.category) == (NOON, "Why?", "maths")
+
+    def test_what_the_file_does_not_say_the_caller_says(self, tmp_path):
+        """The time and the category given hold for the whole file."""
+        path = write(tmp_path / "f", cast("s", "a"), cast("t", "a"))
+
+        found = list(read_imports(path, at=NOON, category="coding"))
+
+        assert [(one.at, one.category) for one in found] == [(NOON, "coding")] * 2
+        assert next(iter(read_imports(path))).at is None
+
+    def test_a_prefix_renames_sessions_and_their_ballots(self, tmp_path):
+        """Two files that count their questions from 1 can stand in one history."""
+        [one] = read_imports(write(tmp_path / "f", cast("1", "a")), session_prefix="prd/")
+
+        assert one.session == "prd/1"
+        assert [ballot.session for ballot in one.ballots] == ["prd/1"]
+
+    def test_ballots_without_a_session_are_of_the_session_called_like_the_file(self, tmp_path):
+        """The history names every session."""
+        path = write(tmp_path / "lunch.jsonl", {"reviewer": "a", "ranking": ["x"]})
+
+        [one] = read_imports(path)
+
+        assert (one.session, one.ballots[0].session) == ("lunch", "lunch")
+
+
+class TestBeside:
+    """Questions and answers that stand in files of their own."""
+
+    def test_answers_and_questions_join_their_sessions(self, tmp_path):
+        """Ids may be numbers; sessions that are not in the file are passed over."""
+        ballots = write(tmp_path / "b", cast("1", "a"))
+        answers = write(
+            tmp_path / "a",
+            {"prompt_id": 1, "model": "x", "text": "six words"},
+            {"question_id": "1", "candidate": "y", "output_chars": 70},
+            {"session": "2", "candidate": "y", "answer": "of another"},
+        )
+        questions = write(tmp_path / "q", {"prompt_id": 1, "category": "generic", "text": "How?"})
+
+        [one] = read_imports(ballots, answers=[answers], questions=[questions])
+
+        assert one.answers == {"x": "six words"}
+        assert one.lengths == {"y": 70}
+        assert (one.question, one.category) == ("How?", "generic")
+
+    def test_what_the_ballots_say_themselves_comes_first(self, tmp_path):
+        """A question on a ballot is not replaced by another beside it."""
+        ballots = write(tmp_path / "b", cast("1", "a", question="Mine?", category="law"))
+        questions = write(
+            tmp_path / "q", {"session": "1", "category": "generic", "text": "Theirs?"}
+        )
+
+        [one] = read_imports(ballots, questions=[questions])
+
+        assert (one.question, one.category) == ("Mine?", "law")
+
+    def test_a_flaw_beside_is_told_by_its_own_file(self, tmp_path):
+        """The ballots come in all the same."""
+        ballots = write(tmp_path / "b", cast("1", "a"))
+        answers = write(
+            tmp_path / "a",
+            {"session": "1", "text": "whose?"},
+            {"session": "1", "model": "x"},
+            {"session": "1", "model": "x", "chars": 10**20},
+            {"session": "1\0", "model": "x", "text": "whose?"},
+        )
+        questions = write(tmp_path / "q", {"text": "of what?"}, {"session": "1", "text": 4})
+        problems = []
+
+        found = list(
+            read_imports(
+                ballots, answers=[answers], questions=[questions], on_problem=problems.append
+            )
+        )
+
+        assert len(found) == 1
+        assert [str(problem).removeprefix(f"{tmp_path}/") for problem in problems] == [
+            "a:1: field 'candidate' is missing; expected who wrote the answer",
+            "a:2: field 'text' is missing; expected the answer as text, or its length",
+            "a:3: field 'chars' is the number 100000000000000000000; "
+            "expected a length from 0 to 2,147,483,647",
+            "a:4: field 'session' is '1\\x00'; expected a name without characters that are no text",
+            "q:1: field 'session' is missing; expected the name of a session",
+            "q:2: field 'text' is 4; expected text",
+        ]
+
+    def test_lengths_stand_in_the_table_of_grades(self, tmp_path):
+        """The length of an answer is kept without its text."""
+        path = tmp_path / "f.csv"
+        path.write_text(
+            "prompt_id,judge,candidate,score,output_chars\n7,j,x,8,452\n7,j,y,6,\n8,j,x,3,10\n"
+        )
+
+        found = {one.session: dict(one.lengths) for one in read_imports(path)}
+
+        assert found == {"7": {"x": 452}, "8": {"x": 10}}
+
+
+class TestLogs:
+    """Logs of other councils hold more than ballots."""
+
+    def test_a_session_a_line_keeps_answers_closing_text_and_expected_answer(self, tmp_path):
+        """A line whose ballots cannot be read gives nothing to its neighbours."""
+        sheet = {"A": "x", "B": "y"}
+        path = write(
+            tmp_path / "log",
+            {
+                "question_id": "g0", "label_to_model": sheet, "rankings": 5,
+                "stage1": {"x": "lost"}, "expected": "0",
+            },
+            {
+                "question_id": "g1", "label_to_model": sheet, "rankings": {"x": ["B", "A"]},
+                "stage1": {"x": "one", "y": "two"}, "synthesis": "both", "expected": 18,
+            },
+            {"question_id": "g2", "label_to_model": sheet, "rankings": {"y": ["B", "A"]}},
+        )  # fmt: skip
+        problems = []
+
+        first, second = read_imports(path, on_problem=problems.append)
+
+        assert [problem.line for problem in problems] == [1]
+        assert (first.session, first.closing) == ("g1", "both")
+        assert first.answers == {"x": "one", "y": "two"}
+        assert first.ballots[0].notes == "expected answer: 18"
+        assert (second.session, second.answers, second.ballots[0].notes) == ("g2", {}, None)
+
+    def test_events_tell_question_answers_and_closing_text(self, tmp_path):
+        """The session was asked when the log begins."""
+        common = {"run_id": "r1"}
+        path = write(
+            tmp_path / "log",
+            {"type": "config", "question": "Why?", "timestamp": NOON.isoformat(), **common},
+            {"type": "stage1_response", "model": "x", "response": "one", **common},
+            {"type": "stage1_response", "model": "y", "response": "two", **common},
+            {
+                "type": "stage2_ranking", "model": "x", "parsed_ranking": ["B", "A"],
+                "label_mapping": {"A": "x", "B": "y"}, "timestamp": "2026-01-31T13:00:00Z",
+                **common,
+            },
+            {"type": "stage3_synthesis", "model": "y", "response": "both", **common},
+        )  # fmt: skip
+
+        [one] = read_imports(path)
+
+        assert (one.session, one.at, one.question, one.closing) == ("r1", NOON, "Why?", "both")
+        assert one.answers == {"x": "one", "y": "two"}
+        assert one.ballots[0].groups == (("y",), ("x",))
+
+
+@pytest.mark.parametrize("columns", [{"reviewer": "judge+version"}])
+def test_columns_are_named_as_for_ballots(tmp_path, columns):
+    """A judge in two versions is two reviewers."""
+    path = tmp_path / "f.csv"
+    path.write_text("session,judge,version,candidate,grade\ns,j,1,x,8\ns,j,2,x,6\n")
+
+    [one] = read_imports(path, columns=columns)
+
+    assert [ballot.reviewer for ballot in one.ballots] == ["j@1", "j@2"]

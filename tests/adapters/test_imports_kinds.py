@@ -1,0 +1,239 @@
+"""Files that hold sessions: which kind one is, what is wrong with one, and what it is called."""
+
+import gzip
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from witan.adapters.imports import KINDS, digest_of, import_files, read_imports
+from witan.errors import BallotFileError, UnknownName
+
+BALLOT = {"session": "s1", "reviewer": "ann", "ranking": ["bo", "cy"]}
+BATTLE = {"question_id": "q1", "model_a": "x", "model_b": "y", "winner": "tie"}
+CONVERSATION = {
+    "id": "c1",
+    "messages": [{"role": "assistant", "stage1": [{"model": "m", "response": "text"}]}],
+}
+LOG = {"question_id": "g1", "label_to_model": {"A": "x", "B": "y"}, "rankings": {"x": ["B", "A"]}}
+
+
+def names(path, **options):
+    """The names of the sessions of a file."""
+    return [one.session for one in read_imports(path, **options)]
+
+
+class TestKinds:
+    """A file is what it holds, whatever it is called."""
+
+    @pytest.mark.parametrize(
+        ("record", "session"),
+        [(BALLOT, "s1"), (BATTLE, "q1"), (CONVERSATION, "c1"), (LOG, "g1")],
+    )
+    @pytest.mark.parametrize("form", ["line", "array", "spread"])
+    def test_json_is_recognised_however_it_is_laid_out(self, tmp_path, record, session, form):
+        """One object a line, an array, and an object spread over lines are read alike."""
+        text = {
+            "line": json.dumps(record),
+            "array": json.dumps([record], indent=1),
+            "spread": json.dumps(record, indent=2),
+        }[form]
+        path = tmp_path / "file"
+        path.write_text(text, encoding="utf-8")
+
+        assert names(path) == [session]
+
+    @pytest.mark.parametrize(
+        ("text", "session"),
+        [
+            ("session,reviewer,candidate,rank\ns1,ann,bo,1\n", "s1"),
+            ("session,reviewer,first,second,outcome\ns2,ann,bo,cy,tie\n", "s2"),
+            ("question_id,model_a,model_b,winner\nq3,x,y,model_b\n", "q3"),
+            ("question_id,model_a,model_b,winner,judge\nq4,x,y,model_b,arena_user_1\n", "q4"),
+            (
+                "# TITLE: lunch\n# ALTERNATIVE NAME 1: soup\n# ALTERNATIVE NAME 2: fish\n1: 2,1\n",
+                "lunch",
+            ),
+        ],
+    )
+    def test_tables_are_recognised_by_their_columns(self, tmp_path, text, session):
+        """Each kind of table gives its session."""
+        path = tmp_path / "file"
+        path.write_text(text, encoding="utf-8")
+
+        assert names(path) == [session]
+
+    def test_an_unknown_kind_is_refused_with_the_nearest(self, tmp_path):
+        """A misspelt kind is told before the file is opened."""
+        with pytest.raises(
+            UnknownName, match="unknown kind of file 'battle'; did you mean 'battles'"
+        ):
+            read_imports(tmp_path / "absent", kind="battle")
+
+    def test_a_given_kind_is_taken_at_its_word(self, tmp_path):
+        """A table of battles that is called csv-pairs is read as ballots of models."""
+        path = tmp_path / "file.csv"
+        path.write_text("session,judge,model_a,model_b,winner\ns1,ann,x,y,model_a\n")
+
+        [as_battles] = read_imports(path, kind="battles")
+        [as_pairs] = read_imports(path, kind="csv-pairs")
+
+        assert as_battles.ballots[0].groups == as_pairs.ballots[0].groups == (("x",), ("y",))
+
+    def test_every_kind_has_a_sentence(self):
+        """The kinds are those of ballots and three more."""
+        assert list(KINDS)[:3] == ["sessions", "conversations", "battles"]
+        assert {"jsonl", "csv", "csv-pairs", "preflib", "parquet", "council-log"} <= set(KINDS)
+        assert all(sentence.endswith(".") for sentence in KINDS.values())
+
+    def test_battles_in_parquet_are_told_from_ballots_in_parquet(self, tmp_path):
+        """Both come in, each as what it is, packed or not."""
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+        rows = [BATTLE | {"conversation_a": turns, "conversation_b": turns, "tstamp": 1e9}]
+        parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "battles")
+        parquet.write_table(arrow.Table.from_pylist([BALLOT]), tmp_path / "ballots")
+        packed = gzip.compress((tmp_path / "battles").read_bytes())
+        (tmp_path / "packed").write_bytes(packed)
+
+        [battle] = read_imports(tmp_path / "battles")
+        [ballot] = read_imports(tmp_path / "ballots")
+        [unpacked] = read_imports(tmp_path / "packed")
+
+        assert battle.question == "Why?"
+        assert battle.answers == {"x": "So.", "y": "So."}
+        assert battle.at == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+        assert ballot.ballots[0].groups == (("bo",), ("cy",))
+        assert unpacked == battle
+
+
+class TestWhatCannotBeRead:
+    """Bad input costs what is bad, and says where."""
+
+    def test_an_empty_file_holds_nothing(self, tmp_path):
+        """Neither nothing nor blank lines are a session."""
+        for text in ("", "\n  \n"):
+            (tmp_path / "file").write_text(text)
+            assert names(tmp_path / "file") == []
+
+    def test_the_good_lines_count(self, tmp_path):
+        """A line that cannot be read is told by file, line and field, and left out."""
+        path = tmp_path / "file"
+        bad = BATTLE | {"winner": "nobody"}
+        path.write_text("\n".join(map(json.dumps, [BATTLE, bad, BATTLE | {"question_id": 7}])))
+        problems = []
+
+        assert names(path, on_problem=problems.append) == ["q1", "7"]
+
+        [problem] = problems
+        expected = "field 'winner' is 'nobody'; expected model_a, model_b, tie or tie (bothbad)"
+        assert str(problem) == f"{path}:2: {expected}"
+
+    def test_without_anyone_to_tell_the_first_raises(self, tmp_path):
+        """The error names the file and the line."""
+        path = tmp_path / "file"
+        path.write_text(json.dumps(BATTLE) + "\n" + json.dumps(BATTLE | {"model_b": "x"}))
+
+        with pytest.raises(BallotFileError, match=r"file:2: field 'model_b' is 'x' like the first"):
+            names(path)
+
+    def test_a_packed_file_that_is_cut_short_is_told(self, tmp_path):
+        """The end of gzip comes before the end of the ballots."""
+        whole = gzip.compress(b"\n".join(json.dumps(BALLOT).encode() for _ in range(1000)))
+        (tmp_path / "cut.gz").write_bytes(whole[:-20])
+
+        with pytest.raises(BallotFileError, match="ends before its packing does"):
+            names(tmp_path / "cut.gz")
+
+    def test_an_array_that_is_cut_short_is_told_by_its_line(self, tmp_path):
+        """Nobody takes half a file for a whole one."""
+        whole = json.dumps([BATTLE, BATTLE], indent=1)
+        (tmp_path / "cut.json").write_text(whole[:-10])
+
+        with pytest.raises(
+            BallotFileError, match=r"cut\.json:\d+: is no JSON: it breaks off there"
+        ):
+            names(tmp_path / "cut.json", on_problem=lambda _: None)
+
+    def test_the_line_of_a_flaw_far_inside_an_array_is_told(self, tmp_path):
+        """Lines are counted over all that was read before."""
+        many = [BATTLE | {"notes": "x" * 500} for _ in range(2000)]
+        text = (
+            json.dumps(many, indent=1).replace("tie", 'tie" "', 1999).replace('tie" "', "tie", 1998)
+        )
+        (tmp_path / "f.json").write_text(text)
+        line = text[: text.index('tie" "')].count("\n") + 1
+
+        with pytest.raises(BallotFileError) as raised:
+            names(tmp_path / "f.json")
+
+        assert raised.value.line in (line, line + 1)
+
+    @pytest.mark.parametrize("text", ["[1, 2]", '["text"]', '[{"a": 1}, 2]'])
+    def test_an_array_of_something_else_is_refused(self, tmp_path, text):
+        """What is no object is not passed over in silence."""
+        (tmp_path / "file").write_text(text)
+
+        with pytest.raises(BallotFileError):
+            names(tmp_path / "file")
+
+    def test_a_long_array_comes_object_by_object(self, tmp_path):
+        """An array larger than any piece that is read at a time gives every object, in order."""
+        many = [BATTLE | {"question_id": f"q{k}", "notes": "x" * 500} for k in range(2000)]
+        (tmp_path / "one line").write_text(json.dumps(many))
+        (tmp_path / "spread").write_text(json.dumps(many, indent=4))
+
+        wanted = [f"q{k}" for k in range(2000)]
+        assert names(tmp_path / "one line") == names(tmp_path / "spread") == wanted
+
+
+class TestFiles:
+    """What a file is, before it is read."""
+
+    def test_the_same_content_has_the_same_digest_under_any_name(self, tmp_path):
+        """The digest is of the content, and of what changes its meaning."""
+        for name in ("one", "two"):
+            (tmp_path / name).write_text(json.dumps(BALLOT))
+        one, two = digest_of([tmp_path / "one"]), digest_of([tmp_path / "two"])
+
+        assert one == two
+        assert digest_of([tmp_path / "one"], kind=None, prefix="") == one
+        assert digest_of([tmp_path / "one"], kind="csv") != one
+        assert digest_of([tmp_path / "one", tmp_path / "two"]) != one
+
+    def test_standard_input_can_be_read_twice(self, tmp_path):
+        """It is held, so that its digest can be taken first; problems call it stdin."""
+        (tmp_path / "in").write_text(json.dumps(BALLOT) + "\nnot JSON\n")
+        program = (
+            "from witan.adapters.imports import digest_of, held, read_imports\n"
+            "with held('-') as file:\n"
+            "    print(digest_of([file]))\n"
+            "    for one in read_imports(file, on_problem=print):\n"
+            "        print(one.session)\n"
+        )
+
+        with (tmp_path / "in").open("rb") as piped:
+            ran = subprocess.run(  # noqa: S603 - our own program
+                [sys.executable, "-c", program], stdin=piped, capture_output=True, check=True
+            )
+
+        digest, problem, session = ran.stdout.decode().splitlines()
+        assert digest == digest_of([tmp_path / "in"])
+        assert problem.startswith("stdin:2: is not JSON")
+        assert session == "s1"
+
+    def test_a_folder_stands_for_its_conversations_in_order(self, tmp_path):
+        """Only the .json files of a folder are taken; a folder without any is refused."""
+        for name in ("b.json", "a.json", "notes.txt"):
+            (tmp_path / name).write_text("{}")
+        (tmp_path / "empty").mkdir()
+
+        found = import_files(tmp_path)
+
+        assert found == (str(tmp_path / "a.json"), str(tmp_path / "b.json"))
+        assert import_files(tmp_path / "a.json") == (str(tmp_path / "a.json"),)
+        with pytest.raises(BallotFileError, match="is a folder; name a file in it"):
+            import_files(tmp_path / "empty")

@@ -1,0 +1,182 @@
+"""Ballots as rows: as they were cast, one's own candidate included."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from elections import ballot, ballots
+from witan.adapters.ballots import read_ballots
+from witan.core.ballot import Ballot
+from witan.core.casts import Cast
+from witan.core.entering import entries_of, entries_of_many
+from witan.core.entries import AnswerEntry, BallotEntry, Entries
+from witan.errors import InvalidParameter
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REAL = Path(__file__).parents[3] / "shared" / "data"
+
+
+def cast_of(*cast: Ballot, **fields) -> Cast:
+    return Cast("s", AT, cast, **fields)
+
+
+def entered(*lines: str, **fields) -> Entries:
+    return entries_of(cast_of(*ballots(*lines), **fields))
+
+
+class TestBallotsAsCast:
+    """One row per ballot, own candidate included."""
+
+    def test_shares_by_hand(self):
+        """Others are compared without one's own; one's own with all of them."""
+        [row] = entered("b: a > b = c > d").ballots
+
+        assert row == BallotEntry(
+            "b",
+            "model",
+            models=("a", "b", "c", "d"),
+            own=(False, True, False, False),
+            shares=(1.0, 0.5, 0.5, 0.0),
+            grades=(None,) * 4,
+            positions=(0, 0, 0, 0),
+            chars=(None,) * 4,
+        )
+
+    def test_an_own_candidate_that_was_not_shown_is_not_on_the_ballot(self):
+        """A council's sheet leaves it out although the roster has it."""
+        sheet = {"a": 2, "c": 1}
+        cast = ballot("b: a > c", candidates=("a", "b", "c"), positions=sheet)
+
+        [row] = entries_of(cast_of(cast)).ballots
+
+        assert (row.models, row.positions, row.shares) == (("a", "c"), (2, 1), (1.0, 0.0))
+
+    def test_what_is_not_ranked_has_no_share(self):
+        """Nor has a candidate without a rival."""
+        [partial] = entered("x: a > b", models={}).ballots
+        [alone] = entries_of(cast_of(ballot("x: a", candidates=("a", "b")))).ballots
+
+        assert partial.shares == (1.0, 0.0)
+        assert (alone.models, alone.shares) == (("a", "b"), (None, None))
+
+    def test_grades_are_overall_and_by_criterion(self):
+        """Overall after the ceiling; criteria as they were given, the reviewer's overall aside."""
+        given = {
+            "a": {"accuracy": 2, "clarity": "9/10", "completeness": 9, "overall": 9},
+            "b": {"accuracy": 8, "clarity": 8, "completeness": 8},
+            "c": {"accuracy": "high"},
+        }
+        [row] = entries_of(cast_of(Ballot("x", grades=given, candidates=("a", "b", "c")))).ballots
+
+        assert row.grades == (4.0, 8.0, None)
+        assert row.criteria == ("accuracy", "clarity", "completeness")
+        assert row.criterion_grades == ((2.0, 8.0, None), (9.0, 8.0, None), (9.0, 8.0, None))
+
+    def test_lengths_models_and_answers(self):
+        """Lengths come with the answers; candidates go by their model, or their author."""
+        cast = replace(ballot("x: c1 > c2"), authors={"c1": "m1"})
+        entries = entries_of(
+            cast_of(cast, lengths={"c1": 120, "c2": 80}, models={"m1": "org/m1", "x": "org/x"})
+        )
+
+        assert entries.ballots[0].reviewer == "org/x"
+        assert entries.ballots[0].models == ("org/m1", "c2")
+        assert entries.ballots[0].chars == (120, 80)
+        assert entries.answers == (AnswerEntry("c1", "org/m1", 120), AnswerEntry("c2", "c2", 80))
+
+    def test_rows_follow_the_ballots(self):
+        """Row for row, also where kinds are mixed, a ballot is empty or replaced by a later one."""
+        cast = [
+            ballot("p: a > b", kind="human"), ballot("x: a > b"), ballot("y:"), ballot("x: b > a"),
+            ballot("m: b > a", weight=0),
+        ]  # fmt: skip
+
+        rows = entries_of(cast_of(*cast, models={"p": "not a model's name"})).ballots
+
+        assert [row.reviewer for row in rows] == ["p", "x", "y", "x", "m"]
+        assert [row.shares for row in rows] == [(1.0, 0.0), (), (), (0.0, 1.0), ()]
+        assert [row.abstained for row in rows] == [False, False, True, False, False]
+        assert [row.counts for row in rows] == [True, False, True, True, False]
+        assert rows[4].weight == 0
+
+    def test_pairs_in_both_orders_stand_on_a_row_that_counts(self):
+        """A row that a later ballot replaces, or that weighs nothing, does not carry them."""
+
+        def judged(first: str, second: str, weight: float = 1) -> Ballot:
+            seen = {first: 1, second: 2}
+            return ballot("x: a > b", paired=True, positions=seen, weight=weight)
+
+        cast = [judged("a", "b"), judged("a", "b"), judged("b", "a")]
+        rows = entries_of(cast_of(*cast)).ballots
+
+        assert [(row.counts, row.kept, row.compared) for row in rows] == [
+            (False, 0, 0), (True, 1, 1), (True, 0, 0)
+        ]  # fmt: skip
+
+    def test_a_flat_ballot_is_flat(self):
+        """A ballot that ties everyone tells none apart, own candidate or not."""
+        flat, told = entered("a: a = b = c", "x: a > b = c").ballots
+
+        assert flat.flat
+        assert not told.flat
+
+    def test_a_wrong_weight_is_refused(self):
+        """A negative weight is an error that names the ballot."""
+        with pytest.raises(InvalidParameter, match="x's ballot"):
+            entries_of(cast_of(ballot("x: a > b", weight=-1)))
+
+
+def real(folder: str) -> Path:
+    path = REAL / folder
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    return path
+
+
+@pytest.fixture(scope="module")
+def sessions() -> list[Entries]:
+    """The forty sessions of the real council, counted."""
+    grouped: dict[str, list[Ballot]] = {}
+    for one in read_ballots(real("prd_vicuna80/pairwise.csv")):
+        grouped.setdefault(one.session, []).append(one)
+    return list(entries_of_many(Cast(s, AT, tuple(cast)) for s, cast in grouped.items()))
+
+
+class TestRealCouncil:
+    """Forty questions on which five models judged every ordered pair of answers, people too."""
+
+    def test_every_ballot_has_a_row(self, sessions):
+        """Four thousand rows by models and 880 by people, of forty sessions."""
+        rows = [row for entries in sessions for row in entries.ballots]
+
+        assert len(sessions) == 40
+        assert sum(row.kind == "model" for row in rows) == 4000
+        assert sum(row.kind == "human" for row in rows) == 880
+
+    def test_order_consistency(self, sessions):
+        """Who keeps its opinion when the order is turned, as the data's README gives it."""
+        assert consistency(sessions) == pytest.approx(
+            {"gpt35": 0.70, "gpt4": 0.66, "claude": 0.56, "vicuna-13b": 0.36, "bard": 0.36},
+            abs=0.006,
+        )
+
+    def test_models_and_people_are_apart(self, sessions):
+        """Each session has a row of matchups for either, of five models or of the pairs judged."""
+        for entries in sessions:
+            kinds = {row.kind: row for row in entries.matchups}
+            assert len(kinds["model"].models) == 5
+            assert all(p is not None for p in kinds["model"].p_beats)
+
+
+def consistency(sessions: Iterable[Entries]) -> dict[str, float]:
+    kept: dict[str, int] = {}
+    compared: dict[str, int] = {}
+    for entries in sessions:
+        for row in entries.ballots:
+            if row.kind == "model":
+                kept[row.reviewer] = kept.get(row.reviewer, 0) + row.kept
+                compared[row.reviewer] = compared.get(row.reviewer, 0) + row.compared
+    return {reviewer: kept[reviewer] / n for reviewer, n in compared.items()}

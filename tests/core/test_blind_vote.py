@@ -1,0 +1,107 @@
+"""A person's vote: a sheet that stays, a ranking that is read strictly, and the panel beside it."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from witan.core.blind_vote import Accord, accord, cast, read_ranking, voting_sheet
+from witan.errors import InvalidBallot
+
+SHEET = voting_sheet("s1", "ines", ["x", "y", "z"])
+
+
+def by_label(text):
+    """A ranking of the sheet above, by its labels."""
+    return tuple(tuple(map(SHEET.label, group)) for group in read_ranking(text, SHEET))
+
+
+class TestSheet:
+    """Who sees what, in which order."""
+
+    def test_it_depends_on_names_alone(self):
+        """The order in which candidates are given changes nothing."""
+        assert voting_sheet("s1", "ines", ["z", "x", "y"]) == SHEET
+
+    def test_every_candidate_stands_everywhere(self):
+        """Over many people each candidate is first about as often as the others."""
+        first = Counter(
+            voting_sheet("s1", f"p{k}", ["x", "y", "z"]).candidates[0] for k in range(3_000)
+        )
+
+        # Three standard errors of a share of 1/3 among 3,000 are 77.
+        assert all(abs(n - 1_000) < 78 for n in first.values())
+
+    def test_session_and_person_are_told_apart(self):
+        """The two names are not merely strung together."""
+        names = list("abcdefgh")
+
+        assert voting_sheet("ab", "c", names) != voting_sheet("a", "bc", names)
+
+
+class TestRanking:
+    """From text to groups."""
+
+    @pytest.mark.parametrize(
+        ("text", "groups"),
+        [
+            ("B > A = C", (("B",), ("A", "C"))),
+            (" c>b >a", (("C",), ("B",), ("A",))),
+            ("A=B=C", (("A", "B", "C"),)),
+        ],
+    )
+    def test_it_is_read_in_either_case_and_with_any_spaces(self, text, groups):
+        """Groups hold candidates; their labels are those of the text."""
+        assert by_label(text) == groups
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("A > B", "does not place C"),
+            ("A > B > C > A", "ranks A more than once"),
+            ("A > B > D", "ranks 'D'"),
+            ("A > > B = C", "nothing before or after"),
+            ("A B C", "ranks 'A B C'"),
+            ("", "nothing before or after"),
+        ],
+    )
+    def test_what_is_none_is_refused(self, text, words):
+        """Every label is placed once, and nothing else."""
+        with pytest.raises(InvalidBallot, match=words):
+            read_ranking(text, SHEET)
+
+
+class TestBallot:
+    """What is cast."""
+
+    def test_it_is_a_person_s_with_places(self):
+        """It keeps the ranking, the candidates, their places, the session and the time."""
+        at = datetime(2026, 11, 21, tzinfo=UTC)
+        ballot = cast(SHEET, read_ranking("B > A = C", SHEET), "s1", at)
+
+        assert (ballot.reviewer, ballot.kind, ballot.session, ballot.at) == (
+            "ines", "human", "s1", at,
+        )  # fmt: skip
+        assert ballot.candidates == ("x", "y", "z")
+        assert ballot.positions == SHEET.positions
+        assert ballot.groups[0] == (SHEET.candidates[1],)
+
+
+class TestAccord:
+    """How two rankings go together; pairs are counted by hand."""
+
+    @pytest.mark.parametrize(
+        ("groups", "ranks", "found"),
+        [
+            ((("x",), ("y",), ("z",)), {"x": 1, "y": 2, "z": 3}, Accord(3, 3, 3, True)),
+            ((("z",), ("y",), ("x",)), {"x": 1, "y": 2, "z": 3}, Accord(0, 3, 3, False)),
+            ((("x", "y"), ("z",)), {"x": 2, "y": 1, "z": 3}, Accord(2, 2, 3, True)),
+            ((("x",), ("y",), ("z",)), {"x": 1.5, "y": 1.5, "z": 3}, Accord(2, 2, 3, True)),
+            ((("x", "y"),), {"x": 1, "y": 2}, Accord(0, 0, 1, True)),
+            ((("w",), ("x",), ("y",)), {"x": 2, "y": 1}, Accord(0, 1, 1, False)),
+            ((("x",), ("y",)), {}, Accord(0, 0, 0, None)),
+        ],
+    )
+    def test_pairs_are_compared(self, groups, ranks, found):
+        """Ties decide nothing, and whom the panel does not rank is left out."""
+        assert accord(groups, ranks) == found

@@ -1,0 +1,89 @@
+"""Elo over a stream: the rule's own numbers, one session after the other."""
+
+import numpy as np
+import pytest
+
+from witan.core.elo_history import Match, elo
+from witan.core.profile import Profile
+from witan.core.rules import RULES
+from witan.errors import InvalidParameter
+
+
+def test_one_match_by_hand():
+    """Equal ratings expect a half: the winner gains 16 of k = 32, a draw moves nobody."""
+    won = elo([Match("s", 1, 2, 3, 1, 0)])
+    drawn = elo([Match("s", 1, 2, 1, 1, 5)])
+
+    assert won.rating == {1: 1016, 2: 984}
+    assert won.matches == {1: 1, 2: 1}
+    assert drawn.rating == {1: 1000, 2: 1000}
+
+
+def test_a_surprise_moves_more():
+    """400 points behind expects 1/11 (Elo 1978, base 400): a win then gains k · 10/11."""
+    stream = [Match(n, 1, 2, 1, 0, 0) for n in range(2)]
+
+    found = elo(stream, k=400, base=400)
+
+    # 200 up and 200 down, then 400 ahead expects 10/11.
+    assert found.rating[1] == pytest.approx(1200 + 400 / 11)
+
+
+def test_it_is_the_rule_on_the_same_sessions():
+    """60 sessions of five candidates and four partial, tied ballots: equal to the rule."""
+    rng = np.random.default_rng(8)
+    ranks = rng.integers(1, 5, (4, 5, 60)).astype(np.float64)
+    ranks[rng.random(ranks.shape) < 0.25] = np.nan
+    stream = []
+    for s in range(60):
+        for i in range(5):
+            for j in range(i + 1, 5):
+                one, two = ranks[:, i, s], ranks[:, j, s]
+                stream.append(
+                    Match(s, i, j, int((one < two).sum()), int((one > two).sum()),
+                          int((one == two).sum()))
+                )  # fmt: skip
+
+    by_rule = RULES["elo"](Profile.from_ranks(ranks))
+    found = elo(iter(stream))
+
+    assert [found.rating[c] for c in range(5)] == pytest.approx(by_rule.score[:, 0].tolist())
+    assert [found.matches[c] for c in range(5)] == by_rule.details["matches"][:, 0].tolist()
+
+
+def test_sessions_matter_in_order_and_matches_within_one_do_not():
+    """All matches of a session move ratings at once; sessions turned round end elsewhere."""
+    session = [Match(0, 1, 2, 1, 0, 0), Match(0, 2, 3, 1, 0, 0), Match(0, 1, 3, 0, 1, 0)]
+    later = [Match(1, 1, 2, 0, 1, 0), Match(1, 2, 3, 1, 0, 0)]
+
+    straight = elo([*session, *later])
+    stirred = elo([*session[::-1], *later[::-1]])
+    turned = elo([*later, *session])
+
+    assert stirred.rating == pytest.approx(straight.rating)
+    assert turned.rating[1] != pytest.approx(straight.rating[1], abs=0.01)
+    assert sum(straight.rating.values()) == pytest.approx(3000)
+
+
+def test_pairs_without_ballots_are_no_match():
+    """Weight 0, and a model with itself, leave nobody rated."""
+    assert elo([Match(0, 1, 2, 0, 0, 0), Match(0, 3, 3, 1, 0, 0)]).rating == {}
+
+
+def test_weights_that_do_not_add_exactly_are_a_draw():
+    """Three ballots of 0.1 against one of 0.3 are even."""
+    assert Match(0, 1, 2, 0.1 + 0.1 + 0.1, 0.3, 0).result == 0.5
+
+
+def test_ratings_far_apart_do_not_overflow():
+    """A tiny base puts ratings thousands of decades apart; the numbers stay finite."""
+    found = elo([Match(n, 1, 2, 1, 0, 0) for n in range(50)], k=1e4, base=1e-3)
+
+    assert np.isfinite(list(found.rating.values())).all()
+
+
+@pytest.mark.parametrize("options", [{"k": 0}, {"base": -1}, {"initial": float("nan")}])
+def test_impossible_options_are_refused(options):
+    """The error names the option."""
+    with pytest.raises(InvalidParameter, match=next(iter(options))):
+        elo([], **options)

@@ -1,0 +1,421 @@
+"""The leaderboard: hand-counted lines, intervals that hold, and what is not said."""
+
+import math
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+from scipy.stats import ttest_ind
+
+from leaderboard_sums import (
+    NAMES,
+    answer_sums,
+    code,
+    matchup_sums,
+    shuffled,
+    split,
+    standing_sums,
+)
+from witan.core.leaderboard import Leaderboard, Terms, leaderboard
+from witan.core.sums import Names
+from witan.core.window import Window
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
+
+ALL = Terms(min_sessions=1)
+
+
+def board(sessions, matchups=None, answers=None, *, terms=ALL, **options) -> Leaderboard:
+    """A leaderboard of sessions given as model → score."""
+    votes = options.pop("votes", 4)
+    return leaderboard(
+        standing_sums(sessions, votes=votes), matchups, answers, NAMES, terms=terms, **options
+    )
+
+
+def random_sessions(rng: np.random.Generator, n: int, gaps=(0.0, 0.0, 0.1, 0.3)) -> list[dict]:
+    """Sessions of models of different strength that share the session's luck."""
+    noise = rng.normal(0, 0.15, (n, len(gaps)))
+    noise -= 0.5 * noise.mean(axis=1, keepdims=True)
+    return [
+        {"abcdefgh"[m]: 0.6 - gaps[m] + row[m] for m in range(len(gaps))} for row in noise.tolist()
+    ]
+
+
+class TestByHand:
+    """Lines one can check with a pencil."""
+
+    def test_a_line_is_the_mean_of_means_with_its_votes_wins_and_coverage(self):
+        """Three sessions of a and b; b misses one score: ADR-007's columns."""
+        sessions = [{"a": 1.0, "b": 0.0}, {"a": 0.5, "b": 0.5}, {"a": 0.0, "b": None}]
+
+        a, b = board(sessions).lines
+
+        assert (a.model, a.rank, a.score) == ("a", 1, 0.5)
+        assert (a.sessions, a.appearances, a.votes, a.offered) == (3, 3, 12, 12)
+        assert (a.wins, a.coverage, a.confidence) == (2.5, 1.0, "high")
+        assert a.std_error == pytest.approx(0.5 / math.sqrt(3))
+        assert a.z == pytest.approx(0.25)
+        assert (b.score, b.sessions, b.appearances, b.votes) == (0.25, 2, 3, 8)
+        assert (b.coverage, b.confidence, b.wins) == (8 / 12, "medium", 0.5)
+
+    def test_the_interval_is_students_and_ends_where_scores_end(self):
+        """Mean ∓ t · s/√n with n − 1 degrees; a Borda score is no less than 0."""
+        values = [0.2, 0.4, 0.6, 0.8]
+        line = board([{"a": x} for x in values]).by_model["a"]
+        reach = student.ppf(0.975, 3) * np.std(values, ddof=1) / 2
+
+        assert line.interval.low == pytest.approx(0.5 - reach)
+        assert line.interval.high == pytest.approx(0.5 + reach)
+        assert line.interval.level == 0.95
+        assert board([{"a": x} for x in (0.0, 0.1, 0.0, 0.1)]).by_model["a"].interval.low == 0
+
+    @pytest.mark.parametrize(
+        ("votes", "expected"), [(4, "high"), (3, "medium"), (2, "medium"), (1, "low")]
+    )
+    def test_confidence_is_coverage_in_a_word(self, votes, expected):
+        """From 0.8 on high, from 0.5 on medium, else low."""
+        assert board([{"a": 0.3}, {"a": 0.4}], votes=votes).lines[0].confidence == expected
+
+    def test_a_single_session_is_low(self):
+        """However full its coverage."""
+        assert board([{"a": 0.3}]).lines[0].confidence == "low"
+
+    def test_dead_heats_share_a_rank_and_stand_in_alphabetical_order(self):
+        """1, 2, 2, 4; sums that differ in their last digit are equal."""
+        sessions = [
+            {"a": 0.1, "d": 0.3, "c": 0.1 + 0.2, "b": 0.9},
+            {"a": 0.1, "d": 0.3, "c": 0.3, "b": 0.8},
+        ]
+
+        lines = board(sessions).lines
+
+        assert [(line.model, line.rank) for line in lines] == [
+            ("b", 1), ("c", 2), ("d", 2), ("a", 4),
+        ]  # fmt: skip
+
+    def test_a_low_mean_rank_is_best(self):
+        """The rule says which way is up."""
+        sessions = [{"a": 2.0 + 0.1 * (n % 2), "b": 1.0 + 0.1 * (n % 3)} for n in range(12)]
+
+        lines = board(sessions, terms=replace(ALL, rule="mean_rank")).lines
+
+        assert [line.model for line in lines] == ["b", "a"]
+        assert [(line.rank_low, line.rank_high) for line in lines] == [(1, 1), (2, 2)]
+        assert not lines[0].tied_with_next
+
+    def test_what_answers_took_is_a_mean_over_those_known(self):
+        """Two of four answers have a cost, one failed, none is timed; rows add up."""
+        answers = answer_sums([("a", 3, 1, 1, 0.02, 0, 0.0), ("a", 1, 0, 1, 0.04, 0, 0.0)])
+
+        effort = board([{"a": 0.5, "b": 0.1}], None, answers).by_model["a"].effort
+
+        assert (effort.answers, effort.failure_rate, effort.costed) == (4, 0.25, 2)
+        assert effort.cost_usd == pytest.approx(0.03)
+        assert (effort.seconds, effort.timed) == (None, 0)
+
+    def test_models_under_the_minimum_are_listed_apart_without_a_rank(self):
+        """A model of two sessions does not push one of ten down, nor does it lack its numbers."""
+        sessions = [{"a": 0.4 + 0.01 * n, **({"b": 0.9} if n < 2 else {})} for n in range(10)]
+
+        found = board(sessions, terms=Terms())
+
+        assert [(line.model, line.rank) for line in found.lines] == [("a", 1)]
+        (b,) = found.provisional
+        assert (b.model, b.rank, b.rank_low, b.provisional) == ("b", None, None, True)
+        assert b.score == pytest.approx(0.9)
+
+    def test_a_model_without_scores_is_listed_last_without_one(self):
+        """A model that stood and got no vote, and one that only failed to answer, are there."""
+        sessions = [{"a": 0.5, "b": None}, {"a": 0.6, "b": None}]
+        found = board(sessions, None, answer_sums([("c", 2, 2, 0, 0.0, 0, 0.0)]))
+
+        assert [line.model for line in found.provisional] == ["b", "c"]
+        assert found.by_model["b"].score is None
+        assert found.by_model["b"].appearances == 2
+        assert found.by_model["c"].effort.failure_rate == 1
+        assert found.by_model["c"].coverage is None
+
+
+def matches_of(sessions):
+    """One matchup a session and pair, decided by the scores."""
+    rows = []
+    for number, scores in enumerate(sessions):
+        models = sorted(scores)
+        for place, one in enumerate(models):
+            rows += [
+                (number, one, two, scores[one] > scores[two], scores[one] < scores[two], 0)
+                for two in models[place + 1 :]
+            ]
+    return matchup_sums(rows)
+
+
+class TestOrder:
+    """Ranks, what noise leaves of them, and the other two orders."""
+
+    @pytest.mark.parametrize("order_by", ["score", "rating"])
+    def test_rank_intervals_hold_the_rank_and_neighbours_are_told_apart(self, order_by):
+        """Models far apart have one rank each; equal ones share theirs."""
+        sessions = random_sessions(np.random.default_rng(1), 150, (0.0, 0.0, 0.3, 0.6))
+        terms = Terms(order_by=order_by)
+
+        lines = board(sessions, matches_of(sessions), terms=terms).lines
+
+        assert {line.model for line in lines[:2]} == {"a", "b"}
+        assert [(line.rank_low, line.rank_high) for line in lines] == [
+            (1, 2), (1, 2), (3, 3), (4, 4),
+        ]  # fmt: skip
+        assert [line.tied_with_next for line in lines] == [True, False, False, False]
+
+    def test_ratings_and_their_confidence_stand_in_the_order_of_lines(self):
+        """p_beats reads along the lines, provisional ones last; None on the diagonal."""
+        sessions = random_sessions(np.random.default_rng(2), 60, (0.4, 0.0, 0.2))
+        extra = [{"a": 0.5, "d": 0.1}]
+
+        found = board([*sessions, *extra], matches_of([*sessions, *extra]), terms=Terms())
+
+        assert [line.model for line in found.lines] == ["b", "c", "a"]
+        assert [line.model for line in found.provisional] == ["d"]
+        assert found.lines[0].rating > found.lines[1].rating > found.lines[2].rating
+        assert found.p_beats[0][1] > 0.9
+        assert found.p_beats[1][0] < 0.1
+        assert [found.p_beats[n][n] for n in range(4)] == [None] * 4
+        assert found.n_comparisons == 181
+
+    def test_groups_that_never_met_are_not_ranked_against_each_other(self):
+        """By rating, the larger group is ranked, the other listed apart, and a warning says why."""
+        apart = [{"a": 0.9, "b": 0.1, "c": 0.4}] * 6 + [{"d": 0.2, "e": 0.8}] * 9
+        rated = board(apart, matches_of(apart), terms=replace(ALL, order_by="rating"))
+        scored = board(apart, matches_of(apart))
+
+        assert [line.model for line in rated.lines] == ["a", "c", "b"]
+        assert {line.model for line in rated.provisional} == {"d", "e"}
+        assert any("(a, b, c), (d, e)" in line for line in rated.warnings)
+        assert len(scored.lines) == 5
+        assert rated.p_beats[0][3] is None
+
+    def test_elo_orders_when_asked_and_claims_no_certainty(self):
+        """Ratings given by code order the lines; ranks have no interval."""
+        sessions = [{"a": 0.9, "b": 0.1}] * 3
+        elo = {code("a"): 990.0, code("b"): 1010.0}
+
+        found = board(sessions, terms=replace(ALL, order_by="elo"), elo=elo)
+
+        assert [(line.model, line.elo) for line in found.lines] == [("b", 1010.0), ("a", 990.0)]
+        assert found.lines[0].tied_with_next is None
+        assert found.lines[0].rank_low is None
+
+    def test_a_model_that_always_wins_is_told_apart_by_signs(self):
+        """No spread, no error: six sessions that agree are enough at 95 %, five are not."""
+        five, six = (board([{"a": 1.0, "b": 0.0}] * n).lines[0] for n in (5, 6))
+
+        assert five.tied_with_next
+        assert not six.tied_with_next
+        assert (six.std_error, six.interval) == (None, None)
+
+    def test_equal_models_are_seldom_told_apart(self):
+        """Two models equal in truth: of 1,500 histories of 12 and 60 sessions at most 7 % differ.
+
+        Nominal is 5 %; the Monte-Carlo error is 0.56 points.
+        """
+        rng = np.random.default_rng(4)
+        for n in (12, 60):
+            wrong = [
+                not board(random_sessions(rng, n, (0.0, 0.0)), terms=Terms())
+                .lines[0]
+                .tied_with_next
+                for _ in range(1_500)
+            ]
+            assert 0.03 <= np.mean(wrong) <= 0.07
+
+
+class TestErrors:
+    """Intervals hold what they say."""
+
+    def test_intervals_of_scores_cover_what_they_say(self):
+        """Borda-like scores of 12 and 40 sessions: 93 to 97 of 100 at nominal 95 %.
+
+        2,000 lines a size bound the Monte-Carlo error by 0.5 points; two of these widen it.
+        """
+        rng = np.random.default_rng(5)
+        for n in (12, 40):
+            shares = rng.binomial(4, rng.beta(4, 3, (500, 4, n))) / 4
+            covered = []
+            for history in shares.tolist():
+                columns = dict(zip("abcd", history, strict=True))
+                rows = [{m: column[s] for m, column in columns.items()} for s in range(n)]
+                covered += [
+                    line.interval.low <= 4 / 7 <= line.interval.high for line in board(rows).lines
+                ]
+            assert 0.93 - 0.01 <= np.mean(covered) <= 0.97 + 0.01
+
+    def test_large_scores_keep_their_small_spread(self):
+        """Scores about a thousand that differ by hundredths have the error that numpy finds."""
+        values = 1000 + np.random.default_rng(6).normal(0, 0.05, 50)
+
+        line = board([{"a": x} for x in values.tolist()], terms=replace(ALL, rule="range")).lines[0]
+
+        assert line.std_error == pytest.approx(values.std(ddof=1) / math.sqrt(50), rel=1e-4)
+
+
+class TestRows:
+    """How rows are cut, ordered and named does not matter."""
+
+    def everything(self, change=lambda sums: sums, names=NAMES) -> Leaderboard:
+        """A leaderboard of forty sessions with ratings, its tables passed through a change."""
+        sessions = random_sessions(np.random.default_rng(7), 40)
+        sums, matchups = standing_sums(sessions), matches_of(sessions)
+        return leaderboard(change(sums), change(matchups), None, names, terms=Terms())
+
+    def same(self, one, two) -> None:
+        """Alike to nine digits, field by field."""
+        if is_dataclass(one):
+            for field in fields(one):
+                self.same(getattr(one, field.name), getattr(two, field.name))
+        elif isinstance(one, tuple):
+            assert len(one) == len(two)
+            for left, right in zip(one, two, strict=True):
+                self.same(left, right)
+        elif isinstance(one, float):
+            assert one == pytest.approx(two, rel=1e-9, abs=1e-12)
+        else:
+            assert one == two
+
+    def test_splitting_and_reordering_rows_changes_nothing(self):
+        """A key may stand in several rows, in any order."""
+        keys = {"bucket", "model", "first", "second"}
+        rng = np.random.default_rng(8)
+
+        self.same(self.everything(lambda sums: shuffled(split(sums, keys), rng)), self.everything())
+
+    def test_renaming_models_renames_lines(self):
+        """Other names give the same numbers under those names, in the same order."""
+        names = Names({c: {"a": "z", "d": "aa"}.get(name, name) for c, name in NAMES.of.items()})
+        ours, theirs = self.everything(), self.everything(names=names)
+
+        for line, other in zip(ours.lines, theirs.lines, strict=True):
+            assert names[code(line.model)] == other.model
+            self.same(replace(line, model=other.model), other)
+        self.same(ours.p_beats, theirs.p_beats)
+
+
+class TestChange:
+    """Now against the window before."""
+
+    def test_a_change_is_a_difference_with_welchs_error(self):
+        """Score and rank against before; beyond error exactly where Welch's test says so."""
+        rng = np.random.default_rng(9)
+        outcomes = set()
+        for drop in (0.0, 0.05, 0.1, 0.2):
+            before, now = random_sessions(rng, 30), random_sessions(rng, 20, (drop, 0.0, 0.1, 0.3))
+            found = board(now, previous=board(before)).by_model["a"]
+
+            values = [[session["a"] for session in sessions] for sessions in (now, before)]
+            p = ttest_ind(*values, equal_var=False).pvalue
+            assert found.change.score == pytest.approx(np.mean(values[0]) - np.mean(values[1]))
+            assert found.change.beyond_error == (p < 0.05)
+            outcomes.add(found.change.beyond_error)
+        assert outcomes == {True, False}
+
+    def test_ranks_gained_are_positive(self):
+        """From third to first is +2; from first to second is −1."""
+        before = [{"a": 0.9, "b": 0.5, "c": 0.1}, {"a": 0.8, "b": 0.6, "c": 0.2}]
+        now = [{"a": 0.5, "b": 0.1, "c": 0.9}, {"a": 0.6, "b": 0.2, "c": 0.8}]
+
+        found = board(now, previous=board(before)).by_model
+
+        assert [found[m].change.rank for m in "abc"] == [-1, -1, 2]
+
+    def test_a_model_that_was_not_there_has_no_change(self):
+        """New models, and those with one session, claim nothing."""
+        before = board([{"a": 0.5, "b": 0.4}])
+        found = board([{"a": 0.5, "c": 0.4}, {"a": 0.6, "c": 0.1}], previous=before)
+
+        assert found.by_model["c"].change is None
+        assert found.by_model["a"].change.beyond_error is None
+        assert found.compared_to == before.terms.window
+
+    @pytest.mark.parametrize(
+        "other",
+        [Terms(rule="range", min_sessions=1), Terms(min_sessions=1, window=Window(category="x"))],
+        ids=["rule", "category"],
+    )
+    def test_other_terms_are_not_compared(self, other):
+        """Another rule or category is no window before."""
+        with pytest.raises(InvalidParameter, match="previous"):
+            board([{"a": 0.5}], previous=board([{"a": 0.5}], terms=other))
+
+
+class TestSaidAloud:
+    """Nothing undefined passes in silence, and None stands for it."""
+
+    def test_no_number_is_ever_nan_or_infinite(self):
+        """One session, one comparison, no answers: everything unknown is None."""
+        answers = answer_sums([("a", 0, 0, 0, 0.0, 0, 0.0)])
+        found = board([{"a": 1.0, "b": 0.0, "c": None}], matchup_sums([(0, "a", "b", 1, 0, 0)]),
+                      answers)  # fmt: skip
+
+        def walk(value):
+            if is_dataclass(value):
+                for field in fields(value):
+                    walk(getattr(value, field.name))
+            elif isinstance(value, tuple):
+                for item in value:
+                    walk(item)
+            else:
+                assert type(value) in (str, int, float, bool, type(None)), value
+                assert not isinstance(value, float) or math.isfinite(value)
+
+        walk(found)
+        a = found.by_model["a"]
+        assert (a.std_error, a.interval, a.rating_error, a.rating_interval) == (None,) * 4
+        assert a.rating is not None
+        assert a.effort.failure_rate is None
+        assert a.tied_with_next
+        assert any("one group of sessions" in line for line in found.warnings)
+
+    def test_an_empty_window_says_which_and_what_to_do(self):
+        """The sentence names the window, the category and the rule."""
+        window = Window(datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC), "law")
+
+        with pytest.raises(NothingToCount) as caught:
+            board([], terms=Terms(window=window))
+
+        assert str(caught.value) == (
+            "no session with models' ballots is counted by borda from 2026-05-01 00:00 UTC until "
+            "2026-06-01 00:00 UTC in the category 'law'; choose a wider window, another category "
+            "or another rule"
+        )
+
+    def test_an_order_by_nothing_is_an_error(self):
+        """Without comparisons there is no order by rating, without scores none by score."""
+        with pytest.raises(NothingToCount, match="no model has a rating at any time; order by"):
+            board([{"a": 0.5}], terms=replace(ALL, order_by="rating"))
+        with pytest.raises(NothingToCount, match="no model has a score"):
+            board([{"a": None}])
+        with pytest.raises(InvalidParameter, match="Elo was not computed"):
+            board([{"a": 0.5}], terms=replace(ALL, order_by="elo"))
+
+    def test_no_comparisons_and_scores_without_spread_are_warned_of(self):
+        """Both are said in a sentence."""
+        found = board([{"a": 1.0}] * 7, matchup_sums([]))
+
+        assert found.warnings == (
+            "a had one and the same score in all 7 sessions: its error is unknown",
+            "no ballot compares two models at any time: there are no ratings",
+        )
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"order_by": "wins"}, {"kind": "both"}, {"min_sessions": 0}, {"level": 1}],
+    )
+    def test_impossible_terms_are_refused(self, options):
+        """The error names the option."""
+        with pytest.raises(InvalidParameter, match=next(iter(options))):
+            Terms(**options)
+
+    def test_an_unknown_rule_is_refused_with_the_nearest(self):
+        """A misspelt rule suggests the right one."""
+        with pytest.raises(UnknownName, match="borda"):
+            board([{"a": 0.5}], terms=Terms(rule="bordo"))

@@ -1,0 +1,58 @@
+"""A leaderboard in one sentence: it claims what noise leaves, and no more."""
+
+from dataclasses import replace
+
+import pytest
+
+from witan.core.leaderboard import Effort, Leaderboard, LeaderboardLine, Terms
+from witan.core.leaderboard_wording import conclusion
+
+
+def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
+    """Models a, b, c … of these ranks, lowest and highest ranks."""
+    line = LeaderboardLine(
+        model="", rank=1, rank_low=1, rank_high=1, tied_with_next=None, provisional=False,
+        score=0.5, std_error=0.1, interval=None, sessions=20, appearances=20, votes=80, offered=80,
+        wins=0.0, coverage=1.0, confidence="high", z=None, rating=None, rating_error=None,
+        rating_interval=None, elo=None, change=None, effort=Effort(),
+    )  # fmt: skip
+    lines = tuple(
+        replace(line, model=name, rank=rank, rank_low=low, rank_high=high)
+        for name, (rank, low, high) in zip("abcdefghij", ranks, strict=False)
+    )
+    return Leaderboard(
+        terms=Terms(order_by=order_by), lines=lines, provisional=(), p_beats=(),
+        n_comparisons=0.0, compared_to=None, warnings=(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ([], "No model has a rank: each has fewer than 10 scored sessions, or nothing to be "
+             "ordered by."),
+        ([(1, 1, 1)], "a is the only model with a rank."),
+        ([(1, 1, 1), (2, 2, 3), (3, 2, 3)],
+         "a has the best mean score, above every other model beyond noise (95%)."),
+        ([(1, 1, 2), (2, 1, 2), (3, 3, 3)],
+         "a has the best mean score, but cannot be told apart from b at 95%."),
+        ([(1, 1, 2), (1, 1, 2), (3, 3, 3)],
+         "a and b share the best mean score, and cannot be told apart at 95%."),
+        ([(1, 1, 3), (2, 1, 3), (3, 1, 3)],
+         "a has the best mean score, but no two models can be told apart at 95%."),
+        ([(1, 1, 7)] + [(k, 1, 8) for k in range(2, 8)] + [(8, 2, 8)],
+         "a has the best mean score, but cannot be told apart from b, c, d, e and 2 more at 95%."),
+    ],
+)  # fmt: skip
+def test_it_says_who_leads_and_from_whom_that_can_be_told(lines, sentence):
+    """The sentence follows from the ranks that noise leaves."""
+    assert conclusion(board(*lines)) == sentence
+
+
+def test_elo_claims_nothing():
+    """Elo has no error, so nothing is said of one."""
+    said = conclusion(board((1, None, None), (2, None, None), order_by="elo"))
+
+    assert said == (
+        "a has the best Elo rating; Elo states no noise, so whether that is chance cannot be told."
+    )

@@ -1,0 +1,237 @@
+"""What a session leaves in a history: rows of its ballots, answers and standings."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from councils import QUESTION, CountingClock, member
+from elections import ballot
+from sessions import BEGAN, Story, spent
+from witan.core.entering import entries_of
+from witan.core.entries import AnswerEntry
+from witan.core.tally import tally
+from witan.deliberation import events as e
+from witan.deliberation.council import Council
+from witan.deliberation.leaving import session_cast, session_entries
+from witan.deliberation.ports import StoredAnswer, Usage
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.record import session_from_json, session_to_json
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter
+
+
+def seats(**sources: str) -> tuple[e.Seat, ...]:
+    """Seats by name, each with how it is written."""
+    return tuple(e.Seat(name, source, "p") for name, source in sources.items())
+
+
+def told(story: Story) -> Session:
+    return Session.of(story)
+
+
+def council_of_three(**fields) -> Story:
+    """Three members answer and two of them review; the third abstains."""
+    three = seats(a="openai:gpt-5", b="openai:gpt-5", c="")
+    story = Story("a", "b", "c", **{"seats": three, **fields}).answers(a="Aye", b="Bee", c="Sea!")
+    story.casts("a: c > b", positions={"b": 1, "c": 2}).casts("b: a > c")
+    return story.abstains("c", "call timeout").closing("Done.").closed("one ballot")
+
+
+class TestRows:
+    """Whose rows they are, and what stands in them."""
+
+    def test_the_session_itself(self):
+        """Its name, its time, what its outcome says of agreement; scripts are simulated."""
+        session = told(council_of_three())
+        scripted = told(Story("a", "b", simulated=True).answers(a="A", b="B").closed("all"))
+
+        row = session_entries(session).session
+
+        assert (row.session, row.at, row.category, row.simulated) == ("s1", BEGAN, None, False)
+        assert row.kendall_w == session.outcome.kendall_w
+        assert session_entries(scripted).session.simulated
+
+    def test_models_are_named_as_their_seats_are_written(self):
+        """Two seats of one model are one standing; a model handed over goes by its seat."""
+        entries = session_entries(told(council_of_three()))
+
+        standings = {s.model: s for s in entries.standings if s.rule == "borda"}
+        assert set(standings) == {"openai:gpt-5", "c"}
+        # On the seats: a 1 from b; b 0 from a; c 1 from a and 0 from b.
+        assert standings["openai:gpt-5"].score == 0.5
+        assert (standings["c"].score, standings["c"].votes, standings["c"].offered) == (0.5, 2, 2)
+        assert [row.reviewer for row in entries.ballots] == ["openai:gpt-5", "openai:gpt-5", "c"]
+
+    def test_ballots_are_as_they_were_cast(self):
+        """One row per seat; the sheet's places and the answers' lengths; no ballot abstains."""
+        first, second, third = session_entries(told(council_of_three())).ballots
+
+        assert first.models == ("openai:gpt-5", "c")
+        assert (first.positions, first.chars, first.shares) == ((1, 2), (3, 4), (0.0, 1.0))
+        assert (second.abstained, third.abstained) == (False, True)
+
+    def test_standings_under_borda_and_the_rule_of_the_session(self):
+        """Or under any other that is asked for; each as `tally` has it."""
+        session = told(council_of_three(seats=seats(a="", b="", c="")))
+
+        rules = ("borda", "schulze")
+        entries = entries_of(session_cast(session), rules=rules, settings=session.settings)
+
+        assert {s.rule for s in entries.standings} == {"borda", "schulze"}
+        for rule in ("borda", "schulze"):
+            expected = {
+                line.candidate: line.score for line in tally(session.ballots, rule).standings
+            }
+            assert {s.model: s.score for s in entries.standings if s.rule == rule} == expected
+
+    def test_answers(self):
+        """Time, cost and tokens of all rounds, a failure with its cost and without its time."""
+        story = Story("a", "b", "c")
+        story.tell(e.AnswerDone, seat="a", text="first", spent=spent())
+        story.tell(e.AnswerDone, seat="a", text="second", round=2, spent=spent(cost_usd=0.02))
+        story.tell(e.AnswerFailed, seat="b", reason="timeout", spent=spent(usage=Usage()))
+        unasked = spent(cost_usd=0.0, seconds=0.0, calls=0)
+        story.tell(e.AnswerFailed, seat="c", reason="dear", over_budget=True, spent=unasked)
+
+        a, b, c = session_entries(told(story.closed("all", status="failed"))).answers
+
+        assert a == AnswerEntry("a", "script:a.toml", 6, 4.0, pytest.approx(0.03), 14)
+        assert b == AnswerEntry("b", "script:b.toml", cost_usd=0.01, failed=True)
+        assert c == AnswerEntry("c", "script:c.toml", failed=True)
+
+    def test_repairs_and_orders(self):
+        """Who was read at the second attempt, and how often the order of the sheet moved whom."""
+        story = Story("a", "b", "c").answers(a="A", b="B", c="C")
+        story.tell(e.BallotRepaired, seat="a", problem="says nothing", reply="")
+        story.tell(e.BallotRepaired, seat="c", problem="says nothing", reply="")
+        for name, others in (("a", ("b", "c")), ("b", ("a", "c"))):
+            story.tell(
+                e.BallotCast, seat=name, replies=(), read_by="schema", spent=spent(),
+                ballot=ballot(f"{name}: {' > '.join(others)}", session="s1"),
+                flipped=1, compared=3,
+            )  # fmt: skip
+        rows = session_entries(told(story.abstains("c", "unreadable").closed("one"))).ballots
+
+        assert [row.repaired for row in rows] == [True, False, False]
+        assert [(row.kept, row.compared) for row in rows] == [(2, 3), (2, 3), (0, 0)]
+
+    def test_what_the_gate_failed(self):
+        """A candidate that failed the safety gate is counted as the session counted it."""
+        story = Story("a", "b", "c").answers(a="A", b="B", c="C")
+        story.tell(e.GateVerdict, seat="b", flags=("self_harm",))
+        story.casts("a: b > c").casts("c: b > a")
+
+        entries = session_entries(replace(told(story.closed()), outcome=None))
+
+        standings = {s.model: s.score for s in entries.standings}
+        assert standings["script:b.toml"] == 0
+        assert entries.ballots[0].shares == (1.0, 0.0)
+
+    def test_a_jury(self):
+        """Jurors are reviewers under their own models; what they judge cost nothing anew."""
+        jury = tuple(e.Seat(name, f"jury:{name}", "p") for name in ("j", "k"))
+        answers = tuple(StoredAnswer(name, name * 3, False, spent(), ()) for name in "ab")
+        story = Story("a", "b", jury=jury, answers=answers, parent="s0", relation="rejudged")
+        story.casts("j: b > a").casts("k: b > a")
+
+        entries = session_entries(told(story.closed()))
+
+        assert [row.reviewer for row in entries.ballots] == ["jury:j", "jury:k"]
+        assert {s.model: s.score for s in entries.standings} == {
+            "script:a.toml": 0.0,
+            "script:b.toml": 1.0,
+        }
+        assert entries.answers[0] == AnswerEntry("a", "script:a.toml", 3)
+
+    def test_a_session_without_a_ballot(self):
+        """Nobody answered: rows of the failures, and standings of nobody."""
+        story = Story("a", "b")
+        for name in ("a", "b"):
+            story.tell(e.AnswerFailed, seat=name, reason="timeout", spent=spent())
+
+        entries = session_entries(told(story.closed("everything", status="failed")))
+
+        assert entries.standings == ()
+        assert entries.matchups == ()
+        assert [row.failed for row in entries.answers] == [True, True]
+        assert [row.abstained for row in entries.ballots] == [True, True]
+
+
+class TestVotes:
+    """What people say of the answers later."""
+
+    def test_they_are_counted_apart(self):
+        """Their ballots follow the seats' and leave the models' rows as they were."""
+        session = told(council_of_three(seats=seats(a="m:a", b="m:b", c="m:c")))
+        person = ballot("ann: b > a", session="s1", kind="human")
+
+        before = session_entries(session)
+        after = session_entries(session, [person])
+
+        assert [s for s in after.standings if s.kind == "model"] == list(before.standings)
+        assert {s.model: s.score for s in after.standings if s.kind == "human"} == {
+            "m:b": 1.0,
+            "m:a": 0.0,
+        }
+        assert (after.ballots[:3], after.ballots[3].reviewer) == (before.ballots, "ann")
+        assert after.matchups[1].models == ("m:a", "m:b")
+
+
+class TestCategory:
+    """What kind of question it was."""
+
+    @pytest.mark.anyio
+    async def test_it_is_kept_from_the_asking_to_the_row(self):
+        """`ask` takes it, the record keeps it, the row has it."""
+        async with Council(
+            [member("a", "ba"), member("b", "ab")], clock=CountingClock()
+        ) as council:
+            session = await council.ask(QUESTION, category="geography")
+            streamed = [x async for x in council.deliberate(QUESTION, category="coding")]
+
+        again = session_from_json(session_to_json(session))
+        assert again.opened.category == "geography"
+        assert session_entries(again).session.category == "geography"
+        assert streamed[0].category == "coding"
+
+    @pytest.mark.anyio
+    async def test_a_blank_one_is_refused(self):
+        """A category is some text, or none."""
+        async with Council(
+            [member("a", "ba"), member("b", "ab")], clock=CountingClock()
+        ) as council:
+            with pytest.raises(InvalidParameter, match="category"):
+                await council.ask(QUESTION, category=" ")
+
+    def test_a_record_from_before_there_were_any_is_read(self):
+        """A session without the field has no category."""
+        record = json.loads(session_to_json(told(council_of_three())))
+        del record["events"][0]["category"]
+
+        session = session_from_json(json.dumps(record))
+
+        assert session.opened.category is None
+        assert session_entries(session).session.category is None
+
+
+class TestRealSessions:
+    """Sessions that a council held."""
+
+    @pytest.mark.anyio
+    async def test_rows_of_a_graded_council(self):
+        """The outcome's scores, its probabilities and its agreement come out as they went in."""
+        names = "abcd"
+        members = [member(name, "cabd") for name in names]
+        async with Council(members, procedure=Procedure(), clock=CountingClock()) as council:
+            session = await council.ask(QUESTION)
+
+        entries = session_entries(session)
+        outcome = session.outcome
+
+        own = {s.model: s.score for s in entries.standings if s.rule == outcome.rule}
+        assert own == {f"script:{line.candidate}": line.score for line in outcome.standings}
+        best = max(line.p_best for line in outcome.standings if line.rank == 1)
+        assert entries.session.agreement == best
+        assert entries.matchups[0].models == tuple(f"script:{name}" for name in names)
+        assert all(row.models and not any(row.own) for row in entries.ballots)

@@ -1,0 +1,252 @@
+"""Stored answers before another jury: judged as if they had just been given, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from councils import QUESTION, CountingClock, council, member, members, says
+from juries import asked, held, judged, overheard, sheets, votes
+from witan.adapters.scripted import Line
+from witan.core.gate import Verdict
+from witan.deliberation import events as e
+from witan.deliberation.council import Council
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.record import session_from_json, session_to_json
+
+pytestmark = pytest.mark.anyio
+
+
+class TestStages:
+    """The jury reviews, the ballots are counted, the closing text is written."""
+
+    async def test_the_jury_decides_about_the_same_answers(self):
+        """Seats and answers are those of the first session, ballots and outcome the jury's."""
+        first = await held()
+        again = await judged(first)
+
+        assert (again.status, again.missing) == ("complete", ())
+        assert {seat: said.text for seat, said in again.answers.items()} == {
+            seat: said.text for seat, said in first.answers.items()
+        }
+        assert [line.candidate for line in first.outcome.standings] == list("cabde")
+        assert [line.candidate for line in again.outcome.standings] == list("ebacd")
+        assert [ballot.reviewer for ballot in again.ballots] == list("xyz")
+
+    async def test_it_is_a_session_of_its_own(self):
+        """It names its parent and how it follows from it; the parent stays as it was."""
+        first = await held()
+        record = session_to_json(first)
+        again = await judged(first)
+
+        assert (again.opened.parent, again.opened.relation) == (first.id, "rejudged")
+        assert again.id != first.id
+        assert all(ballot.session == again.id for ballot in again.ballots)
+        assert session_to_json(first) == record
+
+    async def test_nobody_answers(self):
+        """No juror is asked the question, and no event tells of an answer."""
+        jury = overheard(members("xyz", "ebacd"))
+        again = await judged(await held(), jury)
+
+        assert asked(jury, "answer") == []
+        told = {event.kind for event in again.events}
+        assert not told & {"answer_started", "answer_done", "answer_failed"}
+
+    async def test_everything_a_juror_is_asked_with_comes_along(self):
+        """Conversation, files and category are those of the first session."""
+        async with council(members("abc")) as opened:
+            first = await opened.ask(QUESTION, files={"a.txt": "brine"}, category="seas")
+        jury = overheard(members("xyz"))
+        again = await judged(first, jury)
+
+        assert again.opened.category == "seas"
+        assert all("brine" in text for text in asked(jury, "review"))
+
+    async def test_its_record_reads_back(self):
+        """The record of a rejudged session gives the same session again."""
+        again = await judged(await held())
+        record = session_to_json(again)
+
+        assert session_from_json(record) == again
+        assert session_to_json(session_from_json(record)) == record
+
+    async def test_counting_again_gives_the_outcome_that_was_found(self):
+        """The stored ballots of a jury recount to its outcome, and without a juror to another."""
+        again = await judged(await held())
+
+        assert again.recount() == again.outcome
+        assert again.recount(without=["x"]).n_ballots == 2
+
+    async def test_a_rejudged_session_can_be_rejudged(self):
+        """The answers are handed on; the parent is the session that was judged last."""
+        second = await judged(await held())
+        third = await judged(second, members("uvw", "dcbae"))
+
+        assert third.opened.parent == second.id
+        assert third.outcome.standings[0].candidate == "d"
+
+    async def test_who_did_not_answer_does_not_stand(self):
+        """A seat without an answer is no candidate, and nothing is missing for the want of it."""
+        down = member("d", answers=[Line(error="is overloaded", status=503)])
+        first = await held([*members("abc"), down], attempts=1)
+        again = await judged(first)
+
+        assert first.status == "degraded"
+        assert again.status == "complete"
+        assert [seat.name for seat in again.opened.seats] == list("abc")
+
+    async def test_the_flags_of_the_gate_stand(self):
+        """What failed the gate of the first session cannot win here, and is not checked again."""
+
+        def suspects_c(text: str) -> Verdict:
+            return Verdict(("odd",) if text == says("c") else ())
+
+        async with Council(
+            members(), procedure=Procedure(safety=True), clock=CountingClock(), check=suspects_c
+        ) as opened:
+            first = await opened.ask(QUESTION)
+        for options in ({}, {"safety": True}):
+            again = await judged(first, members("xyz", "cabde"), **options)
+
+            assert again.failed == {"c": ("odd",)}
+            assert again.outcome.standings[0].candidate == "a"
+            assert not [x for x in again.events if isinstance(x, e.GateVerdict)]
+
+    async def test_answers_that_no_gate_saw_pass_the_jurys(self):
+        """A gate that the first session did without is passed now."""
+        again = await judged(await held(), safety=True)
+
+        assert len([x for x in again.events if isinstance(x, e.GateVerdict)]) == 5
+
+    @pytest.mark.parametrize(
+        "options", [{"mirrored": True}, {"review_rounds": 2}, {"safety": True}]
+    )
+    async def test_ballots_are_asked_for_as_in_any_session(self, options):
+        """Both orders, second rounds and gates work before a jury, too."""
+        again = await judged(await held(), **options)
+
+        assert again.status == "complete"
+        assert [line.candidate for line in again.outcome.standings] == list("ebacd")
+
+    async def test_the_jury_can_stop_when_decided(self):
+        """With one order for all a juror that hangs is not waited for."""
+        jury = [*members("uvwxy", "ebacd"), member("z", reviews=[Line("Well", hang=True)])]
+        again = await judged(await held(), jury, rule="borda", stop_when_decided=True)
+
+        decided = [event for event in again.events if isinstance(event, e.Decided)]
+        assert [(x.leader, x.cancelled) for x in decided] == [("e", ("z",))]
+
+    async def test_a_juror_that_fails_abstains(self):
+        """The session is degraded by a ballot, and says whose."""
+        jury = [*members("xy", "ebacd"), member("z", reviews=[Line(error="is down", status=500)])]
+        again = await judged(await held(), jury, attempts=1)
+
+        assert again.status == "degraded"
+        assert again.missing == ("z cast no ballot: is down",)
+
+
+class TestClosing:
+    """Who writes the closing text of what others answered."""
+
+    async def test_the_jurys_chairman_writes(self):
+        """The chairman that was seated with the jury is asked."""
+        again = await judged(await held(), chairmen=[member("chair")])
+
+        assert again.synthesis.chairman == "chair"
+
+    async def test_without_a_chairman_the_first_juror_writes(self):
+        """Those who answered are not there to be called."""
+        again = await judged(await held())
+
+        assert again.synthesis.chairman == "x"
+
+    async def test_a_juror_whose_answer_is_the_best_writes(self):
+        """Of jurors that answered in the first session, the best-ranked one stands in."""
+        again = await judged(await held(), [*members("xy", "ebacd"), *members("ab", "ebacd")])
+
+        assert again.synthesis.chairman == "b"
+
+    async def test_the_best_answer_needs_no_call(self):
+        """In the mode best, what the jury ranks first is the closing text."""
+        again = await judged(await held(), mode="best")
+
+        assert again.text == says("e")
+
+
+class TestBlindness:
+    """No juror can tell whose an answer is."""
+
+    async def test_names_of_both_councils_are_masked(self):
+        """Neither the seats that answered nor the jurors can be recognised by a name."""
+        author = member("critic", answers=["I am mistermodel-8b, as judge-9b is. It is sea 3."])
+        first = await held([replace(author, source="x:mistermodel-8b", simulated=False),
+                            *members("abc")])  # fmt: skip
+        jury = overheard(members("xyz"))
+        jury[0] = replace(jury[0], source="y:judge-9b", simulated=False)
+        await judged(first, jury)
+
+        shown = "\n".join(asked(jury, "review"))
+        assert "mistermodel" not in shown
+        assert "judge-9b" not in shown
+        assert "I am [model], as [model] is." in shown
+
+    async def test_every_sheet_is_drawn_anew(self):
+        """Five jurors see five answers at every position equally often, under other nonces."""
+        first = await held()
+        again = await judged(first, members("vwxyz", "ebacd"))
+
+        drawn = [event.sheet for event in again.events if isinstance(event, e.SheetDrawn)]
+        before = [event.sheet for event in first.events if isinstance(event, e.SheetDrawn)]
+        for candidate in "abcde":
+            assert sorted(sheet.positions[candidate] for sheet in drawn) == [1, 2, 3, 4, 5]
+        nonces = {sheet.nonce for sheet in (*drawn, *before)}
+        assert len(nonces) == 10
+
+    @pytest.mark.parametrize("self_review", [False, True])
+    async def test_an_author_never_sees_its_own_answer(self, self_review):
+        """A juror of the same source is recused, whatever it is called and whatever is set."""
+        author = replace(member("x", "ebacd"), source="script:e")
+        jury = [author, *members("yz", "ebacd")]
+        again = await judged(await held(), jury, self_review=self_review)
+
+        assert sheets(again) == {"x": tuple("abcd"), "y": tuple("abcde"), "z": tuple("abcde")}
+        [own] = [ballot for ballot in again.ballots if ballot.reviewer == "x"]
+        assert own.authors == {"e": "x"}
+        assert votes(again)["e"] == (2, 1.0)
+
+    async def test_a_model_that_held_several_seats_sees_none_of_its_answers(self):
+        """All jurors of one source are kept from all answers of that source, and counted so."""
+        one = [replace(seat, source="script:one") for seat in members("ab", "cabde")]
+        first = await held([*one, *members("cde", "cabde")])
+        jury = [replace(seat, source="script:one") for seat in members("wx", "ebacd")]
+        again = await judged(first, [*jury, *members("yz", "ebacd")])
+
+        assert sheets(again)["w"] == sheets(again)["x"] == tuple("cde")
+        assert again.status == "complete"
+        assert votes(again) == dict.fromkeys("ab", (2, 1.0)) | dict.fromkeys("cde", (4, 1.0))
+        assert again.recount(unranked="last").standings == again.outcome.standings
+
+    async def test_another_juror_of_the_same_name_is_told_apart(self):
+        """Who is called like a seat it did not write for gets a name of its own, and sees all."""
+        other = replace(member("a", "ebacd"), source="script:elsewhere")
+        again = await judged(await held(), [other, *members("yz", "ebacd")])
+
+        assert [seat.name for seat in again.opened.jury] == ["a (2)", "y", "z"]
+        assert sheets(again)["a (2)"] == tuple("abcde")
+
+    async def test_the_council_itself_may_judge_again(self):
+        """Members as their own jury are recused as they were; nobody is renamed."""
+        again = await judged(await held(), members("abcde", "ebacd"))
+
+        assert [ballot.reviewer for ballot in again.ballots] == list("abcde")
+        assert all(ballot.authors is None for ballot in again.ballots)
+        assert all(name not in shown for name, shown in sheets(again).items())
+
+    async def test_who_wrote_every_answer_abstains(self):
+        """Nothing is left to show it; it is not called, and the session says why."""
+        one = [replace(seat, source="script:one") for seat in members("abc")]
+        jury = overheard([replace(member("x"), source="script:one"), *members("yz", "abc")])
+        again = await judged(await held(one), jury)
+
+        assert [call.stage for call in jury[0].model.calls] in ([], ["synthesis"])
+        assert again.missing == ("x cast no ballot: has nothing to judge: it wrote every answer",)

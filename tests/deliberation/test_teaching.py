@@ -1,0 +1,160 @@
+"""What a council learns from earlier sessions enters its record, and every count of it."""
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from councils import QUESTION, member
+from witan.adapters.scripted import Line
+from witan.adapters.system_clock import SystemClock
+from witan.core.calibration import Block, Calibration
+from witan.core.learned import Learned
+from witan.core.measure import Measure
+from witan.core.outcome import Interval, Prior
+from witan.core.settings import Settings
+from witan.deliberation.council import Council
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.record import session_from_json, session_to_json
+
+PRIOR = Prior(0.3, 60.0, 1.5, "grades", 80)
+
+SHARE = Measure(0.78, Interval(0.70, 0.85, 0.95), 120, "pairs", 20, "share")
+
+KNOWN = Calibration(400, (), (Block(0.5, 1.0, 120, SHARE),))
+
+
+class Taught:
+    """A teacher that always says the same, and remembers what it was asked."""
+
+    def __init__(self, learned):
+        self.said = learned
+        self.asked = []
+
+    def learned(self, reviewers=(), *, without=None):
+        self.asked.append((list(reviewers), without))
+        return self.said
+
+
+def council(teacher=None, procedure=None, names="abc"):
+    """Members of one mind but for the last, who grades all alike."""
+    seats = [member(name, "abc") for name in names[:-1]]
+    seats.append(member(names[-1], reviews=[Line(prefers=("says b,", "says a,"))]))
+    chairs = (member("chair"),)
+    return Council(seats, chairs, procedure, clock=SystemClock(), teacher=teacher)
+
+
+async def asked(held):
+    async with held:
+        return await held.ask(QUESTION, seed=3)
+
+
+class TestOpening:
+    """All that was learned stands in the opening, and nothing has to be learned again."""
+
+    def test_prior_and_rho_are_in_record_and_outcome(self):
+        """The outcome names the prior and ρ that the procedure holds."""
+        session = anyio.run(asked, council(Taught(Learned((PRIOR,), rho=0.3))))
+
+        counting = session.opened.procedure.counting
+        assert (counting.prior, counting.rho) == (PRIOR, 0.3)
+        assert (session.outcome.prior, session.outcome.rho) == (PRIOR, 0.3)
+
+    def test_a_recount_of_the_record_gives_the_same_numbers(self):
+        """Written, read and counted again, without any teacher, the outcome is the same."""
+        session = anyio.run(asked, council(Taught(Learned((PRIOR,), rho=0.3, calibration=KNOWN))))
+
+        again = session_from_json(session_to_json(session))
+
+        assert again.opened == session.opened
+        assert again.recount() == session.outcome
+        assert again.recount("borda").prior == PRIOR
+
+    def test_without_a_teacher_nothing_is_learned(self):
+        """No history: the procedure is as it was given, and nothing is borrowed."""
+        session = anyio.run(asked, council())
+
+        assert session.opened.procedure == Procedure()
+        assert session.opened.calibration is None
+        assert session.outcome.prior is None
+
+    def test_what_is_set_is_not_learned(self):
+        """A prior, ρ or reliability of one's own stays, and so does none at all."""
+        mine = replace(PRIOR, n_sessions=7)
+        settings = Settings.of("weighted_borda", prior=mine, rho=None, reliability={"a": 2.0})
+        teacher = Taught(Learned((PRIOR,), rho=0.3, reliability={"script:a": 9.0}))
+
+        session = anyio.run(asked, council(teacher, Procedure(counting=settings)))
+
+        counting = session.opened.procedure.counting
+        assert (counting.prior, counting.rho, counting.reliability) == (mine, None, {"a": 2.0})
+        assert teacher.asked == [([], None)]
+
+    def test_the_unit_is_what_reviewers_are_asked_for(self):
+        """Reviewers who only rank borrow from ranks."""
+        ranks = replace(PRIOR, unit="ranks")
+        procedure = Procedure(rubric_scoring=False)
+
+        session = anyio.run(asked, council(Taught(Learned((PRIOR, ranks))), procedure))
+
+        assert session.opened.procedure.counting.prior == ranks
+
+
+class TestReliability:
+    """Weights of reviewers: known by model, given to seats."""
+
+    def test_seats_weigh_as_their_models_do(self):
+        """The history knows models; the record names seats, and who is unknown weighs 1."""
+        teacher = Taught(Learned(reliability={"script:a": 1.5, "script:b": 0.5}))
+        counting = Settings.of("weighted_borda", prior="learn")
+
+        session = anyio.run(asked, council(teacher, Procedure(counting=counting)))
+
+        assert teacher.asked == [(["script:a", "script:b", "script:c"], None)]
+        assert session.opened.procedure.counting.reliability == {"a": 1.5, "b": 0.5}
+        weighed = session.recount(reliability={"a": 1.5, "b": 0.5, "c": 1.0})
+        assert weighed.standings == session.outcome.standings
+        assert weighed.standings != session.recount(reliability={}).standings
+
+    def test_only_the_rule_that_weighs_asks_for_it(self):
+        """Under any other rule no weights are asked for, nor recorded."""
+        teacher = Taught(Learned(reliability={"script:a": 1.5}))
+
+        session = anyio.run(asked, council(teacher))
+
+        assert teacher.asked == [([], None)]
+        assert session.opened.procedure.counting.reliability is None
+
+    def test_answers_judged_again_do_not_teach(self):
+        """A jury learns from all sessions but the one whose answers it judges."""
+        first = anyio.run(asked, council())
+        teacher = Taught(Learned((PRIOR,)))
+
+        async def rejudged():
+            async with council(teacher, names="xyz") as jury:
+                return await jury.rejudge(first, seed=4)
+
+        session = anyio.run(rejudged)
+
+        assert teacher.asked == [([], first.id)]
+        assert session.outcome.prior == PRIOR
+
+
+class TestTrust:
+    """Two numbers: what the ballots say of themselves, and how often people agreed."""
+
+    def test_reliability_is_that_of_the_time(self):
+        """It is read off the calibration in the record."""
+        session = anyio.run(asked, council(Taught(Learned((PRIOR,), calibration=KNOWN))))
+
+        assert session.reliability == SHARE
+
+    @pytest.mark.parametrize("teacher", [None, Taught(Learned())])
+    def test_it_is_unknown_until_people_vote(self, teacher):
+        """Without a calibration there is a reason in place of a number."""
+        session = anyio.run(asked, council(teacher))
+
+        assert session.reliability.value is None
+        assert session.reliability.why == (
+            "not enough data: 0 pairs that people decided, 50 needed"
+        )

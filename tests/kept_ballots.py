@@ -1,0 +1,102 @@
+"""Histories of ballots for the tests of what is read off them, small enough to count by hand."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from witan.adapters.history import History, Imported
+from witan.adapters.lake import write_lake
+from witan.core.ballot import Ballot
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+JURY = ("r1", "r2", "r3", "r4")
+
+KEEN = ("ash", "elm", "oak")
+"""The order of three of the jury in most sessions; the fourth turns the last two round."""
+
+
+def ballot(session: str, reviewer: str, order: Iterable[str], **fields: Any) -> Ballot:
+    """A strict order; `fields` as those of a ballot."""
+    return Ballot(reviewer, tuple((name,) for name in order), session=session, **fields)
+
+
+def jury(session: str, order: tuple[str, ...] = KEEN) -> tuple[Ballot, ...]:
+    """Three ballots in the order given, and one that turns the last two round."""
+    other = (*order[:-2], order[-1], order[-2])
+    orders = (order, order, order, other)
+    return tuple(ballot(session, name, said) for name, said in zip(JURY, orders, strict=True))
+
+
+def sessions() -> list[Imported]:
+    """Twelve sessions of October in which ash leads, and twelve of November in which elm does.
+
+    By Borda the first has 1, the second (3 · ½ + 0)/4 = .375 and the third (3 · 0 + ½)/4 = .125.
+    Two sessions of either month are of law, the others of coding; pine stood in three alone.
+    """
+    found = []
+    for number in range(24):
+        month, turned = (10, False) if number < 12 else (11, True)
+        at = datetime(2026, month, 1, tzinfo=UTC) + timedelta(days=number % 12)
+        order = ("elm", "ash", "oak") if turned else KEEN
+        if number >= 21:
+            order = (*order[:2], "pine")
+        name = f"q{number:02}"
+        category = "law" if number % 12 < 2 else "coding"
+        found.append(Imported(name, at, category=category, ballots=jury(name, order)))
+    return found
+
+
+def kept(place: str | Path, imported: Iterable[Imported]) -> str:
+    """Keep sessions in the history at a place, and return the place."""
+    with History.open(place) as history:
+        history.add(imported, "a test", str(place))
+    return str(place)
+
+
+def lake_of(place: str, folder: Path) -> Path:
+    """The lake of a history."""
+    pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
+    with History.open(place) as history:
+        write_lake(SimpleNamespace(database=history.database), folder)
+    return folder
+
+
+def by_spark(*commands: list[str]) -> list[dict[str, Any]]:
+    """What commands print as JSON, run in a process of its own, in which Spark starts once."""
+    code = (
+        "import sys, json\n"
+        "from witan.adapters.engines.spark_lake import local_session\n"
+        "from witan.surfaces.cli import main\n"
+        "for argv in json.loads(sys.argv[1]):\n"
+        # Compiling a plan takes longer than walking through so few rows.
+        "    local_session(2, {'spark.sql.codegen.wholeStage': 'false'})\n"
+        "    assert main(argv) == 0\n"
+    )
+    argv = [sys.executable, "-c", code, json.dumps(commands)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def alike(one: Any, other: Any) -> None:
+    """Assert that two JSON values are equal: numbers to 1e-9, all else exactly."""
+    if isinstance(one, float) and isinstance(other, float | int):
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-9)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            alike(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for mine, theirs in zip(one, other, strict=True):
+            alike(mine, theirs)
+    else:
+        assert one == other

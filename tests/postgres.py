@@ -1,0 +1,97 @@
+"""A real PostgreSQL for tests: started once, on loopback, with a database for every test."""
+
+import atexit
+import functools
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+__all__ = ["GUARDED", "database_of", "postgresql_url", "server"]
+
+GUARDED = "guarded"
+"""A user who needs a password, which is ``right``."""
+
+_NUMBERS = count(1)
+
+
+def _programs() -> Path | None:
+    """The folder of initdb, in PATH or where Debian keeps it."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+def _as_postgres(*argv: object) -> list[str]:
+    """PostgreSQL refuses to run as root: then its own user runs it."""
+    as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    return [*(as_user if os.geteuid() == 0 else []), *map(str, argv)]
+
+
+def _run(*argv: object) -> None:
+    done = subprocess.run(  # noqa: S603 - PostgreSQL's own programs
+        _as_postgres(*argv), capture_output=True, text=True, check=False, cwd="/"
+    )
+    if done.returncode:
+        raise RuntimeError(f"{argv[0]}: {done.stdout}\n{done.stderr}")
+
+
+@functools.cache
+def server() -> str | None:
+    """The URL of a running server, without a database; None: there is no PostgreSQL here."""
+    programs = _programs()
+    if programs is None:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="witan-postgresql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    data = folder / "data"
+    _run(programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
+    access = data / "pg_hba.conf"
+    line = f"host all {GUARDED} 127.0.0.1/32 scram-sha-256\n"
+    access.write_text(line + access.read_text(encoding="utf-8"), encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # Clients are killed here, never the server: what it does on a power cut is its own to test.
+    quick = "-c fsync=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=120"
+    settings = f"-h 127.0.0.1 -p {port} -k {folder} {quick}"
+    control = [programs / "pg_ctl", "-D", data, "-l", folder / "log"]
+    _run(*control, "-w", "-o", settings, "start")
+    atexit.register(_run, *control, "-m", "immediate", "stop")
+    url = f"postgresql://postgres@127.0.0.1:{port}"
+    _say(f"{url}/postgres", f"CREATE ROLE {GUARDED} LOGIN PASSWORD 'right'")
+    return url
+
+
+def _say(url: str, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def database_of() -> Iterator[str]:
+    """Make an empty database, hand out its URL, and drop it."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    base = server()
+    if base is None:
+        pytest.skip("there is no initdb, in PATH or in /usr/lib/postgresql: no PostgreSQL")
+    name = f"witan_{os.getpid()}_{next(_NUMBERS)}"
+    _say(f"{base}/postgres", f"CREATE DATABASE {name}")
+    yield f"{base}/{name}"
+    _say(f"{base}/postgres", f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgresql_url() -> Iterator[str]:
+    """The URL of an empty database of a real PostgreSQL."""
+    yield from database_of()

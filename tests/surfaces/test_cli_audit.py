@@ -1,0 +1,270 @@
+"""``witan audit``, black box: on the real council, on hand counts, and the same on every engine."""
+
+import json
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from kept_ballots import NOW, alike, ballot, kept, lake_of
+from postgres import database_of
+from witan.adapters.history import Imported
+from witan.adapters.imports import read_imports
+from witan.surfaces.cli import main
+
+PRD = Path(__file__).resolve().parents[3] / "shared" / "data" / "prd_vicuna80"
+
+FULL = ("ash", "elm", "oak")
+
+
+def council(n_sessions: int) -> list[Imported]:
+    """Three models that judge each other, and themselves, as below.
+
+    Each puts the other two in the order of their names. ash puts itself first always, elm puts
+    itself last but for every tenth session, where it puts itself first, and oak puts itself first
+    in every other session.
+    """
+    found = []
+    for number in range(n_sessions):
+        oak = ("oak", "ash", "elm") if number % 2 else ("ash", "elm", "oak")
+        elm = ("ash", "oak", "elm") if number % 10 else ("elm", "ash", "oak")
+        orders = {"ash": FULL, "elm": elm, "oak": oak}
+        name = f"q{number:02}"
+        ballots = tuple(
+            ballot(
+                name, reviewer, order, candidates=FULL,
+                grades={model: 9.0 - 2 * place for place, model in enumerate(order)},
+            )
+            for reviewer, order in orders.items()
+        )  # fmt: skip
+        found.append(Imported(name, NOW, ballots=ballots))
+    return found
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """Forty sessions of the council above."""
+    return kept(tmp_path_factory.mktemp("kept") / "history.sqlite", council(40))
+
+
+@pytest.fixture(scope="module")
+def vicuna(tmp_path_factory):
+    """The real council, with the lengths of its answers."""
+    if not PRD.is_dir():
+        pytest.skip("the folder of real ballots is not here")
+    held = read_imports(
+        PRD / "pairwise.csv", answers=[PRD / "responses.jsonl"], at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    return kept(tmp_path_factory.mktemp("vicuna") / "history.sqlite", held)
+
+
+@pytest.fixture(scope="module")
+def found(vicuna):
+    """The audit of the real council, in JSON."""
+    out = StringIO()
+    with redirect_stdout(out):
+        assert main(["audit", "--history", vicuna, "--json"]) == 0
+    return json.loads(out.getvalue())
+
+
+@pytest.fixture(scope="module")
+def lines(found):
+    """The lines of the real council, by name."""
+    return {line["reviewer"]: line for line in found["reviewers"]}
+
+
+def reviewers(said):
+    """The lines of models in JSON, by name."""
+    return {line["reviewer"]: line for line in said.json["reviewers"]}
+
+
+def concerns(line):
+    """The measures that stand out."""
+    return {concern["measure"] for concern in line["concerns"]}
+
+
+class TestRealCouncil:
+    """What ``data/README.md`` knows of the forty questions is what the audit shows."""
+
+    @pytest.mark.parametrize(
+        ("reviewer", "preference"),
+        [("gpt4", 0.13), ("bard", 0.07), ("vicuna-13b", 0.05), ("claude", -0.01), ("gpt35", -0.06)],
+    )
+    def test_own_answers(self, lines, reviewer, preference):
+        """Preference for one's own answers is as counted there, to two points."""
+        assert lines[reviewer]["self_preference"]["value"] == pytest.approx(preference, abs=0.02)
+
+    def test_the_preference_of_gpt4_stands_out(self, lines):
+        """Its interval is above 0, that of claude is not."""
+        assert "self_preference" in concerns(lines["gpt4"])
+        assert "self_preference" not in concerns(lines["claude"])
+
+    @pytest.mark.parametrize(
+        ("reviewer", "kept"),
+        [("gpt35", 0.70), ("gpt4", 0.66), ("claude", 0.56), ("vicuna-13b", 0.36), ("bard", 0.36)],
+    )
+    def test_order_consistency(self, lines, reviewer, kept):
+        """Pairs judged alike in both orders are as counted there."""
+        assert lines[reviewer]["order_consistency"]["value"] == pytest.approx(kept, abs=0.005)
+        assert ("order_consistency" in concerns(lines[reviewer])) == (kept < 0.5)
+
+    def test_who_picks_the_first_shown(self, lines):
+        """Of five, bard and gpt4 pick the first, claude the second, gpt35 neither.
+
+        Vicuna picks the second, and the end of its interval is at ½ to two digits.
+        """
+        high = {
+            name for name, line in lines.items() if line["first_shown"]["interval"]["low"] > 0.5
+        }
+        low = {
+            name for name, line in lines.items() if line["first_shown"]["interval"]["high"] < 0.5
+        }
+
+        assert high == {"bard", "gpt4"}
+        assert low - {"vicuna-13b"} == {"claude"}
+        assert lines["vicuna-13b"]["first_shown"]["interval"]["high"] == pytest.approx(
+            0.5, abs=5e-3
+        )
+        assert lines["bard"]["first_shown"]["value"] == pytest.approx(0.80, abs=0.03)
+
+    def test_five_judges_are_worth_about_two(self, found):
+        """Effective votes are between one and a half and two and a half."""
+        assert 1.5 < found["panel"]["effective_votes"]["value"] < 2.5
+
+    def test_people_go_by_length_as_well(self, found, lines):
+        """People pick the longer in .74 of decided votes, so length alone marks nobody."""
+        longer = found["people"]["length"]["longer_wins"]
+        assert longer["value"] == pytest.approx(0.74, abs=0.01)
+        assert longer["n"] == 795
+        for name in ("bard", "gpt4", "vicuna-13b"):
+            assert "length.longer_wins_beyond_people" not in concerns(lines[name])
+
+    def test_agreement_becomes_reliability(self, found):
+        """The surer the panel is of a pair, the more often it sides with people."""
+        blocks = found["calibration"]["blocks"]
+        known = [b["reliability"]["value"] for b in blocks if b["reliability"]["value"] is not None]
+
+        assert found["calibration"]["known"]
+        assert known == sorted(known)
+        assert known[-1] > 0.85
+
+
+class TestNumbers:
+    """What is printed is what a hand count gives."""
+
+    def test_self_preference(self, witan, history):
+        """What ash gives itself, 1, the others give it too; elm gives itself .4 less than they do.
+
+        Without itself on its ballot, elm places ash above oak, and oak places ash above elm. Itself
+        elm places last, which is 0, in nine sessions of ten, a mean of .1; ash places it above oak,
+        1, and oak places it below ash, 0.
+        """
+        said = witan("audit", "--history", history, "--json")
+
+        ash = reviewers(said)["ash"]["self_preference"]
+        assert ash["n"] == 40
+        assert ash["value"] == pytest.approx(0.0, abs=1e-12)
+        elm = reviewers(said)["elm"]["self_preference"]
+        assert elm["value"] == pytest.approx(-0.4)
+        assert "self_preference" in concerns(reviewers(said)["elm"])
+
+    def test_one_reviewer_in_full(self, witan, history):
+        """A name brings every measure of it, with what it rests on."""
+        said = witan("audit", "--history", history, "--reviewer", "elm")
+
+        assert said.status == 0
+        assert "elm · a model · 40 ballots, 0 abstentions" in said.out
+        assert "! It places its own answers lower than the others do." in said.out
+        assert "Order consistency: not enough data: 0 pairs seen in both orders" in said.out
+        alone = witan("audit", "--history", history, "--reviewer", "elm", "--json")
+        assert [line["reviewer"] for line in alone.json["reviewers"]] == ["elm"]
+
+    def test_an_unknown_reviewer_is_met_with_the_nearest(self, witan, history):
+        """A misspelt name is one line."""
+        said = witan("audit", "--history", history, "--reviewer", "elmo")
+
+        assert (said.status, said.out) == (2, "")
+        assert "did you mean 'elm'?" in said.err
+
+    def test_too_few_data_say_how_many_are_needed(self, witan, tmp_path):
+        """Seven ballots are seven of the twenty that a rate needs."""
+        place = kept(tmp_path / "h.sqlite", council(7))
+        said = witan("audit", "--history", place)
+
+        assert said.status == 0
+        assert "(7/20)" in said.out
+        assert "is unknown: not enough data: 0 pairs that people decided, 50 needed" in said.out
+
+    def test_families_of_the_configuration(self, witan, history, tmp_path):
+        """Where ash and elm are one family, oak alone is outside: too few to compare with."""
+        config = tmp_path / "witan.toml"
+        config.write_text('[families]\ntrees = ["ash", "elm"]\n', encoding="utf-8")
+        said = witan("audit", "--history", history, "--config", config, "--json")
+
+        family = reviewers(said)["ash"]["family_preference"]
+        assert family["n"] == 40
+        assert "1 other reviewer with" in family["why"]
+
+    def test_a_model_in_two_families_is_refused(self, witan, history, tmp_path):
+        """It is named with both."""
+        config = tmp_path / "witan.toml"
+        config.write_text('[families]\ntrees = ["ash"]\nwoods = ["ash"]\n', encoding="utf-8")
+        said = witan("audit", "--history", history, "--config", config)
+
+        assert (said.status, said.out) == (2, "")
+        assert "ash in trees and in woods" in said.err
+
+    def test_an_alias_joins_two_reviewers(self, witan, history, tmp_path):
+        """What was oak is now called ash, and ash has the ballots of both."""
+        config = tmp_path / "witan.toml"
+        config.write_text('[aliases]\noak = "ash"\n', encoding="utf-8")
+        said = witan("audit", "--history", history, "--config", config, "--json")
+
+        assert {name: line["ballots"] for name, line in reviewers(said).items()} == {
+            "ash": 80, "elm": 40,
+        }  # fmt: skip
+
+    def test_an_unknown_criterion_is_refused(self, witan, history):
+        """There are none here, and that is said."""
+        said = witan("audit", "--history", history, "--criterion", "clarity")
+
+        assert (said.status, said.out) == (2, "")
+        assert "unknown criterion 'clarity'" in said.err
+
+    def test_the_chart_has_a_row_per_reviewer(self, witan, history, tmp_path):
+        """Names of reviewers and of measures are drawn."""
+        pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+        path = tmp_path / "audit.svg"
+        said = witan("audit", "--history", history, "--plot", path)
+
+        assert said.status == 0
+        drawn = path.read_text(encoding="utf-8")
+        assert all(word in drawn for word in ("ash", "elm", "oak", "own answers", "severity"))
+
+
+class TestEngines:
+    """One definition, four engines."""
+
+    @staticmethod
+    def same(here, there, engine):
+        """All but the place is alike."""
+        assert there.pop("engine") == engine
+        here = {name: held for name, held in here.items() if name not in ("engine", "where")}
+        del there["where"]
+        alike(here, there)
+
+    def test_postgresql_says_the_same(self, witan, history):
+        """Counts are identical, sums equal to 1e-9."""
+        for url in database_of():
+            kept(url, council(40))
+            here = witan("audit", "--history", history, "--json").json
+            self.same(here, witan("audit", "--history", url, "--json").json, "postgresql")
+
+    def test_a_lake_says_the_same(self, witan, vicuna, tmp_path):
+        """The real council, read by DuckDB."""
+        pytest.importorskip("duckdb", reason="DuckDB is not installed")
+        lake = lake_of(vicuna, tmp_path / "lake")
+        here = witan("audit", "--history", vicuna, "--json").json
+        self.same(here, witan("audit", "--lake", lake, "--json").json, "duckdb")

@@ -1,0 +1,271 @@
+"""``witan import``, black box: files come into the history, each whole or not at all, and once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+FILES = {
+    "prd_vicuna80/pairwise.csv": (40, 4_000, 880),
+    "governance_listwise/trials.jsonl": (15, 60, 0),
+    "ori_listwise_run/689b624a.jsonl": (1, 4, 0),
+    "wildbench/pointwise.csv": (1_024, 2_048, 0),
+}
+"""Sessions, ballots by models and ballots by people in each file of the shared data."""
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history of this test's own."""
+    return tmp_path / "history.sqlite"
+
+
+def ballot(session="q1", reviewer="r1", **fields):
+    return {"session": session, "reviewer": reviewer, "ranking": ["x", "y"], **fields}
+
+
+def listed(witan, place):
+    said = witan("sessions", "--all", "--limit", 5000, "--history", place, "--json")
+    return sorted(said.json["sessions"], key=lambda one: one["session"])
+
+
+class TestComingIn:
+    """What a file brings."""
+
+    def test_it_says_what_came_in(self, witan, write, place):
+        """Sessions and ballots are counted, people's apart, and the sessions are there."""
+        file = write("votes.jsonl", ballot(), ballot("q2"), ballot(reviewer="ines", kind="human"))
+        said = witan("import", file, "--history", place)
+
+        assert (said.status, said.err) == (0, "")
+        assert said.out == f"{file}: 2 sessions · 3 ballots, 1 by people\n"
+        assert [one["session"] for one in listed(witan, place)] == ["q1", "q2"]
+
+    def test_the_same_file_again_changes_nothing(self, witan, write, place):
+        """It says so, and the history exports the same bytes."""
+        file = write("votes.jsonl", ballot())
+        witan("import", file, "--history", place)
+        before = witan("export", "--history", place).out
+        said = witan("import", file, "--history", place)
+
+        assert (said.status, said.out) == (
+            0,
+            f"{file}: nothing new; it came in before, with 1 session\n",
+        )
+        assert witan("export", "--history", place).out == before
+
+    def test_a_longer_file_brings_what_is_new(self, witan, write, place):
+        """Sessions that are there with the same ballots are left alone."""
+        witan("import", write("a.jsonl", ballot()), "--history", place)
+        file = write("b.jsonl", ballot(), ballot("q2"))
+        said = witan("import", file, "--history", place)
+
+        assert said.out == f"{file}: 1 session · 1 ballot · 1 session there already\n"
+
+    def test_several_files_are_summed_up(self, witan, write, place):
+        """A line per file, and one for all."""
+        files = [write(f"{name}.jsonl", ballot(name)) for name in ("q1", "q2")]
+        said = witan("import", *files, "--history", place)
+
+        assert said.lines[-1] == "in all: 2 sessions · 2 ballots"
+
+    def test_a_folder_of_conversations_is_its_files(self, witan, tmp_path, place):
+        """Each saved conversation comes in; the folder is one line."""
+        folder = tmp_path / "conversations"
+        folder.mkdir()
+        stages = {
+            "stage1": [{"model": "x", "response": "X."}, {"model": "y", "response": "Y."}],
+            "stage2": [{"model": "x", "ranking": "FINAL RANKING:\n1. Response B\n2. Response A"}],
+            "stage3": {"model": "x", "response": "So it is settled."},
+        }
+        for name in ("c1", "c2"):
+            asked = {"role": "user", "content": f"What of {name}?"}
+            record = {"id": name, "messages": [asked, {"role": "assistant", **stages}]}
+            (folder / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+        said = witan("import", folder, "--history", place)
+
+        assert said.out == f"{folder}: 2 sessions · 2 ballots\n"
+        found = witan("sessions", "settled", "--history", place, "--json").json["sessions"]
+        assert {one["session"] for one in found} == {"c1", "c2"}
+
+    def test_options_say_what_the_file_does_not(self, witan, write, place):
+        """Category, time, prefix, questions and answers; what the file says itself stands."""
+        file = write("votes.jsonl", ballot(), ballot("q2", category="law"))
+        answers = write("answers.jsonl", {"session": "q1", "candidate": "x", "text": "Ex."})
+        questions = write("questions.jsonl", {"session": "q1", "text": "Why?"})
+        beside = ["--answers", answers, "--questions", questions]
+        more = ["--category", "maths", "--at", "2026-01-31", "--prefix", "mine-"]
+        witan("import", file, *beside, *more, "--history", place)
+        found = {one["session"]: one for one in listed(witan, place)}
+
+        assert set(found) == {"mine-q1", "mine-q2"}
+        assert [found[f"mine-{name}"]["category"] for name in ("q1", "q2")] == ["maths", "law"]
+        assert found["mine-q1"]["question"] == "Why?"
+        assert found["mine-q1"]["at"].startswith("2026-01-31T00:00:00")
+        assert "Ex." in witan("show", "mine-q1", "--history", place).out
+
+    def test_columns_and_kind_can_be_named(self, witan, write, place):
+        """A table with headers of its own comes in."""
+        file = write("t.csv", "task,judge,candidate,rank", "q1,r1,x,1", "q1,r1,y,2")
+        named = ["--column", "session=task", "--column", "reviewer=judge", "--kind", "csv"]
+
+        assert witan("import", file, *named, "--history", place).status == 0
+        assert [one["session"] for one in listed(witan, place)] == ["q1"]
+
+    def test_a_person_s_vote_travels_with_a_whole_session(self, witan, tmp_path, place):
+        """A session that is there without a vote gets it from the file that has it."""
+        record, voted = tmp_path / "demo.json", tmp_path / "voted.jsonl"
+        elsewhere = tmp_path / "elsewhere.sqlite"
+        witan("demo", "--save", record, "--history", place, "--fast", "--quiet")
+        witan("import", record, "--history", elsewhere)
+        ranking = " > ".join("ABCDE")
+        assert (
+            witan(
+                *("vote", "last", "--as", "ines", "--ranking", ranking), "--history", elsewhere
+            ).status
+            == 0
+        )
+        witan("export", "--history", elsewhere, "-o", voted)
+        said = witan("import", voted, "--history", place)
+
+        assert said.out == f"{voted}: 0 sessions · 1 ballot by people · 1 session there already\n"
+        assert witan("export", "--history", place).out == voted.read_text(encoding="utf-8")
+
+
+class TestUnreadable:
+    """What cannot be read is said, and does no harm."""
+
+    def test_lines_are_told_and_the_others_come_in(self, witan, write, place):
+        """File, line and field stand on standard error; the status is 0."""
+        file = write("votes.jsonl", ballot(), {"session": "q2"}, "{", ballot("q3"))
+        said = witan("import", file, "--history", place)
+
+        assert said.status == 0
+        assert f"{file}:2: field 'reviewer' is missing" in said.err
+        assert f"{file}:3: is not JSON" in said.err
+        assert said.err.endswith(f"2 lines of {file} could not be read; the others are taken in\n")
+        assert [one["session"] for one in listed(witan, place)] == ["q1", "q3"]
+
+    def test_strict_takes_nothing_of_the_file(self, witan, write, place):
+        """The file with the bad line leaves nothing behind; the other one comes in."""
+        bad = write("bad.jsonl", ballot(), "{")
+        said = witan(
+            "import", bad, write("good.jsonl", ballot("q2")), "--strict", "--history", place
+        )
+
+        assert said.status == 1
+        assert "nothing is taken in under --strict" in said.err
+        assert [one["session"] for one in listed(witan, place)] == ["q2"]
+        assert witan("import", bad, "--history", place).status == 0
+
+    def test_a_file_that_cannot_be_read_does_not_stop_the_others(self, witan, write, place):
+        """It is named, the status is 2, and what follows comes in."""
+        said = witan("import", "nosuch.csv", write("a.jsonl", ballot()), "--history", place)
+
+        assert said.status == 2
+        assert "witan: nosuch.csv: does not exist" in said.err
+        assert [one["session"] for one in listed(witan, place)] == ["q1"]
+
+    def test_json_has_the_problems(self, witan, write, place):
+        """One object: per file what came in, and what could not be read."""
+        file = write("votes.jsonl", ballot(), {"session": "q2"})
+        [told] = witan("import", file, "--history", place, "--json").json["files"]
+
+        assert (told["sessions"], told["ballots_by_models"], told["ballots_by_people"]) == (1, 1, 0)
+        assert [(p["line"], p["field"]) for p in told["problems"]] == [(2, "reviewer")]
+
+    def test_other_ballots_under_a_name_that_is_there_are_refused(self, witan, write, place):
+        """The session is named, with what to do, and nothing of the file remains."""
+        witan("import", write("a.jsonl", ballot()), "--history", place)
+        other = write("b.jsonl", ballot("q0"), ballot(reviewer="r9"))
+        said = witan("import", other, "--history", place)
+
+        assert said.status == 2
+        assert "the session q1 is there with other ballots; nothing was imported" in said.err
+        assert [one["session"] for one in listed(witan, place)] == ["q1"]
+        assert witan("import", other, "--prefix", "b/", "--history", place).status == 0
+
+    @pytest.mark.parametrize("content", ["", "\n"])
+    def test_a_file_without_a_session_counts_nothing(self, witan, write, place, content):
+        """It is said, and the status is 3."""
+        said = witan("import", write("empty.jsonl", content), "--history", place)
+
+        assert said.status == 3
+        assert "there is no session in" in said.err
+
+    def test_an_unknown_kind_is_refused(self, witan, write, place):
+        """The nearest kind is named."""
+        said = witan("import", write("a.jsonl", ballot()), "--kind", "batles", "--history", place)
+
+        assert said.status == 2
+        assert "did you mean 'battles'?" in said.err
+
+    def test_standard_input_can_be_read_once(self, witan, place):
+        """Twice is misuse."""
+        assert witan("import", "-", "-", "--history", place).status == 2
+
+
+class TestProcesses:
+    """Pipes and interruptions, with a process of its own."""
+
+    @staticmethod
+    def run(*arguments, **more):
+        command = [sys.executable, "-m", "witan", *map(str, arguments)]
+        return subprocess.Popen(  # noqa: S603 - our own command
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
+        )
+
+    def test_ctrl_c_leaves_nothing_of_the_file(self, witan, write, place):
+        """Interrupted while sessions are being counted, the import ends with 130 and no trace."""
+        witan("import", write("first.jsonl", ballot("first")), "--history", place)
+        many = [ballot(f"q{k}", f"r{r}") for k in range(6_000) for r in range(3)]
+        file = write("many.jsonl", *many)
+        process = self.run("import", file, "--history", place)
+        # While it writes, nobody else can.
+        held = place.with_name(place.name + "-journal"), place.with_name(place.name + "-wal")
+        while process.poll() is None and not any(p.exists() and p.stat().st_size for p in held):
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+        assert (process.returncode, out) == (130, b""), err
+        assert b"Traceback" not in err
+        assert [one["session"] for one in listed(witan, place)] == ["first"]
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+    def test_a_pipe_is_read_once_and_wholly(self, witan, tmp_path, place):
+        """What a shell hands over as a file that can be read only once comes in all the same."""
+        pipe = tmp_path / "pipe.jsonl"
+        os.mkfifo(pipe)
+        process = self.run("import", pipe, "--history", place)
+        pipe.write_text(json.dumps(ballot()) + "\n", encoding="utf-8")
+        out, err = process.communicate(timeout=60)
+
+        assert (process.returncode, err) == (0, b"")
+        assert b": 1 session" in out
+        assert [one["session"] for one in listed(witan, place)] == ["q1"]
+
+
+class TestSharedData:
+    """Votes by real models and people, read where they lie."""
+
+    @pytest.mark.parametrize("name", FILES)
+    def test_each_file_comes_in_once(self, witan, place, name):
+        """Twice is once, and everything in it is counted."""
+        path = SHARED / name
+        if not path.exists():
+            pytest.skip(f"the shared data is not here: {path}")
+        [told] = witan("import", path, "--history", place, "--json").json["files"]
+        [again] = witan("import", path, "--history", place, "--json").json["files"]
+
+        found = told["sessions"], told["ballots_by_models"], told["ballots_by_people"]
+        assert found == FILES[name]
+        assert (again["sessions"], again["already"]) == (0, FILES[name][0])
+        assert witan("leaderboard", "--history", place).status == 0

@@ -1,0 +1,359 @@
+"""``witan leaderboard``, black box: numbers against hand counts, and the same on every engine."""
+
+import math
+import shutil
+
+import pytest
+from scipy.stats import t
+
+from histories import told
+from kept_ballots import NOW, alike, ballot, by_spark, jury, kept, lake_of, sessions
+from postgres import database_of
+from witan.adapters.history import Imported
+from witan.deliberation.session import Session
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """Twelve sessions in which ash leads, then twelve in which elm does."""
+    return kept(tmp_path_factory.mktemp("kept") / "history.sqlite", sessions())
+
+
+@pytest.fixture(scope="module")
+def lake(history, tmp_path_factory):
+    return lake_of(history, tmp_path_factory.mktemp("lake"))
+
+
+def lines(said):
+    """The ranked lines of an answer in JSON, by model."""
+    return {line["model"]: line for line in said.json["lines"]}
+
+
+class TestNumbers:
+    """What is printed is what a hand count gives."""
+
+    def test_the_score_is_the_mean_of_means(self, witan, history):
+        """There ash has 12 sessions with 1 and 12 with .375, so .6875 with error s/√24."""
+        said = witan("leaderboard", "--history", history, "--json")
+
+        line = lines(said)["ash"]
+        spread = math.sqrt(24 * 0.3125**2 / 23)
+        assert said.status == 0
+        assert said.err == ""
+        assert line["score"] == pytest.approx(0.6875)
+        assert line["std_error"] == pytest.approx(spread / math.sqrt(24))
+        reach = t.ppf(0.975, 23) * spread / math.sqrt(24)
+        assert line["interval"]["low"] == pytest.approx(0.6875 - reach)
+        assert (line["sessions"], line["votes"], line["offered"]) == (24, 96, 96)
+        assert line["wins"] == 48
+
+    def test_a_window_and_a_category_choose_sessions(self, witan, history):
+        """In October ash has 1 in each of the ten sessions of coding."""
+        said = witan(
+            "leaderboard", "--history", history, "--json", "--category", "coding",
+            "--since", "2026-10-01", "--until", "2026-11-01",
+        )  # fmt: skip
+
+        assert lines(said)["ash"]["score"] == 1
+        assert lines(said)["ash"]["sessions"] == 10
+        assert said.json["window"] == {
+            "since": "2026-10-01T00:00:00+00:00",
+            "until": "2026-11-01T00:00:00+00:00",
+            "category": "coding",
+        }
+
+    def test_a_change_is_against_the_window_before(self, witan, history):
+        """From October to November elm goes from .375 to 1, and up a rank."""
+        said = witan(
+            "leaderboard", "--history", history, "--json",
+            "--since", "2026-11-01", "--until", "2026-12-02",
+        )  # fmt: skip
+
+        change = lines(said)["elm"]["change"]
+        assert change["score"] == pytest.approx(0.625)
+        assert change["rank"] == 1
+        assert said.json["compared_to"]["since"] == "2026-10-01T00:00:00+00:00"
+
+    def test_a_window_open_at_its_end_has_one_before_it(self, witan, history):
+        """With --since alone the window before is as long as the time since then."""
+        said = witan("leaderboard", "--history", history, "--json", "--since", "2026-10-07")
+
+        assert said.json["compared_to"]["until"] == "2026-10-07T00:00:00+00:00"
+
+    def test_few_sessions_stand_apart(self, witan, history):
+        """Three sessions give pine a score and no rank."""
+        said = witan("leaderboard", "--history", history, "--json")
+
+        [pine] = said.json["provisional"]
+        assert (pine["model"], pine["sessions"], pine["rank"]) == ("pine", 3, None)
+        assert pine["score"] == pytest.approx(0.125)
+        more = witan("leaderboard", "--history", history, "--json", "--min-sessions", 3)
+        assert more.json["provisional"] == []
+
+    def test_elo_is_that_of_the_matches_in_order(self, witan, tmp_path):
+        """One session of two models moves the winner from 1000 by 32 · ½."""
+        held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
+        place = kept(tmp_path / "h.sqlite", [held])
+        asked = ("--order-by", "elo", "--min-sessions", 1, "--json")
+        said = witan("leaderboard", "--history", place, *asked)
+
+        assert {name: line["elo"] for name, line in lines(said).items()} == {
+            "ash": 1016.0, "elm": 984.0,
+        }  # fmt: skip
+        assert said.json["lines"][0]["rank_low"] is None
+
+    def test_people_have_a_leaderboard_of_their_own(self, witan, tmp_path):
+        """Models put ash first and people put oak first, each on their own board."""
+        held = []
+        for number in range(3):
+            name = f"q{number}"
+            person = ballot(name, "pat", ("oak", "elm", "ash"), kind="human")
+            held.append(Imported(name, NOW, ballots=(*jury(name), person)))
+        place = kept(tmp_path / "h.sqlite", held)
+        asked = ("--history", place, "--min-sessions", 1, "--json")
+
+        models = witan("leaderboard", *asked).json
+        people = witan("leaderboard", *asked, "--kind", "human").json
+
+        assert models["lines"][0]["model"] == "ash"
+        assert people["lines"][0]["model"] == "oak"
+        assert people["lines"][0]["votes"] == 3
+
+    def test_cost_and_time_stand_beside_quality(self, witan, tmp_path):
+        """Each answer of these councils costs a cent and takes two seconds."""
+        record = Session.of(told("s1"))
+        place = kept(tmp_path / "h.sqlite", [Imported("s1", session_record=record)])
+        said = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json")
+
+        for line in said.json["lines"]:
+            assert line["effort"]["cost_usd"] == pytest.approx(0.01)
+            assert line["effort"]["seconds"] == pytest.approx(2.0)
+
+
+class TestRules:
+    """Any rule that scores a session."""
+
+    def test_another_rule_is_counted_once(self, witan, tmp_path):
+        """The first time says how many sessions it counted, the second has nothing to say."""
+        place = kept(tmp_path / "h.sqlite", sessions())
+        asked = ("leaderboard", "--history", place, "--rule", "mean_rank", "--json")
+
+        first, second = witan(*asked), witan(*asked)
+
+        assert first.err == "24 sessions counted under mean_rank for the first time\n"
+        assert second.err == ""
+        assert first.json == second.json
+        assert lines(first)["ash"]["score"] == pytest.approx((12 * 1 + 12 * 2.25) / 24)
+        assert first.json["lines"][0]["model"] == "ash"
+
+    def test_a_rule_that_leaves_sessions_out_says_so(self, witan, tmp_path):
+        """The rule range needs grades, and only one session of two has any."""
+        graded = ballot("q2", "r1", ("ash", "elm"), grades={"ash": 8.0, "elm": 6.0})
+        held = [
+            Imported("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),)),
+            Imported("q2", NOW, ballots=(graded,)),
+        ]
+        place = kept(tmp_path / "h.sqlite", held)
+        asked = ("--rule", "range", "--min-sessions", 1)
+        said = witan("leaderboard", "--history", place, *asked, "--json")
+
+        assert lines(said)["ash"]["score"] == 8.0
+        assert any("1 of 2 sessions have no standings" in text for text in said.json["warnings"])
+
+    def test_a_rule_over_all_sessions_is_refused(self, witan, history):
+        """The rule elo has no score of a session; it is an order."""
+        said = witan("leaderboard", "--history", history, "--rule", "elo")
+
+        assert (said.status, said.out) == (2, "")
+        assert "order" in said.err
+
+    def test_an_unknown_rule_is_met_with_the_nearest(self, witan, history):
+        """A misspelt rule is no reason to open anything."""
+        said = witan("leaderboard", "--history", history, "--rule", "bordda")
+
+        assert (said.status, said.out) == (2, "")
+        assert "did you mean 'borda'?" in said.err
+
+    def test_a_lake_without_the_rule_says_how_to_get_it(self, witan, lake):
+        """A lake is only read, so its history has to be counted first."""
+        said = witan("leaderboard", "--lake", lake, "--rule", "schulze")
+
+        assert (said.status, said.out) == (2, "")
+        assert "no standings under schulze" in said.err
+        assert "export it again" in said.err
+
+
+class TestEngines:
+    """One definition, four engines."""
+
+    ASKED = ("--since", "2026-10-05", "--until", "2026-11-30", "--elo", "--json")
+
+    def test_postgresql_says_the_same(self, witan, history):
+        """Counts are identical, sums equal to 1e-9."""
+        for url in database_of():
+            kept(url, sessions())
+            here = witan("leaderboard", "--history", history, *self.ASKED).json
+            there = witan("leaderboard", "--history", url, *self.ASKED).json
+
+            assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "postgresql")
+            del here["where"], there["where"]
+            alike(here, there)
+
+    def test_duckdb_says_the_same(self, witan, history, lake):
+        """A lake of the history gives the leaderboard of the history."""
+        pytest.importorskip("duckdb", reason="DuckDB is not installed")
+        here = witan("leaderboard", "--history", history, *self.ASKED).json
+        there = witan("leaderboard", "--lake", lake, *self.ASKED).json
+
+        assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "duckdb")
+        del here["where"], there["where"]
+        alike(here, there)
+
+    def test_spark_says_the_same(self, witan, history, lake):
+        """So does Spark, in a process of its own, of the leaderboard and of the audit."""
+        pytest.importorskip("pyspark", reason="Spark is not installed")
+        if shutil.which("java") is None:
+            pytest.skip("Spark needs Java, and there is none")
+        commands = [["leaderboard", *self.ASKED], ["audit", "--json"]]
+        by_its_own = by_spark(
+            *([*each, "--lake", str(lake), "--engine", "spark"] for each in commands)
+        )
+
+        for command, there in zip(commands, by_its_own, strict=True):
+            here = witan(*command, "--history", history).json
+            assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "spark")
+            del here["where"], there["where"]
+            alike(here, there)
+
+
+class TestNothing:
+    """Where there is nothing to count, a sentence says which nothing it is."""
+
+    @pytest.mark.parametrize("command", ["leaderboard", "audit"])
+    def test_an_empty_history(self, witan, tmp_path, command):
+        """There is no session yet."""
+        said = witan(command, "--history", kept(tmp_path / "h.sqlite", []))
+
+        assert (said.status, said.out) == (3, "")
+        assert "no session that could be counted yet" in said.err
+
+    @pytest.mark.parametrize("command", ["leaderboard", "audit"])
+    def test_simulated_sessions_alone(self, witan, tmp_path, command):
+        """Sessions of scripts are never summed, and that is said."""
+        record = Session.of(told("s1", simulated=True))
+        place = kept(tmp_path / "h.sqlite", [Imported("s1", session_record=record)])
+        said = witan(command, "--history", place)
+
+        assert (said.status, said.out) == (3, "")
+        assert "simulated" in said.err
+
+    @pytest.mark.parametrize("command", ["leaderboard", "audit"])
+    def test_an_empty_window(self, witan, history, command):
+        """It is named, with the span that would not be empty."""
+        said = witan(command, "--history", history, "--since", "2031-01-31")
+
+        assert (said.status, said.out) == (3, "")
+        assert "no session is from 2031-01-31 00:00 UTC; there are 24" in said.err
+        assert "from 2026-10-01 to 2026-11-12" in said.err
+
+    @pytest.mark.parametrize("command", ["leaderboard", "audit"])
+    def test_an_unknown_category(self, witan, history, command):
+        """It is named, with the categories there are."""
+        said = witan(command, "--history", history, "--category", "cooking")
+
+        assert (said.status, said.out) == (3, "")
+        assert "'coding', 'law'" in said.err
+
+    def test_an_empty_window_of_a_lake(self, witan, lake):
+        """A lake says it in the same words."""
+        pytest.importorskip("duckdb", reason="DuckDB is not installed")
+        said = witan("leaderboard", "--lake", lake, "--until", "2001-01-01")
+
+        assert said.status == 3
+        assert "no session is until 2001-01-01 00:00 UTC; there are 24" in said.err
+
+    @pytest.mark.parametrize("command", ["leaderboard", "audit"])
+    def test_a_history_that_is_not_there_is_not_made(self, witan, tmp_path, command):
+        """Reading makes no file."""
+        place = tmp_path / "none.sqlite"
+        said = witan(command, "--history", place)
+
+        assert (said.status, said.out) == (2, "")
+        assert "there is no history yet" in said.err
+        assert not place.exists()
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            (("--engine", "spark"), "--lake"),
+            (("--lake", "somewhere", "--history", "h"), "not both"),
+            (("--lake", "somewhere"), "no lake"),
+            (("--plot", "chart.gif"), ".svg"),
+            (("--since", "2026-02-01", "--until", "2026-01-01"), "before until"),
+        ],
+    )
+    @pytest.mark.parametrize("command", ["leaderboard", "audit"])
+    def test_misuse_is_one_line(self, witan, tmp_path, monkeypatch, command, options, problem):
+        """Options that do not go together are refused before anything is read."""
+        monkeypatch.chdir(tmp_path)
+        said = witan(command, *options)
+
+        assert (said.status, said.out) == (2, "")
+        assert problem in said.err
+        assert said.err.count("\n") == 1
+
+
+class TestNames:
+    """Renamed models are one model, and what a name holds steers no terminal."""
+
+    def test_an_alias_of_the_configuration_joins_two_names(self, witan, history, tmp_path):
+        """Now pine is the new name of oak, and has the sessions of both."""
+        config = tmp_path / "witan.toml"
+        config.write_text('[aliases]\noak = "pine"\n', encoding="utf-8")
+        said = witan("leaderboard", "--history", history, "--config", config, "--elo", "--json")
+
+        assert sorted(lines(said)) == ["ash", "elm", "pine"]
+        assert lines(said)["pine"]["sessions"] == 24
+        assert lines(said)["pine"]["elo"] is not None
+
+    def test_control_characters_are_spelt_out(self, witan, tmp_path):
+        """An escape in a name is printed as its code."""
+        held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("a\x1b[31m", "elm")),))
+        place = kept(tmp_path / "h.sqlite", [held])
+        said = witan("leaderboard", "--history", place, "--min-sessions", 1)
+
+        assert "\x1b" not in said.out
+        assert r"a\x1b[31m" in said.out
+
+
+class TestText:
+    """What a reader sees."""
+
+    def test_it_says_what_can_be_told(self, witan, history):
+        """The leader, what it may be, and who stands apart are in plain words."""
+        said = witan("leaderboard", "--history", history, "--since", "2026-11-01")
+
+        assert said.lines[0] == (
+            "leaderboard · borda · models' ballots · by mean score · from 2026-11-01 00:00 UTC"
+        )
+        assert said.lines[1].startswith("elm has the best mean score")
+        assert "Without a rank, for want of 10 scored sessions:" in said.out
+        assert "0.375" in said.out
+
+    @pytest.mark.parametrize("option", ["--plot", "--matchups"])
+    def test_charts_are_drawn(self, witan, history, tmp_path, option):
+        """A chart holds the name of every model."""
+        pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+        path = tmp_path / "chart.svg"
+        said = witan("leaderboard", "--history", history, option, path)
+
+        assert said.status == 0
+        drawn = path.read_text(encoding="utf-8")
+        assert all(name in drawn for name in ("ash", "elm", "oak", "pine"))
+
+    def test_a_chart_of_costs_needs_costs(self, witan, history, tmp_path):
+        """Imported ballots have none, and that is said."""
+        said = witan("leaderboard", "--history", history, "--costs", tmp_path / "chart.json")
+
+        assert said.status == 3
+        assert "no answer has a known cost" in said.err

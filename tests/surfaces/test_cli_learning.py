@@ -1,0 +1,153 @@
+"""A council with a history behind it, black box: what it tells apart, and what it says of it."""
+
+import json
+import os
+
+import pytest
+
+from lessons import lessons
+from scripts import write_council
+from witan.adapters.history import History
+
+APART = '{"Ada says" = 9, "Bob says" = 6, "Cyd says" = 4}'
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A history of its own, and no configuration of the machine."""
+    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
+        monkeypatch.delenv(name)
+    for name in ("CONFIG", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    monkeypatch.setenv("WITAN_HISTORY", str(tmp_path / "h.sqlite"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "h.sqlite"
+
+
+@pytest.fixture
+def seats(tmp_path):
+    """Three members who agree that Ada's answer is far ahead, and a chairman."""
+    options = write_council(tmp_path)
+    for name in ("ada", "bob", "cyd"):
+        script = tmp_path / f"{name}.toml"
+        lines = [line for line in script.read_text().splitlines() if "prefers" not in line]
+        script.write_text("\n".join([*lines, f"grades = {APART}"]))
+    return options
+
+
+def learn(place, sessions, **kind):
+    with History.open(place) as history:
+        history.add(lessons(sessions, **kind), str(sessions), str(sessions))
+
+
+def outcome(said):
+    """The last outcome in a record."""
+    events = said.json["events"]
+    return [event["outcome"] for event in events if event["event"] == "outcome_changed"][-1]
+
+
+class TestFiftySessions:
+    """What three cannot tell alone they can with fifty sessions behind them."""
+
+    def test_they_tell_three_apart(self, witan, place, seats):
+        """Ada's lead is beyond noise, and the outcome names the prior."""
+        learn(place, 50)
+
+        said = witan("ask", "Is it so?", "--json", *seats)
+
+        held = outcome(said)
+        assert held["prior"]["n_sessions"] == 50
+        assert not held["standings"][0]["tied_with_next"]
+        assert said.json["events"][0]["procedure"]["counting"]["prior"] == held["prior"]
+
+    def test_forty_nine_do_not(self, witan, place, seats):
+        """With one session fewer there is no prior, and nothing is told apart."""
+        learn(place, 49)
+
+        held = outcome(witan("ask", "Is it so?", "--json", *seats))
+
+        assert held["prior"] is None
+        assert held["standings"][0]["tied_with_next"]
+
+    def test_simulated_sessions_do_not(self, witan, place, seats):
+        """Demonstrations and scripts teach nothing, however many there are."""
+        learn(place, 60, simulated=True)
+        witan("demo", "--fast", "--quiet")
+
+        assert outcome(witan("ask", "Is it so?", "--json", *seats))["prior"] is None
+
+    @pytest.mark.parametrize("how", ["option", "setting"])
+    def test_nothing_is_learned_where_that_is_said(self, witan, place, seats, how, monkeypatch):
+        """``--no-history`` and ``counting.prior = "none"`` count as without a history."""
+        learn(place, 50)
+        if how == "setting":
+            monkeypatch.setenv("WITAN_COUNTING_PRIOR", "none")
+
+        extra = ["--no-history"] if how == "option" else []
+        held = outcome(witan("ask", "Is it so?", "--json", *extra, *seats))
+
+        assert held["prior"] is None
+
+    def test_a_recount_is_the_same_whatever_was_learned_since(self, witan, place, seats):
+        """The record keeps its prior when the history goes on."""
+        learn(place, 50)
+        witan("ask", "Is it so?", "--quiet", *seats)
+        before = witan("recount", "last", "--json").json
+        learn(place, 400, first=50)
+
+        assert witan("recount", "last", "--json").json == before
+        assert before["sessions"][0]["prior"]["n_sessions"] == 50
+
+
+class TestTrust:
+    """The line of trust, and what `show` says of the session later."""
+
+    def test_both_are_unknown_alone(self, witan, seats):
+        """Three reviewers who agree on everything leave nothing to judge their noise by."""
+        said = witan("ask", "Is it so?", *seats)
+
+        assert " · agreement unknown · reliability unknown · " in said.err
+
+    def test_reliability_is_unknown_without_people(self, witan, place, seats):
+        """Agreement has a number, reliability says that there is none."""
+        learn(place, 50)
+
+        said = witan("ask", "Is it so?", *seats)
+
+        assert " · agreement >0.99 · reliability unknown · " in said.err
+
+    def test_people_make_it_known(self, witan, place, seats):
+        """With votes on the same pairs it is a share, with its number and interval."""
+        learn(place, 60, people=60)
+
+        said = witan("ask", "Is it so?", *seats)
+        shown = witan("show", "last")
+
+        assert " · matched people on " in said.err
+        assert "decided pairs at such agreement (" in said.err
+        assert " · matched people on " in " ".join(shown.out.split())
+
+    def test_it_stays_what_was_said(self, witan, place, seats):
+        """People who vote later change the next session, not this one."""
+        learn(place, 60)
+        witan("ask", "Is it so?", "--quiet", *seats)
+        learn(place, 80, people=80, first=60)
+
+        assert " · reliability unknown · " in " ".join(witan("show", "last").out.split())
+
+
+class TestWeights:
+    """`weighted_borda` with a history."""
+
+    def test_a_recount_learns_from_the_other_sessions(self, witan, place):
+        """An imported session is weighed by what is known of its reviewers elsewhere."""
+        learn(place, 40, people=40)
+
+        equal = witan("recount", "lesson 3", "--rule", "borda", "--json").json
+        weighed = witan("recount", "lesson 3", "--rule", "weighted_borda", "--json").json
+
+        scores = [
+            [line["score"] for line in sorted(found["sessions"][0]["standings"], key=json.dumps)]
+            for found in (equal, weighed)
+        ]
+        assert sorted(scores[0]) != sorted(scores[1])

@@ -1,0 +1,165 @@
+"""``witan rejudge``, black box: stored answers before another jury, and both sessions kept."""
+
+import json
+
+import pytest
+
+from scripts import write_council, write_script
+from witan.deliberation.record import event_from_json
+from witan.surfaces.board import Board
+
+REVERSED = ["Cyd says", "Bob says", "Ada says"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history of this test's own."""
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture
+def held(witan, tmp_path, place):
+    """A session in which Ada, Bob and Cyd prefer Ada's answer, and its record in a file."""
+    record = tmp_path / "first.json"
+    folder = tmp_path / "council"
+    folder.mkdir()
+    seats = write_council(folder)
+    said = witan("ask", "Which?", *seats, "--save", record, "--history", place, "--seed", 1)
+    assert said.status == 0
+    return record
+
+
+@pytest.fixture
+def jury(tmp_path):
+    """The options that seat three jurors who prefer Cyd's answer, and their chairman."""
+    options = []
+    for name in ("xan", "yma", "zoe"):
+        path = write_script(tmp_path / f"{name}.toml", review=[{"prefers": REVERSED}])
+        options += ["--member", f"script:{path}"]
+    chair = write_script(tmp_path / "judge.toml", synthesis=[{"text": "On reflection: so."}])
+    return [*options, "--chairman", f"script:{chair}"]
+
+
+class TestRejudging:
+    """A new session of the same answers."""
+
+    def test_the_jury_comes_to_its_own_outcome(self, witan, held, jury, place):
+        """Its closing text is printed; the answers are the same, the leader is another."""
+        said = witan("rejudge", held, *jury, "--history", place)
+        again = witan("show", "last", "--history", place, "--json").json
+        first = json.loads(held.read_text(encoding="utf-8"))
+
+        assert (said.status, said.out) == (0, "On reflection: so.\n")
+        assert "3 of 3 reviewers" in said.err
+        assert again["answers"] == first["answers"]
+        leaders = [held["outcome"]["standings"][0]["candidate"] for held in (first, again)]
+        assert leaders == ["ada", "cyd"]
+        assert [ballot["reviewer"] for ballot in again["ballots"]] == ["xan", "yma", "zoe"]
+
+    def test_a_session_of_the_history_is_meant_by_its_name(self, witan, held, jury, place):
+        """`last` and a beginning of the name do as well as a file."""
+        name = json.loads(held.read_text(encoding="utf-8"))["session"]
+        for meant in (name, name[:-3]):
+            again = witan("rejudge", meant, *jury, "--history", place, "--json").json
+
+            assert again["events"][0]["parent"] == name
+            assert again["events"][0]["relation"] == "rejudged"
+
+    def test_both_are_kept_and_name_each_other(self, witan, held, jury, place):
+        """Each of the two sessions says which the other is, and who judged."""
+        record = held.read_bytes()
+        first = json.loads(record)["session"]
+        again = witan("rejudge", "last", *jury, "--history", place, "--json").json["session"]
+
+        shown = witan("show", first, "--history", place).out
+        assert f"rejudged as {again}\n" in shown
+        shown = witan("show", again, "--history", place).out
+        assert f"rejudges the answers of {first}\n" in shown
+        assert "judged by xan, yma and zoe\n" in shown
+        assert held.read_bytes() == record
+
+    def test_without_a_history_a_file_is_enough(self, witan, held, jury, tmp_path):
+        """The record goes where --save says, and names its parent."""
+        again = tmp_path / "again.json"
+        said = witan("rejudge", held, *jury, "--no-history", "--save", again)
+
+        assert said.status == 0
+        assert "rejudges the answers of" in witan("show", again).out
+
+    def test_an_interrupted_one_is_taken_up(self, witan, held, jury, tmp_path):
+        """Ballots that were cast stand; the others are asked for, and its chairman closes."""
+        again = tmp_path / "again.json"
+        witan("rejudge", held, *jury, "--no-history", "--save", again)
+        record = json.loads(again.read_text(encoding="utf-8"))
+        kinds = [event["event"] for event in record["events"]]
+        record["events"] = record["events"][: kinds.index("ballot_cast") + 1]
+        again.write_text(json.dumps(record), encoding="utf-8")
+
+        said = witan("resume", again, "--no-history")
+
+        assert (said.status, said.out) == (0, "On reflection: so.\n")
+        events = witan("show", again, "--json").json["events"]
+        cast = [event["seat"] for event in events if event["event"] == "ballot_cast"]
+        assert sorted(cast) == ["xan", "yma", "zoe"]
+
+    def test_an_author_on_the_jury_is_recused(self, witan, held, jury, tmp_path, place):
+        """Cyd's script in a juror's seat, whatever it is called, does not see Cyd's answer."""
+        author = f"judge=script:{tmp_path / 'council' / 'cyd.toml'}"
+        args = [*jury, "--member", author, "--history", place, "--json"]
+        record = witan("rejudge", held, *args).json
+
+        [sheet] = [
+            event["sheet"]
+            for event in record["events"]
+            if event["event"] == "sheet_drawn" and event["sheet"]["reviewer"] == "judge"
+        ]
+        assert sorted(sheet["candidates"]) == ["ada", "bob"]
+
+    def test_the_live_view_has_a_line_per_juror(self, witan, held, jury):
+        """Reviews are awaited from the first event on, and nobody's answer is."""
+        board, phases = Board(), []
+        for line in witan("rejudge", held, *jury, "--no-history", "--events").lines:
+            board = board.after(event_from_json(line))
+            phases.append(board.phase)
+
+        assert [(line.name, line.state) for line in board.seats] == [
+            ("xan", "voted"),
+            ("yma", "voted"),
+            ("zoe", "voted"),
+        ]
+        assert list(dict.fromkeys(phases)) == ["reviews", "synthesis", "closed"]
+
+
+class TestRefusals:
+    """What cannot be judged is one sentence."""
+
+    @pytest.mark.usefixtures("held")
+    @pytest.mark.parametrize("name", ["nope", "nope.json"])
+    def test_a_session_that_is_not_there(self, witan, jury, place, name):
+        """What was looked for is named, and where."""
+        said = witan("rejudge", name, *jury, "--history", place)
+
+        assert (said.status, said.out) == (2, "")
+        assert "nope" in said.err
+        assert "Traceback" not in said.err
+
+    def test_one_answer_is_not_enough(self, witan, jury, tmp_path, place):
+        """With nothing to compare, no juror is called."""
+        silent = {"answer": [{"error": "is down"}]}
+        folder = tmp_path / "quiet"
+        folder.mkdir()
+        seats = write_council(folder, bob=silent, cyd=silent)
+        witan("ask", "Which?", *seats, "--history", place, "--attempts", 1)
+        said = witan("rejudge", "last", *jury, "--history", place)
+
+        assert said.status == 3
+        assert "has one answer: with fewer than two none is best" in said.err
+
+    @pytest.mark.parametrize("option", ["--debate-rounds", "--enough", "--self-review"])
+    def test_options_of_those_who_answer_are_not_offered(self, witan, jury, held, option):
+        """A jury does not answer, so there is nothing to set."""
+        assert witan("rejudge", held, *jury, option, 1).status == 2
+
+    def test_json_and_events_exclude_each_other(self, witan, jury, held):
+        """They cannot share standard output."""
+        assert witan("rejudge", held, *jury, "--json", "--events").status == 2

@@ -1,0 +1,303 @@
+"""``witan vote``, black box: a person's ballot, blind, and what is behind it afterwards."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from scripts import write_council
+
+TEXTS = {"x": "Ex, as ChatGPT told.", "y": "Why not.", "z": "Zed."}
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history of this test's own."""
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture
+def held(witan, write, place):
+    """A session of imported ballots, whose answers are stored: x leads y leads z."""
+    ballots = [
+        {"session": "q1", "reviewer": f"r{r}", "ranking": ["x", "y", "z"], "question": "Which?"}
+        for r in range(3)
+    ]
+    answers = [{"session": "q1", "candidate": c, "text": text} for c, text in TEXTS.items()]
+    beside = ["--answers", write("answers.jsonl", *answers)]
+    assert witan("import", write("v.jsonl", *ballots), *beside, "--history", place).status == 0
+    return place
+
+
+@pytest.fixture
+def vote(witan, held):
+    """Vote on that session, as Ines unless said."""
+
+    def run(*arguments, person="ines"):
+        return witan("vote", "q1", "--as", person, *arguments, "--history", held)
+
+    return run
+
+
+def labels(vote, person="ines"):
+    """Candidate to its label on a person's sheet."""
+    shown = vote("--show", "--json", person=person).json["answers"]
+    return {
+        next(c for c in TEXTS if TEXTS[c][:2] == text[:2]): label for label, text in shown.items()
+    }
+
+
+def people(witan, place):
+    """The ballots of people that the history holds on the session."""
+    held = witan("export", "q1", "--history", place).json
+    return [ballot for ballot in held["ballots"] if ballot.get("kind") == "human"]
+
+
+class TestTheSheet:
+    """What is seen before the vote."""
+
+    def test_it_is_blind(self, vote):
+        """Question and texts are there under labels, in which no name tells who wrote what."""
+        shown, said = vote("--show"), vote("--show", "--json")
+
+        for part in ("Which?", "A\n", "B\n", "C\n", "Why not.", "Zed."):
+            assert part in shown.out
+        assert "ChatGPT" not in shown.out + said.out
+        assert set(said.json["answers"]) == {"A", "B", "C"}
+        for name in ("candidate", '"x"', "panel", "r0"):
+            assert name not in said.out
+
+    def test_it_stays_the_same_for_a_person_and_differs_between_people(self, vote):
+        """Labels are drawn from session and person: each sees one order, all of them several."""
+        first = vote("--show").out
+
+        assert vote("--show").out == first
+        assert len({vote("--show", person=f"p{k}").out for k in range(12)}) > 3
+
+    def test_nothing_is_stored_by_looking(self, witan, vote, held):
+        """Showing is no vote."""
+        vote("--show")
+
+        assert people(witan, held) == []
+
+
+class TestTheVote:
+    """What is stored, and told afterwards."""
+
+    def test_it_is_a_ballot_of_a_person(self, witan, vote, held):
+        """Ranking, places on the sheet, time and kind are kept; the session is counted again."""
+        at = labels(vote)
+        said = vote("--ranking", f"{at['z']} > {at['x']} = {at['y']}")
+        [ballot] = people(witan, held)
+
+        assert said.status == 0
+        assert [set(g) if isinstance(g, list) else g for g in ballot["ranking"]] == [
+            "z",
+            {"x", "y"},
+        ]
+        shown = {name: " ABC".index(label) for name, label in at.items()}
+        assert ballot["positions"] == shown
+        assert ballot["reviewer"] == "ines"
+        assert "at" in ballot
+        board = witan(
+            "leaderboard", "--kind", "human", "--min-sessions", 1, "--json", "--history", held
+        ).json
+        assert {line["model"] for line in board["lines"]} == set(TEXTS)
+
+    def test_then_it_is_told_who_wrote_what(self, vote):
+        """Each line has one's own place, the label, who wrote it, and the panel's rank."""
+        at = labels(vote)
+        said = vote("--ranking", f"{at['x'].lower()}>{at['z']} > {at['y']}")
+        rows = [line.split() for line in said.lines[2:5]]
+
+        assert rows == [
+            ["1", at["x"], "x", "1"],
+            ["2", at["z"], "z", "3"],
+            ["3", at["y"], "y", "2"],
+        ]
+        assert "The panel, by borda: x " in said.out
+        assert "the same answer is best; you agree on 2 of 3 pairs" in said.out
+
+    def test_json_says_the_same(self, vote):
+        """Numbers for a program."""
+        at = labels(vote)
+        said = vote("--ranking", f"{at['z']} > {at['y']} > {at['x']}", "--json").json
+
+        assert [one["candidate"] for one in said["answers"]] == ["z", "y", "x"]
+        assert [one["panel_rank"] for one in said["answers"]] == [3, 2, 1]
+        assert said["agreement"] == {
+            "pairs_alike": 0, "pairs_decided": 3, "pairs": 3, "same_best": False,
+        }  # fmt: skip
+
+    def test_a_second_vote_is_refused_unless_it_replaces(self, witan, vote, held):
+        """With ``--replace`` the new one takes its place, says so, and is noted as not blind."""
+        assert vote("--ranking", "A > B > C").status == 0
+        again = vote("--ranking", "C > B > A")
+        assert (again.status, again.out) == (2, "")
+        assert "add --replace" in again.err
+
+        replaced = vote("--ranking", "C > B > A", "--replace")
+        [ballot] = people(witan, held)
+        assert replaced.status == 0
+        assert "takes the place of the earlier one" in replaced.err
+        assert ballot["ranking"][0] == next(c for c, label in labels(vote).items() if label == "C")
+        assert "after it was revealed" in ballot["notes"]
+
+    def test_two_people_vote_apart(self, witan, vote, held):
+        """Each has a ballot."""
+        vote("--ranking", "A > B > C")
+        vote("--ranking", "A > B > C", person="jo")
+
+        assert [ballot["reviewer"] for ballot in people(witan, held)] == ["ines", "jo"]
+
+    @pytest.mark.parametrize(
+        ("ranking", "words"),
+        [
+            ("A > B", "does not place C"),
+            ("A > B > B > C", "ranks B more than once"),
+            ("A > B > D", "ranks 'D'; the labels are A, B, C"),
+            ("A >> B = C", "nothing before or after a sign"),
+            ("", "nothing before or after a sign"),
+        ],
+    )
+    def test_a_ranking_that_is_none_is_refused(self, witan, vote, held, ranking, words):
+        """It is said what is wrong, and nothing is stored."""
+        said = vote("--ranking", ranking)
+
+        assert (said.status, said.out) == (2, "")
+        assert words in said.err
+        assert people(witan, held) == []
+
+    def test_the_name_of_a_candidate_is_nobody_s(self, witan, vote, held):
+        """Who votes under it would be recused, so it is refused."""
+        said = vote("--ranking", "A > B > C", person="x")
+
+        assert said.status == 2
+        assert "has the name of a candidate" in said.err
+        assert people(witan, held) == []
+
+
+class TestCouncils:
+    """Sessions that a council held."""
+
+    @pytest.fixture
+    def asked(self, witan, tmp_path, place):
+        """A simulated session of Ada, Bob and Cyd."""
+        assert witan("ask", "Which?", *write_council(tmp_path), "--history", place).status == 0
+        return place
+
+    def test_the_vote_stands_beside_the_record(self, witan, asked):
+        """It is exported with the session, which stays simulated."""
+        arguments = ["vote", "last", "--as", "ines", "--history", asked]
+        said = witan(*arguments, "--ranking", "A = B = C")
+        held = witan("export", "--history", asked).json
+
+        assert said.status == 0
+        assert said.lines[0].startswith("simulated · ")
+        assert "no pair that both of you place apart" in said.out
+        assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
+        assert held["simulated"] is True
+        assert witan(*arguments, "--show", "--json").json["voted"] is True
+
+    def test_without_a_name_the_login_votes(self, witan, asked, monkeypatch):
+        """The name of the login stands on the ballot."""
+        monkeypatch.setenv("LOGNAME", "someone")
+        witan("vote", "last", "--ranking", "A > B > C", "--history", asked)
+
+        [ballot] = witan("export", "--history", asked).json["votes"]
+        assert ballot["reviewer"] == "someone"
+
+
+class TestRefused:
+    """Where there is nothing to vote on."""
+
+    def test_answers_that_are_not_stored(self, witan, write, place):
+        """It is said, with what to do."""
+        file = write("v.jsonl", {"session": "q1", "reviewer": "r", "ranking": ["x", "y"]})
+        witan("import", file, "--history", place)
+        said = witan("vote", "q1", "--show", "--history", place)
+
+        assert (said.status, said.out) == (2, "")
+        assert "no text of any answer" in said.err
+        assert "--answers FILE" in said.err
+
+    @pytest.mark.parametrize("arguments", [[], ["--json"], ["--show", "--ranking", "A > B > C"]])
+    def test_without_a_terminal_something_has_to_be_said(self, vote, arguments):
+        """What cannot be asked for has to be given; two things at once are none."""
+        assert vote(*arguments).status == 2
+
+    def test_a_session_that_is_not_there(self, witan, held):
+        """The name is repeated."""
+        said = witan("vote", "q9", "--show", "--history", held)
+
+        assert said.status == 2
+        assert "q9" in said.err
+
+
+class TestTerminal:
+    """Asked on a terminal."""
+
+    @staticmethod
+    def run(place, steps):
+        """Vote on a terminal of its own; of each step the second is typed where the first is."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 70, 0, 0))
+        command = ["vote", "q1", "--as", "ines", "--history", str(place)]
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "witan", *command],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "dumb"},
+        )
+        os.close(theirs)
+        shown, waiting = b"", list(steps)
+        while select.select([ours], [], [], 20)[0]:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:
+                break
+            shown += piece
+            if waiting and waiting[0][0].encode() in shown:
+                typed = waiting.pop(0)[1]
+                if isinstance(typed, signal.Signals):
+                    process.send_signal(typed)
+                else:
+                    os.write(ours, typed.encode())
+        os.close(ours)
+        if waiting:
+            process.kill()
+        return process.wait(timeout=30), shown.decode()
+
+    def test_it_asks_until_a_ranking_is_confirmed(self, witan, held):
+        """What is no ranking, or not meant, is asked for again; then it is stored and revealed."""
+        steps = [
+            ("equal)", "A > B\n"),
+            ("does not place C", "A > B > C\n"),
+            ("Vote A > B > C?", "n\n"),
+            ("n\r\nYour ranking", "C > B = A\n"),
+            ("Vote C > B = A?", "y\n"),
+        ]
+        status, shown = self.run(held, steps)
+
+        assert status == 0
+        assert "written by" in shown
+        assert shown.index("Zed.") < shown.index("written by")
+        assert len(people(witan, held)) == 1
+        assert max(map(len, shown.splitlines())) <= 78
+
+    @pytest.mark.parametrize("typed", [signal.SIGINT, "\x04"])
+    def test_interrupted_nothing_is_stored(self, witan, held, typed):
+        """Ctrl-C, or the end of input, in the middle: 130, and no ballot."""
+        status, shown = self.run(held, [("equal)", "A > B > C\n"), ("Vote A", typed)])
+
+        assert status == 130
+        assert "Traceback" not in shown
+        assert people(witan, held) == []

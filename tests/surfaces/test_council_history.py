@@ -1,0 +1,137 @@
+"""A council with a history, from Python: what it holds is recorded, and no loop waits for it."""
+
+from contextlib import aclosing, closing
+from sqlite3 import connect
+
+import anyio
+import pytest
+
+from scripts import write_script
+from witan import Council, History, HistoryError, Session, ask
+from witan.deliberation.record import session_from_json
+
+QUESTION = "Is it so?"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """Where the history is; nothing is configured."""
+    for name in ("CONFIG", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.delenv("WITAN_HISTORY")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture
+def members(tmp_path) -> list[str]:
+    """Three scripted seats."""
+    order = ["Ada says", "Bob says", "Cyd says"]
+    for name in ("ada", "bob", "cyd"):
+        write_script(
+            tmp_path / f"{name}.toml",
+            answer=[{"text": f"{name.title()} says so."}],
+            review=[{"prefers": order}],
+            synthesis=[{"text": "So it is."}],
+        )
+    return [f"script:{name}.toml" for name in ("ada", "bob", "cyd")]
+
+
+def in_history(place) -> list[Session]:
+    """Every session that is kept there."""
+    with History.open(place) as history:
+        return [history.session(found.session) for found in history.find()]
+
+
+class TestRecording:
+    """Whatever a council holds is in its history."""
+
+    def test_nothing_is_kept_unless_asked_for(self, members, tmp_path):
+        """Without a history no file is written."""
+        before = sorted(tmp_path.rglob("*"))
+        ask(QUESTION, members)
+
+        assert sorted(tmp_path.rglob("*")) == before
+
+    def test_a_session_is_durable_when_it_is_returned(self, members, place):
+        """What comes back is what is read back, category and all."""
+        session = ask(QUESTION, members, history=place, category="coding")
+
+        assert in_history(place) == [session]
+        assert session.opened.category == "coding"
+
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_an_open_history_is_shared_and_stays_open(self, members, place, backend):
+        """Several questions at once on either event loop; the caller closes what he opened."""
+
+        async def several(history: History) -> list[Session]:
+            found: list[Session] = []
+            async with Council(members, history=history) as council:
+
+                async def put(number: int) -> None:
+                    found.append(await council.ask(f"{QUESTION} {number}"))
+
+                async with anyio.create_task_group() as group:
+                    for number in range(4):
+                        group.start_soon(put, number)
+            return found
+
+        with History.open(place) as history:
+            held = anyio.run(several, history, backend=backend)
+            assert len(history.find()) == 4
+        assert {s.id for s in in_history(place)} == {s.id for s in held}
+
+    def test_a_stream_that_is_left_can_be_taken_up(self, members, place):
+        """What had happened is kept, and resuming completes it there."""
+
+        async def left() -> None:
+            async with (
+                Council(members, history=place) as council,
+                aclosing(council.deliberate(QUESTION)) as events,
+            ):
+                async for event in events:
+                    if event.kind == "ballot_cast":
+                        break
+
+        async def taken_up(history: History) -> Session:
+            [found] = history.find(status="interrupted")
+            async with Council(members, history=history) as council:
+                return await council.resume(history.take_up(found.session))
+
+        anyio.run(left)
+        with History.open(place) as history:
+            session = anyio.run(taken_up, history)
+
+        assert session.status == "complete"
+        assert in_history(place) == [session]
+
+    def test_the_configured_council_takes_one_too(self, members, place, tmp_path):
+        """`from_config` and `ask` without members record likewise."""
+        seats = ", ".join(f'"{seat}"' for seat in members)
+        (tmp_path / "witan.toml").write_text(f"members = [{seats}]", encoding="utf-8")
+
+        session = ask(QUESTION, history=f"sqlite:///{place}")
+
+        assert in_history(place) == [session]
+
+
+class TestFailure:
+    """What is lost is said, and what was paid for is not lost."""
+
+    def test_a_place_that_cannot_be_opened_stops_it(self, members, tmp_path):
+        """Nobody is asked."""
+        with pytest.raises(HistoryError, match="is a folder"):
+            ask(QUESTION, members, history=tmp_path)
+
+    def test_a_history_that_fails_leaves_the_record_in_a_file(self, members, place, tmp_path):
+        """The error names the file, which holds the session whole."""
+        with History.open(place) as history:
+            with closing(connect(place)) as spoilt:
+                spoilt.execute("ALTER TABLE events RENAME TO gone")
+            with pytest.raises(HistoryError) as caught:
+                ask(QUESTION, members, history=history)
+
+        path = caught.value.remedy.removeprefix("the record of the session is in ")
+        assert path.startswith(str(tmp_path / "state"))
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            assert session_from_json(file.read()).status == "complete"

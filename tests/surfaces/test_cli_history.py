@@ -442,6 +442,7 @@ class TestSessions:
             ["--since", "99999999999d"],
             ["--since", "2026-11-23", "--until", "2026-11-22"],
             ["--limit", "0"],
+            ["--limit", "99999999999999999999"],
             ["--status", "done"],
             ["--simulated", "--all"],
         ],
@@ -453,6 +454,20 @@ class TestSessions:
         assert said.status == 2
         assert said.out == ""
         assert len(said.err.splitlines()) == 1
+
+
+class TestScripts:
+    """Sessions in which scripts sat are kept, and listed where they are asked for."""
+
+    def test_a_list_without_them_says_that_they_are_there(self, witan, place):
+        """With nothing else kept, the history does not pass for empty."""
+        keep(place, *stages("s1", simulated=True))
+        said = witan("sessions")
+
+        assert (said.status, said.out) == (0, "")
+        assert "no session of models yet" in said.err
+        assert "--all lists them" in said.err
+        assert "s1" in witan("sessions", "--all").out
 
 
 class TestForget:

@@ -167,6 +167,13 @@ class TestRules:
         assert (said.status, said.out) == (2, "")
         assert "order" in said.err
 
+    def test_a_rule_that_differs_by_session_is_refused(self, witan, history):
+        """What auto takes is on another scale in each session, so there is nothing to average."""
+        said = witan("leaderboard", "--history", history, "--rule", "auto")
+
+        assert (said.status, said.out) == (2, "")
+        assert "a rule by its name" in said.err
+
     def test_an_unknown_rule_is_met_with_the_nearest(self, witan, history):
         """A misspelt rule is no reason to open anything."""
         said = witan("leaderboard", "--history", history, "--rule", "bordda")

@@ -18,6 +18,7 @@ from witan.adapters.history import History
 from witan.adapters.reports.weighing import WEIGHTED, weights_by_halves
 from witan.adapters.rollup import HistoryReductions, roll_up
 from witan.core.rules import RULES
+from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter
 
@@ -184,8 +185,11 @@ def check_rule(rule: str) -> None:
     UnknownName
         If there is no such rule.
     InvalidParameter
-        If it rates over all sessions at once.
+        If it rates over all sessions at once, or is none of its own.
     """
+    if rule == AUTO:
+        expected = "a rule by its name: auto may take another for each session, on another scale"
+        raise InvalidParameter("rule", rule, expected)
     if RULES[rule].needs == "history":
         expected = "a rule that scores each session; what rates over all of them is an order"
         raise InvalidParameter("rule", rule, f"{expected} (order_by)")

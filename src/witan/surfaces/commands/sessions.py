@@ -42,7 +42,7 @@ BEGINNING = 120
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1_000_000),
     default=20,
     show_default=True,
     metavar="NUMBER",
@@ -83,10 +83,9 @@ def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
             return
         for line in _lines(Page.of(sys.stdout), history, shown):
             click.echo(line)
-        notes = [*_notes(words, chosen, n_found=len(found), limit=options["limit"])]
-        if simulated is False:
-            notes += _unseen(history, words, chosen)
-        for note in notes:
+        unseen = simulated is False and history.find(words, **chosen, limit=1, simulated=True)
+        asked = words is not None or any(value is not None for value in chosen.values())
+        for note in _notes(len(found), options["limit"], asked=asked, unseen=bool(unseen)):
             click.echo(Page.of(sys.stderr).sentence(note, "dim", hang=2), err=True)
 
 
@@ -146,15 +145,12 @@ def _cost(usd: float | None) -> str:
     return UNKNOWN if usd is None else cost_text(Cost(usd, usd, usd))
 
 
-def _notes(words: str | None, chosen: dict[str, Any], *, n_found: int, limit: int) -> Iterator[str]:
+def _notes(n_found: int, limit: int, *, asked: bool, unseen: bool) -> Iterator[str]:
     """What is there beside what is listed."""
     if n_found > limit:
-        yield f"there are more; --limit lists more than {limit:,}"
+        yield f"there are more than these {limit:,}; a higher --limit lists more"
     if not n_found:
-        asked = words is not None or any(value is not None for value in chosen.values())
-        yield "no session is like that" if asked else "there is no session yet"
-
-
-def _unseen(history: "History", words: str | None, chosen: dict[str, Any]) -> Iterator[str]:
-    if history.find(words, **chosen, limit=1, simulated=True):
+        kind = "session of models" if unseen else "session"
+        yield f"no {kind} is like that" if asked else f"there is no {kind} yet"
+    if unseen:
         yield "sessions in which scripts sat are not listed; --all lists them, too"

@@ -16,12 +16,12 @@ __all__ = ["Row", "cpu_seconds", "peak_bytes", "show"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured line: a figure, what it must be, and whether it is."""
+    """One measured line: a figure, what it must be, and whether it is; None: nothing is asked."""
 
     what: str
     figure: str
     target: str
-    met: bool
+    met: bool | None
 
 
 def cpu_seconds(call: Callable[[], object], *, times: int = 3) -> float:
@@ -55,5 +55,5 @@ def show(title: str, rows: Sequence[Row]) -> None:
     print(f"\n{title}")
     width = max(len(row.what) for row in rows)
     for row in rows:
-        mark = "met" if row.met else "NOT MET"
+        mark = "not judged" if row.met is None else "met" if row.met else "NOT MET"
         print(f"  {row.what:<{width}}  {row.figure:>24}   target {row.target:<16} {mark}")

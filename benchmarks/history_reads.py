@@ -219,7 +219,7 @@ def compare(url: str, n_sessions: int) -> None:
         return Row(what, f"{seconds:.2f} s", f"≤ {SECONDS:g} s", seconds <= SECONDS)
 
     def plain(what: str, figure: str) -> Row:
-        return Row(what, figure, "—", True)
+        return Row(what, figure, "—", None)
 
     rows = [
         plain("writing the rows in bulk", f"{wrote:.1f} s"),

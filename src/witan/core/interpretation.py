@@ -18,7 +18,10 @@ from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade, trips
 from witan.core.rubrics import RUBRICS
 from witan.errors import InvalidParameter
 
-__all__ = ["Counting", "Electorate", "Recusal", "Unranked", "Vote", "interpret"]
+__all__ = ["NOTHING_LEFT", "Counting", "Electorate", "Recusal", "Unranked", "Vote", "interpret"]
+
+NOTHING_LEFT = "nothing is left on the ballot after recusal"
+"""Why a reviewer abstains that ranked and graded itself alone."""
 
 Recusal = Literal["before", "after", "off"]
 Unranked = Literal["skip", "last"]
@@ -363,7 +366,7 @@ class _Reader:
             places[self.seats[name]] = 0
         graded = tuple(nan if c in own else grades.get(c, nan) for c in self.candidates)
         if not any(places) and all(isnan(grade) for grade in graded):
-            return "nothing is left on the ballot after recusal"
+            return NOTHING_LEFT
         return Vote(
             reviewer=ballot.reviewer,
             groups=kept,

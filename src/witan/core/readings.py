@@ -9,14 +9,11 @@ from dataclasses import dataclass, replace
 from math import isnan, nan
 
 from witan.core.ballot import Ballot
-from witan.core.interpretation import Electorate, Vote, interpret
+from witan.core.interpretation import NOTHING_LEFT, Electorate, Vote, interpret
 from witan.core.roster import authors_of
 from witan.core.settings import Settings
 
 __all__ = ["Reading", "closed_up", "read"]
-
-NOTHING_LEFT = "nothing is left on the ballot after recusal"
-"""Why `interpret` makes no vote of a ballot that names nothing but its reviewer's own."""
 
 
 @dataclass(frozen=True, slots=True)

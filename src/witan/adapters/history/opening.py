@@ -6,7 +6,7 @@ which it has had. A history of a later version is left as it is.
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
@@ -105,28 +105,22 @@ def _open_sqlite(path: Path, clock: Clock) -> SqliteDatabase:
     if path.is_dir():
         raise HistoryError(str(path), "is a folder", "name a file in it")
     if path.exists() and path.stat().st_size:
-        database = SqliteDatabase(path, str(path))
-        try:
+        with ExitStack() as stack:
+            database = stack.enter_context(closing(SqliteDatabase(path, str(path))))
             if version_of(database) == len(MIGRATIONS):
                 _look_into(database)
                 database.choose_journal()
+                stack.pop_all()
                 return database
-        except BaseException:
-            database.close()
-            raise
-        database.close()
     _make_place(path)
-    with _alone(path):
-        database = SqliteDatabase(path, str(path))
-        try:
-            # Several openers may have waited for the lock: the first one made it.
-            if version_of(database) < len(MIGRATIONS):
-                database.choose_journal()
-                _migrate(database, clock)
-            _look_into(database)
-        except BaseException:
-            database.close()
-            raise
+    with _alone(path), ExitStack() as stack:
+        database = stack.enter_context(closing(SqliteDatabase(path, str(path))))
+        # Several openers may have waited for the lock: the first one made it.
+        if version_of(database) < len(MIGRATIONS):
+            database.choose_journal()
+            _migrate(database, clock)
+        _look_into(database)
+        stack.pop_all()
         return database
 
 
@@ -157,16 +151,14 @@ def _no_place(path: Path, error: Exception) -> HistoryError:
 
 
 def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
-    database = PostgresDatabase(url)
-    try:
+    with ExitStack() as stack:
+        database = stack.enter_context(closing(PostgresDatabase(url)))
         if version_of(database) < len(MIGRATIONS):
             with database.transaction():
                 # Held to the end of the transaction, and so by one opener at a time.
                 database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _ADVISORY_KEY})
                 _migrate(database, clock)
-    except BaseException:
-        database.close()
-        raise
+        stack.pop_all()
     return database
 
 

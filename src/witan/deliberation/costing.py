@@ -31,6 +31,7 @@ class Costing:
     def __init__(self) -> None:
         self._one: dict[tuple[str, str], float | None] = {}
         self._under_way: dict[tuple[str, str], list[float | None]] = {}
+        self._cut_off: list[float | None] = []
         self._known: list[float] = []
         self._worst: list[float | None] = []
 
@@ -38,13 +39,13 @@ class Costing:
         """Note which call an event begins, or ends."""
         match event:
             case e.AnswerStarted():
-                self._begin("answer", event.seat, event.worst_usd)
+                self._ask("answer", event.seat, event.worst_usd)
             case e.ReviewStarted():
-                self._begin("review", event.seat, event.worst_usd)
+                self._ask("review", event.seat, event.worst_usd)
             case e.BallotRepaired():
                 self._begin("review", event.seat, event.worst_usd)
             case e.SynthesisStarted(chairman=str(chairman)):
-                self._begin("synthesis", chairman, event.worst_usd)
+                self._ask("synthesis", chairman, event.worst_usd)
             case e.CallRetried():
                 stage = "review" if event.stage == "repair" else event.stage
                 self._begin(stage, event.seat, self._one.get((stage, event.seat)))
@@ -60,6 +61,11 @@ class Costing:
             case e.SynthesisFailedOver() | e.SynthesisDone():
                 self._end("synthesis", event.chairman or "", event.spent)
 
+    def _ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
+        """Note that a seat is asked; what it was asked before and never ended was cut off."""
+        self._cut_off += self._under_way.pop((stage, seat), [])
+        self._begin(stage, seat, worst_usd)
+
     def _begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
         self._one[stage, seat] = worst_usd
         self._under_way.setdefault((stage, seat), []).append(worst_usd)
@@ -73,8 +79,8 @@ class Costing:
 
     def total(self) -> Cost:
         """The sum so far; what was begun and not ended may have been billed."""
-        broken_off = [w for begun in self._under_way.values() for w in begun if w != 0.0]
-        unknown = [*self._worst, *broken_off]
+        unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
+        unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
         known = fsum(self._known)
         most = known + fsum(worst for worst in unknown if worst is not None)
         return Cost(None if unknown else known, known, most)

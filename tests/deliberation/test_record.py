@@ -27,6 +27,7 @@ from witan.deliberation.record import (
     session_from_json,
     session_to_json,
 )
+from witan.deliberation.restoring import plain
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
 
@@ -133,6 +134,17 @@ class TestRoundTrip:
         assert exact(again) == exact(event)
         assert event_to_json(again) == line
         assert len(line.splitlines()) == 1
+
+    @pytest.mark.parametrize("event", story(), ids=lambda event: event.kind)
+    @pytest.mark.parametrize("seconds", [1.5, float("inf")])
+    def test_every_field_is_written_as_declared(self, event, seconds):
+        """All fields stand in the order of their declaration, an infinity among them or not."""
+        if hasattr(event, "spent"):
+            event = replace(event, spent=replace(event.spent, seconds=seconds))
+
+        again = json.loads(event_to_json(event))
+
+        assert json.dumps(again) == json.dumps({"event": event.kind, **plain(event)})
 
     @pytest.mark.parametrize("rule", [name for name in RULES if name != "elo"])
     def test_the_outcome_of_every_rule(self, rule):

@@ -6,7 +6,11 @@ are for readers who are not Witan.
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from witan.core.ballot import Ballot
@@ -97,7 +101,7 @@ def event_from_json(line: str, source: str = "the event") -> Event:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    return {"event": event.kind, **plain(event)}
+    return {"event": event.kind, **_level(event)}
 
 
 def _restored(record: object, where: str) -> Event:
@@ -123,8 +127,40 @@ def _ballot(ballot: Ballot) -> dict[str, Any]:
 
 
 def _dumps(record: object, indent: int | None) -> str:
-    written = json.dumps(plain(record), ensure_ascii=False, allow_nan=False, indent=indent)
+    try:
+        written = _encoder(indent).encode(record)
+    except ValueError:  # an infinity, which JSON has not: then every value is looked at
+        written = _encoder(indent).encode(plain(record))
+    if written.isascii():
+        return written
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+@cache
+def _encoder(indent: int | None) -> json.JSONEncoder:
+    """Walks the values itself, and asks only where it meets a type of ours."""
+    return json.JSONEncoder(
+        ensure_ascii=False, check_circular=False, allow_nan=False, indent=indent, default=_level
+    )
+
+
+def _level(value: Any) -> Any:
+    """One level of a value, as `plain` has it, for the encoder to go on with."""
+    kind: Any = type(value)
+    return _leveller(kind)(value)
+
+
+@cache
+def _leveller(kind: Any) -> Callable[[Any], Any]:
+    if issubclass(kind, Mapping):
+        return dict
+    if issubclass(kind, datetime):
+        return datetime.isoformat
+    names = tuple(field.name for field in fields(kind) if field.init)
+    if len(names) < 2:
+        return lambda value: {name: getattr(value, name) for name in names}
+    read = attrgetter(*names)
+    return lambda value: dict(zip(names, read(value), strict=True))
 
 
 def _loads(text: str, source: str) -> dict[str, Any]:

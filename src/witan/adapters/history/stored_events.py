@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from witan.adapters.history.bodies import body_of
 from witan.adapters.history.database import Database
 from witan.adapters.history.sessions import SessionRow, insert_sessions
 from witan.adapters.history.writing import microseconds
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.record import event_from_json
+from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 
@@ -72,7 +71,7 @@ def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:
 
 def write_events(database: Database, session: str, events: Sequence[Event]) -> None:
     """Add events that were admitted."""
-    rows = [(session, e.seq, e.kind, microseconds(e.at), body_of(e)) for e in events]
+    rows = [(session, e.seq, e.kind, microseconds(e.at), event_to_json(e)) for e in events]
     database.insert("events", _COLUMNS, rows)
 
 
@@ -114,7 +113,7 @@ def _fresh(database: Database, piece: Piece) -> tuple[Event, ...] | None:
 
 def _same(event: Event, body: str | None) -> bool:
     # A record may lack fields that a later Witan writes: then the values still agree.
-    return body is not None and (body_of(event) == body or event_from_json(body) == event)
+    return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 
 
 def _refused(database: Database, piece: Piece, problem: str, remedy: str) -> HistoryError:

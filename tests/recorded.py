@@ -1,0 +1,65 @@
+"""What tests of a recorded session do: keep one, list what is kept, break one off."""
+# ruff: noqa: S603 - every process started here is our own command
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from witan.adapters.history import History
+from witan.deliberation.events import Event
+
+__all__ = ["HANGS", "WITAN", "interrupted", "keep", "listed", "place_of_its_own"]
+
+WITAN = [sys.executable, "-m", "witan"]
+
+HANGS = [{"hang": True}]
+"""The lines of a script that never replies."""
+
+
+def place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name a history for this test alone, and leave no other trace of the machine."""
+    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
+        monkeypatch.delenv(name)
+    for name in ("CONFIG", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "kept" / "history.sqlite"
+    monkeypatch.setenv("WITAN_HISTORY", str(path))
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def keep(place: Path, *pieces: Iterable[Event]) -> None:
+    """Record events as a council would have told them."""
+    with History.open(place) as history, history.recording() as recording:
+        for stage in pieces:
+            for event in stage:
+                recording(event)
+
+
+def listed(witan: Callable[..., Any], *arguments: object) -> list[dict[str, Any]]:
+    """The sessions that the history lists."""
+    return witan("sessions", "--all", "--json", *arguments).json["sessions"]
+
+
+def interrupted(*arguments: object, kind: str = "answer_done", times: int = 2) -> tuple[int, str]:
+    """Ask, and interrupt once so many events of a kind were told; the status and what was said."""
+    with subprocess.Popen(
+        [*WITAN, *map(str, arguments), "--events"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        told = (line for line in process.stdout if f'"{kind}"' in line)
+        assert len(list(islice(told, times))) == times
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    return process.returncode, err

@@ -1,0 +1,141 @@
+"""``witan ask`` and its record, black box: kept in the history, or where it is said."""
+# ruff: noqa: S603 - every process started here is our own command
+
+import json
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from sqlite3 import connect
+
+import pytest
+
+from histories import stages
+from recorded import WITAN, keep, listed, place_of_its_own
+from scripts import write_council
+from witan.adapters.history import History
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A history of the test's own, and no other trace of the machine."""
+    return place_of_its_own(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def seats(tmp_path) -> list[str]:
+    """Three scripted members who agree, and a chairman."""
+    return write_council(tmp_path)
+
+
+SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
+"""A member that leaves time for something to go wrong."""
+
+
+class TestRecording:
+    """What is asked is kept, unless that is not wanted."""
+
+    def test_a_session_comes_back_as_it_was(self, witan, seats):
+        """What ``show`` prints from the history is the record that ``ask`` printed."""
+        asked = witan("ask", "Is it so?", "--json", "--category", "coding", *seats)
+        [line] = listed(witan)
+
+        assert line["session"] == asked.json["session"]
+        assert (line["question"], line["category"]) == ("Is it so?", "coding")
+        assert line["simulated"] is True
+        assert witan("show", line["session"], "--json").out == asked.out
+
+    def test_the_demonstration_is_kept_and_marked(self, witan):
+        """It is listed as simulated, and only where such sessions are asked for."""
+        witan("demo", "--fast")
+
+        assert [line["simulated"] for line in listed(witan)] == [True]
+        assert witan("sessions", "--json").json["sessions"] == []
+        said = witan("sessions")
+        assert said.out == ""
+        assert "--all lists them" in said.err
+
+    def test_without_a_history_nothing_is_written(self, witan, seats, place):
+        """``--no-history`` leaves no file behind."""
+        assert witan("ask", "Is it so?", "--no-history", *seats).status == 0
+        assert not place.parent.exists()
+
+    def test_it_can_be_switched_off_for_good(self, witan, seats, place, monkeypatch):
+        """A setting does what the option does, until a history is named by hand."""
+        monkeypatch.setenv("WITAN_HISTORY_ENABLED", "false")
+        witan("ask", "Is it so?", *seats)
+        assert not place.exists()
+
+        witan("ask", "Is it so?", "--history", place, *seats)
+        assert place.exists()
+
+    def test_another_place_is_named(self, witan, seats, tmp_path, place):
+        """``--history`` is stronger than the variable."""
+        witan("ask", "Is it so?", "--history", tmp_path / "other.sqlite", *seats)
+
+        assert not place.exists()
+        assert len(listed(witan, "--history", tmp_path / "other.sqlite")) == 1
+
+    def test_a_place_in_a_file_starts_from_the_file(self, witan, seats, tmp_path, monkeypatch):
+        """A project's relative path is beside its file, wherever the command is run."""
+        monkeypatch.delenv("WITAN_HISTORY")
+        (tmp_path / "witan.toml").write_text('[history]\nurl = "ours.sqlite"\n', encoding="utf-8")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+
+        assert witan("ask", "Is it so?", *seats).status == 0
+        assert (tmp_path / "ours.sqlite").exists()
+
+    @pytest.mark.parametrize(
+        ("url", "words"),
+        [
+            ("{tmp}/text.txt", "is no SQLite file"),
+            ("{tmp}", "is a folder"),
+            ("mysql://host/x", "is no place for a history"),
+            ("postgresql://me:hush@127.0.0.1:1/x", "no connection"),
+        ],
+    )
+    def test_a_history_that_cannot_be_opened_stops_it(self, witan, seats, tmp_path, url, words):
+        """Nobody is asked; the sentence says how to do without, and hides the password."""
+        (tmp_path / "text.txt").write_text("This is a text, and no history.", encoding="utf-8")
+        said = witan("ask", "Is it so?", "--history", url.format(tmp=tmp_path), *seats)
+
+        assert said.status == 2
+        assert said.out == ""
+        assert words in said.err
+        assert said.err.endswith("--no-history\n")
+        assert "hush" not in said.err
+
+    def test_what_the_history_did_not_keep_is_kept_in_a_file(self, tmp_path, place):
+        """The answer is printed, the loss is said, and the record is where it says."""
+        witan_ask = [*WITAN, "ask", "Is it so?", *write_council(tmp_path, ada=SLOW)]
+        with History.open(place):
+            pass
+        with subprocess.Popen(
+            [*witan_ask, "--events"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert "session_opened" in process.stdout.readline()
+            with closing(connect(place, timeout=20)) as spoilt:
+                spoilt.execute("ALTER TABLE events RENAME TO gone")
+            _, err = process.communicate(timeout=60)
+
+        assert process.returncode == 0
+        told = err.splitlines()[-1]
+        assert told.startswith("the history did not keep the session: ")
+        path = told.rpartition("; its record is ")[2]
+        assert path.startswith(str(tmp_path / "state"))
+        assert json.loads(Path(path).read_text(encoding="utf-8"))["status"] == "complete"
+
+    def test_sessions_beyond_their_age_are_forgotten(self, witan, seats, place, monkeypatch):
+        """With ``keep_days`` an old session goes once another was recorded; the new one stays."""
+        keep(place, *stages("old"))
+        monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "36500")
+        witan("ask", "Is it so?", *seats)
+        assert len(listed(witan)) == 2
+
+        with closing(connect(place)) as database:
+            database.execute("UPDATE sessions SET added_us = 0 WHERE session = 'old'")
+            database.commit()
+        monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "30")
+        witan("ask", "And now?", *seats)
+
+        assert sorted(line["question"] for line in listed(witan)) == ["And now?", "Is it so?"]

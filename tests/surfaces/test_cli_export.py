@@ -179,6 +179,20 @@ class TestLake:
         assert (lake / "sessions" / "day=2026-02-01").is_dir()
         assert boards[0] == boards[1] != ""
 
+    def test_a_history_that_was_emptied_empties_its_lake(self, witan, held, tmp_path):
+        """Its days leave the lake, it is said that nothing is there, and the status is 3."""
+        pytest.importorskip("pyarrow")
+        lake = tmp_path / "lake"
+        witan("export", "--lake", lake, "--history", held)
+        assert witan("forget", "q1", "q2", "q3", "--yes", "--history", held).status == 0
+        said = witan("export", "--lake", lake, "--history", held)
+        told = witan("export", "--lake", lake, "--history", held, "--json")
+
+        assert (said.status, said.out) == (3, "")
+        assert f"the history {held} holds no session; {lake} has none of it either" in said.err
+        assert (told.status, told.json["sessions"], told.json["days"]) == (3, 0, 0)
+        assert not list(lake.rglob("day=*/*.parquet"))
+
 
 class TestMisuse:
     """What does not go together is refused, and nothing is written."""

@@ -199,6 +199,8 @@ def merge(lake: Path, folder: Path) -> None:
 
     for table in lake.iterdir():
         paths = sorted(table.rglob("*.parquet"), reverse=True)
+        if not paths:
+            continue
         whole = pyarrow.concat_tables([pyarrow.parquet.ParquetFile(path).read() for path in paths])
         target = folder / table.name / ("" if table.name == "names" else "day=2026-01-01")
         target.mkdir(parents=True)

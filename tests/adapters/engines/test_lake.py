@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from generated_histories import START, assert_same, history, store
+from generated_histories import START, assert_same, history, merge, store
 
 import reference_sums as by_hand
 import witan
@@ -95,6 +95,115 @@ class TestFiles:
 
         check(tmp_path / "lake", entries)
         Lake(tmp_path / "lake").refuse_doubles()
+
+
+class TestLost:
+    """A lake that lacks what an export wrote is not summed as if it were whole."""
+
+    @pytest.mark.parametrize("table", ["standings", "ballots", "sessions"])
+    def test_a_file_that_was_lost_is_named(self, copied, table):
+        """Which file, how many rows it had, and what to do."""
+        path = some_file(copied, table)
+        rows = pq.read_metadata(path).num_rows
+        path.unlink()
+
+        lost = f"copied: lacks {table}/{path.parent.name}/{path.name} with its {rows:,} row"
+        with pytest.raises(HistoryError, match=lost) as refused:
+            Lake(copied)
+        assert "put back what is missing, or export the history again" in str(refused.value)
+
+    def test_a_day_that_was_lost_is_named(self, copied):
+        """All five files of a day are gone: the first is named, the others are counted."""
+        day = some_file(copied, "sessions").parent.name
+        for table in ("sessions", "standings", "matchups", "ballots", "answers"):
+            shutil.rmtree(copied / table / day)
+
+        with pytest.raises(HistoryError, match=rf"lacks sessions/{day}/.* and 4 more files"):
+            Lake(copied)
+
+    def test_nothing_left_is_no_empty_lake(self, copied):
+        """Where an export wrote days and all are gone, it is not said that there were none."""
+        for table in ("sessions", "standings", "matchups", "ballots", "answers"):
+            shutil.rmtree(copied / table)
+
+        with pytest.raises(HistoryError, match=r"copied: lacks sessions/.* and \d+ more files"):
+            Lake(copied)
+
+    def test_a_part_of_a_split_file_that_was_lost_is_noticed(self, copied):
+        """A file was cut in two, of which one is gone."""
+        path = some_file(copied, "matchups")
+        table = pq.ParquetFile(path).read()
+        pq.write_table(table.slice(1), path)
+
+        with pytest.raises(HistoryError, match=f"lacks 1 row of matchups/{path.parent.name}/"):
+            Lake(copied)
+
+    def test_one_of_two_histories_is_lost(self, entries, tmp_path):
+        """The files of one are gone; those of the other do not stand for them."""
+        for name, some in (("one", entries[::2]), ("two", entries[1::2])):
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock()) as database:
+                store(database, some)
+                write_lake(of(database), tmp_path / "lake", source=name)
+        for path in (tmp_path / "lake").glob("*/*/two.parquet"):
+            path.unlink()
+
+        with pytest.raises(HistoryError, match=r"lake: lacks sessions/.*/two.parquet"):
+            Lake(tmp_path / "lake")
+
+    def test_files_arranged_anew_need_the_same_rows(self, copied, tmp_path, entries):
+        """Merged in its own folder a lake is as whole as before; without one row it is not."""
+        merge(copied, tmp_path / "merged")
+        shutil.copytree(copied / "_exports", tmp_path / "merged" / "_exports")
+        check(tmp_path / "merged", entries)
+        path = tmp_path / "merged" / "standings" / "day=2026-01-01" / "all.parquet"
+        pq.write_table(pq.ParquetFile(path).read().slice(1), path)
+
+        with pytest.raises(HistoryError, match=r"merged: lacks 1 row of standings"):
+            Lake(tmp_path / "merged")
+
+    def test_days_moved_elsewhere_on_purpose(self, copied, tmp_path, entries):
+        """A part of a lake is a lake, and so is the rest once its list of files is deleted."""
+        cut = "day=" + entries[40].session.at.date().isoformat()
+        for table in ("sessions", "standings", "matchups", "ballots", "answers"):
+            for day in sorted((copied / table).iterdir()):
+                if day.name < cut:
+                    (tmp_path / "old" / table).mkdir(parents=True, exist_ok=True)
+                    day.rename(tmp_path / "old" / table / day.name)
+        shutil.copytree(copied / "names", tmp_path / "old" / "names")
+        before = [one for one in entries if f"day={one.session.at.date()}" < cut]
+
+        check(tmp_path / "old", before)
+        with pytest.raises(HistoryError, match=r"delete _exports/\w+.json"):
+            Lake(copied)
+        shutil.rmtree(copied / "_exports")
+        check(copied, entries[len(before) :])
+
+    def test_a_first_export_that_stopped_is_no_whole_lake(self, entries, tmp_path):
+        """Some days are there and others not: that is said until an export has come to its end."""
+        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+            store(database, entries[:6])
+            (tmp_path / "lake" / "ballots").mkdir(parents=True)
+            last = max(one.session.at for one in entries[:6]).date()
+            in_the_way = tmp_path / "lake" / "ballots" / f"day={last}"
+            in_the_way.write_text("not a folder", encoding="utf-8")
+            with pytest.raises(HistoryError, match="cannot be written"):
+                write_lake(of(database), tmp_path / "lake")
+
+            with pytest.raises(HistoryError, match="lake: holds an export that never ended"):
+                Lake(tmp_path / "lake")
+            in_the_way.unlink()
+            write_lake(of(database), tmp_path / "lake")
+        check(tmp_path / "lake", entries[:6])
+
+    @pytest.mark.parametrize("text", ["", "[]", '{"complete": true}', "\0"])
+    def test_a_list_of_files_that_is_none(self, copied, text):
+        """It is named, with what to do."""
+        [path] = (copied / "_exports").iterdir()
+        path.write_text(text, encoding="utf-8")
+
+        with pytest.raises(HistoryError, match="is no list of the files of an export") as refused:
+            Lake(copied)
+        assert str(path) in str(refused.value)
 
 
 class TestWriting:

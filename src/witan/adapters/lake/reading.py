@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from witan.adapters.lake.columns import DAILY, EXPORT, TABLES, arrow, schema_of
+from witan.adapters.lake.lists import Held, Lists, read_lists, refuse_lost
 from witan.core.sums import Names
 from witan.core.window import Window
 from witan.errors import HistoryError
@@ -26,14 +27,6 @@ class _Day:
     ballots: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """What the end of a file says: its rows, and the mark of its export, if it has one."""
-
-    rows: int
-    export: str | None
-
-
 class Lake:
     """A folder of Parquet files in the columns of `TABLES`.
 
@@ -47,8 +40,8 @@ class Lake:
     Raises
     ------
     HistoryError
-        If the folder is no lake, or holds no session; if a file is damaged, has other columns, or
-        is of another export than the tables beside it; the file is named.
+        If the folder is no lake, or holds no session; if a file is missing, is damaged, has other
+        columns, or is of another export than the tables beside it; the file is named.
     MissingExtra
         Without pyarrow.
     """
@@ -57,21 +50,26 @@ class Lake:
         arrow()
         self._at_once = ballots_at_once
         self.folder = Path(folder)
-        self.files = self._found()
+        lists = read_lists(self.folder)
+        self.files = self._found(lists)
         days: dict[date, int] = {}
         exports: dict[str, dict[str, Path]] = {table: {} for table in DAILY}
+        held: dict[str, Held] = {}
         for table, paths in self.files.items():
             for path in paths:
                 checked = _checked(path, table)
                 day = _day_of(path)
                 if table == "ballots" and day is not None:
                     days[day] = days.get(day, 0) + checked.rows
-                if table in DAILY and checked.export is not None:
-                    exports[table][checked.export] = path
+                if table in DAILY:
+                    held[path.relative_to(self.folder).as_posix()] = checked
+                    if checked.export is not None:
+                        exports[table][checked.export] = path
+        refuse_lost(self.folder, lists, held)
         self._refuse_mixed(exports)
         self._days = [_Day(day, ballots) for day, ballots in sorted(days.items())]
 
-    def _found(self) -> dict[str, tuple[Path, ...]]:
+    def _found(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
         """The files of each table, of which each has some."""
         patterns = {table: "day=*/*.parquet" if table in DAILY else "*.parquet" for table in TABLES}
         files = {
@@ -80,6 +78,7 @@ class Lake:
         }
         missing = [table for table, paths in files.items() if not paths]
         if missing == list(DAILY):
+            refuse_lost(self.folder, lists, {})
             problem = "is a lake that holds no session yet"
             remedy = "ask a question, or import ballots, then export the history again"
             raise HistoryError(str(self.folder), problem, remedy)
@@ -190,7 +189,7 @@ def _day_of(path: Path) -> date | None:
         return None
 
 
-def _checked(path: Path, table: str) -> _Checked:
+def _checked(path: Path, table: str) -> Held:
     """What the end of a file says, which has the columns of its table."""
     try:
         with arrow().parquet.ParquetFile(path) as file:
@@ -209,7 +208,7 @@ def _checked(path: Path, table: str) -> _Checked:
             problem = f"has {held} in the column {field.name!r}, where {field.type} is expected"
             raise HistoryError(str(path), problem, _REMEDY)
     mark = dict(schema.metadata or {}).get(EXPORT.encode())
-    return _Checked(int(rows), None if mark is None else mark.decode(errors="replace"))
+    return Held(int(rows), None if mark is None else mark.decode(errors="replace"))
 
 
 _REMEDY = "take the file out of the lake, or write the lake again"

@@ -2,7 +2,8 @@
 
 Names go first, so that no code is ever without one. The five files of a day are written aside and
 then take their places one right after the other; each carries the mark of its export, so that a
-reader can tell when some of them are of another.
+reader can tell when some of them are of another. At the end all files are listed, so that a reader
+can tell when one is lost.
 """
 
 import json
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from witan.adapters.history.database import Database
 from witan.adapters.history.schema import code_of
 from witan.adapters.lake.columns import DAILY, EXPORT, TABLES, arrow, key_of, schema_of
+from witan.adapters.lake.lists import Listed, begin_list, write_list
 from witan.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -90,8 +92,9 @@ def write_lake(history: Kept, folder: str | Path, *, source: str | None = None) 
     arrow()
     database, root = history.database, Path(folder)
     name = f"{code_of(database.where):014x}" if source is None else source
-    written, sessions = set(), 0
+    written, sessions = list[Listed](), 0
     try:
+        begin_list(root, name)
         with database.snapshot():
             names = database.rows("SELECT code, name FROM names ORDER BY code")
             codes = {"code": [row[0] for row in names], "name": [row[1] for row in names]}
@@ -99,8 +102,9 @@ def write_lake(history: Kept, folder: str | Path, *, source: str | None = None) 
             for (day,) in database.rows(_DAYS):
                 held = _day(database, day)
                 sessions += len(held["sessions"]["session"])
-                written |= _write_day(root, held, _date(day), name)
-        _remove_others(root, name, written)
+                written += _write_day(root, held, _date(day), name)
+        write_list(root, name, written)
+        _remove_others(root, name, {root / one.file for one in written})
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"
         raise HistoryError(str(root), problem, "name a folder that you may write") from error
@@ -116,8 +120,8 @@ def write_table(
     return path
 
 
-def _write_day(root: Path, held: Mapping[str, Columns], day: date, source: str) -> set[Path]:
-    """Write the files of one day; return their places."""
+def _write_day(root: Path, held: Mapping[str, Columns], day: date, source: str) -> list[Listed]:
+    """Write the files of one day, and say what was written."""
     tables = {
         table: arrow().table(columns, schema=schema_of(table)) for table, columns in held.items()
     }
@@ -125,13 +129,13 @@ def _write_day(root: Path, held: Mapping[str, Columns], day: date, source: str) 
     for table in tables.values():
         for batch in table.to_batches():
             digest.update(batch.serialize())
-    mark = {EXPORT: digest.hexdigest()}
-    marked = {
-        _path(root, name, source, day): table.replace_schema_metadata(mark)
+    mark = digest.hexdigest()
+    paths = {name: _path(root, name, source, day) for name in tables}
+    _write({paths[name]: tables[name].replace_schema_metadata({EXPORT: mark}) for name in tables})
+    return [
+        Listed(paths[name].relative_to(root).as_posix(), len(table), mark)
         for name, table in tables.items()
-    }
-    _write(marked)
-    return set(marked)
+    ]
 
 
 def _path(root: Path, table: str, source: str, day: date | None) -> Path:

@@ -175,6 +175,11 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
 
         told = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
         click.echo(to_json({**told, "days": done.days}))
+    if not done.sessions:
+        where = history.database.where
+        nothing = f"the history {where} holds no session; {lake} has none of it either"
+        raise NothingToCount(nothing)
+    if options["as_json"]:
         return
     days = counted(done.days, "day")
     click.echo(

@@ -184,6 +184,45 @@ class TestTheVote:
         assert people(witan, held) == []
 
 
+class TestStrangers:
+    """A vote is never added to those of somebody else who happens to be called the same."""
+
+    @pytest.fixture
+    def compared(self, witan, write, place):
+        """A session of comparisons by an unnamed person and by one called Jo, in a file."""
+        battles = [
+            {"question_id": "q1", "model_a": "x", "model_b": "y", "winner": "model_a"},
+            {"question_id": "q1", "model_a": "y", "model_b": "x", "winner": "tie"},
+            {"question_id": "q1", "model_a": "x", "model_b": "y", "winner": "model_b",
+             "judge": "jo", "judge_kind": "human"},
+        ]  # fmt: skip
+        answers = [{"session": "q1", "candidate": c, "text": TEXTS[c]} for c in "xy"]
+        beside = ["--answers", write("answers.jsonl", *answers)]
+        assert witan("import", write("b.jsonl", *battles), *beside, "--history", place).status == 0
+        return place
+
+    @pytest.mark.parametrize("person", ["human", "Human", "human-2"])
+    @pytest.mark.parametrize("how", [["--show"], ["--ranking", "A > B"]])
+    def test_nobody_is_called_as_the_unnamed_are(self, witan, compared, person, how):
+        """What files call a person without a name is refused, and nothing is stored."""
+        before = witan("export", "--history", compared).out
+        said = witan("vote", "q1", "--as", person, *how, "--history", compared)
+
+        assert (said.status, said.out) == (2, "")
+        assert "people without a name are called so" in said.err
+        assert "vote under a name of your own" in said.err
+        assert witan("export", "--history", compared).out == before
+
+    def test_comparisons_under_the_name_are_a_stranger_s(self, witan, compared):
+        """Who compared pairs in a file is not joined; another name votes."""
+        refused = witan("vote", "q1", "--as", "jo", "--ranking", "A > B", "--history", compared)
+        other = witan("vote", "q1", "--as", "jo-b", "--ranking", "A > B", "--history", compared)
+
+        assert refused.status == 2
+        assert "somebody called so compared answers of q1 in a file" in refused.err
+        assert other.status == 0
+
+
 class TestCouncils:
     """Sessions that a council held."""
 
@@ -205,6 +244,27 @@ class TestCouncils:
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert held["simulated"] is True
         assert witan(*arguments, "--show", "--json").json["voted"] is True
+
+    def test_show_tells_what_people_voted(self, witan, asked):
+        """Their votes stand apart from the members' ballots, and in the record's JSON."""
+        witan("vote", "last", "--as", "ines", "--ranking", "A = B = C", "--history", asked)
+        shown = witan("show", "last", "--history", asked)
+        held = witan("show", "last", "--json", "--history", asked).json
+
+        lines = shown.out[shown.out.index("People's votes") :].splitlines()
+        assert lines[1].startswith("ines: ")
+        assert lines[1].count(" = ") == 2
+        assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
+        assert " of 3 reviewers · " in shown.out.replace("\n  ", " ")
+
+    def test_a_recount_of_all_tells_people_apart(self, witan, asked):
+        """Reviewers are the members; people are told beside them."""
+        witan("vote", "last", "--as", "ines", "--ranking", "A = B = C", "--history", asked)
+        said = witan("recount", "last", "--kind", "all", "--history", asked)
+        people = witan("recount", "last", "--kind", "human", "--history", asked)
+
+        assert "3 of 3 reviewers, 1 person · " in " ".join(said.out.split())
+        assert " · 1 person · " in " ".join(people.out.split())
 
     def test_without_a_name_the_login_votes(self, witan, asked, monkeypatch):
         """The name of the login stands on the ballot."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from witan.adapters.imports.battles import is_unnamed
 from witan.core.ballot import Ballot, Groups
 from witan.core.blind_vote import Accord, accord, voting_sheet
 from witan.core.blinding import Sheet
@@ -11,7 +12,7 @@ from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.masking import mask, names_of
-from witan.errors import HistoryError
+from witan.errors import HistoryError, InvalidBallot
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -90,7 +91,12 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         If there is no such session.
     HistoryError
         If it is not closed, or fewer than two of its answers are stored.
+    InvalidBallot
+        If the vote would join those of somebody else under that name.
     """
+    if is_unnamed(person):
+        problem = "cannot be cast: people without a name are called so in files; vote under a name "
+        raise InvalidBallot(person, f"{problem}of your own")
     about = history.about(session)
     where = history.database.where
     if about.status == "interrupted":
@@ -102,6 +108,9 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         stored = "the text of one answer alone" if answers else "no text of any answer"
         problem = f"the session {session} came with {stored}, and a vote needs two to read"
         raise HistoryError(where, problem, "forget it, then import it again with --answers FILE")
+    if any(b.reviewer == person and b.kind == "human" and b.paired for b in held.ballots):
+        problem = f"cannot be cast: somebody called so compared answers of {session} in a file"
+        raise InvalidBallot(person, f"{problem}; vote under another name")
     candidates = {c for ballot in held.ballots for c in ballot.mentioned()}
     record = held.session_record
     names: Sequence[str] = sorted({*candidates, *answers})

@@ -14,7 +14,7 @@ from witan.adapters.ballots.records import KINDS, in_years, moment, session_name
 from witan.adapters.history.importing import Imported
 from witan.core.ballot import Ballot, Groups
 
-__all__ = ["BOTH_BAD", "Records", "people_apart", "read_battles"]
+__all__ = ["BOTH_BAD", "Records", "is_unnamed", "people_apart", "read_battles"]
 
 Records = Iterator[tuple[int, Mapping[str, Any]]]
 """Rows by column, with their line numbers."""
@@ -45,6 +45,11 @@ def read_battles(records: Records, stem: str, report: Report) -> Iterator[Import
             yield _battle(record, f"{stem}/{line}")
         except Unreadable as flaw:
             report(line, flaw)
+
+
+def is_unnamed(person: str) -> bool:
+    """Whether people without a name are called so in files, or by `people_apart`."""
+    return re.fullmatch(r"human(-\d+)?", person, re.IGNORECASE) is not None
 
 
 def people_apart(one: Imported) -> Imported:

@@ -32,18 +32,46 @@ class TestKinds:
         ("record", "session"),
         [(BALLOT, "s1"), (BATTLE, "q1"), (CONVERSATION, "c1"), (LOG, "g1")],
     )
-    @pytest.mark.parametrize("form", ["line", "array", "spread"])
+    @pytest.mark.parametrize("form", ["line", "array", "spread", "spread from the first sign"])
     def test_json_is_recognised_however_it_is_laid_out(self, tmp_path, record, session, form):
         """One object a line, an array, and an object spread over lines are read alike."""
         text = {
             "line": json.dumps(record),
             "array": json.dumps([record], indent=1),
             "spread": json.dumps(record, indent=2),
+            "spread from the first sign": json.dumps(record, indent=2).replace("{\n  ", "{"),
         }[form]
         path = tmp_path / "file"
         path.write_text(text, encoding="utf-8")
 
         assert names(path) == [session]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"session": "s1",\n "reviewer": "r", "ranking": ["x", "y"]}\n'
+            '{"session": "s2",\n "reviewer": "r", "ranking": ["x", "y"]}\n',
+            '{"session": "s1", "reviewer": "r", "ranking":\n["x", "y"]}\n\n'
+            '{"session": "s2", "reviewer": "r", "ranking":\n["x", "y"]}',
+            '\ufeff{"session": "s1", "ranking": ["x",\n\n"y"], "reviewer": "r"}'
+            '{"session": "s2", "ranking": ["x", "y"], "reviewer": "r"}',
+        ],
+    )
+    def test_objects_may_break_off_in_their_first_line(self, tmp_path, text):
+        """Several objects, each over lines, however much of them the first line holds."""
+        path = tmp_path / "file"
+        path.write_text(text, encoding="utf-8")
+
+        assert names(path) == ["s1", "s2"]
+
+    @pytest.mark.parametrize("first", ['{"session": "s0", "ranking":', '{"session" "s0"}', "{x"])
+    def test_a_first_line_that_is_damaged_spoils_no_other(self, tmp_path, first):
+        """It is told by its line, and the objects after it, one a line, come in."""
+        path, problems = tmp_path / "file", []
+        path.write_text(f"{first}\n{json.dumps(BALLOT)}\n", encoding="utf-8")
+
+        assert names(path, on_problem=problems.append) == ["s1"]
+        assert [problem.line for problem in problems] == [1]
 
     @pytest.mark.parametrize(
         ("text", "session"),
@@ -235,5 +263,5 @@ class TestFiles:
 
         assert found == (str(tmp_path / "a.json"), str(tmp_path / "b.json"))
         assert import_files(tmp_path / "a.json") == (str(tmp_path / "a.json"),)
-        with pytest.raises(BallotFileError, match="is a folder; name a file in it"):
+        with pytest.raises(BallotFileError, match="is an empty folder"):
             import_files(tmp_path / "empty")

@@ -188,7 +188,9 @@ class TestUnreadable:
         said = witan("import", other, "--history", place)
 
         assert said.status == 2
-        assert "the session q1 is there with other ballots; nothing was imported" in said.err
+        assert f"{other}: the session q1 is in the history {place} with other ballots" in said.err
+        assert "nothing of the file was imported" in said.err
+        assert "--prefix" in said.err
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
         assert witan("import", other, "--prefix", "b/", "--history", place).status == 0
 
@@ -199,6 +201,77 @@ class TestUnreadable:
 
         assert said.status == 3
         assert "there is no session in" in said.err
+
+    def test_json_says_why_a_file_was_refused(self, witan, write, place):
+        """What stands on standard error is among its problems, without a line where it has none."""
+        file = write("votes.csv", "who,what", "r1,x")
+        said = witan("import", "nosuch.csv", file, "--history", place, "--json")
+
+        assert said.status == 2
+        for told, words in zip(said.json["files"], ("does not exist", "first line"), strict=True):
+            [problem] = told["problems"]
+            assert (told["refused"], problem["file"]) == (1, told["file"])
+            assert (problem["line"], problem["field"]) == (None, None)
+            assert words in problem["problem"]
+
+    def test_the_file_beside_the_ballots_is_named(self, witan, write, place):
+        """Lines that cannot be read are counted for the file that they stand in."""
+        file = write("votes.jsonl", ballot(), {"session": "q2"})
+        answers = write("answers.jsonl", {"session": "q1"}, "{")
+        said = witan("import", file, "--answers", answers, "--history", place)
+
+        assert said.status == 0
+        assert f"2 lines of {answers} could not be read; the others are taken in\n" in said.err
+        assert f"1 line of {file} could not be read; the others are taken in\n" in said.err
+
+    @pytest.mark.parametrize(
+        ("record", "words"),
+        [
+            (
+                {"prompt_id": 1, "model": "x", "text": "Ex."},
+                "holds answers and no ballots; import the ballots with --answers",
+            ),
+            (
+                {"session": "q1", "candidate": "x", "chars": 9},
+                "holds answers and no ballots; import the ballots with --answers",
+            ),
+            (
+                {"prompt_id": 1, "category": "law", "text": "Why?"},
+                "holds questions and no ballots; import the ballots with --questions",
+            ),
+            (
+                {"session": "q1", "question": "Why?"},
+                "holds questions and no ballots; import the ballots with --questions",
+            ),
+        ],
+    )
+    def test_questions_or_answers_alone_are_known(self, witan, write, place, record, words):
+        """They are refused, and it is said which option takes them."""
+        file = write("beside.jsonl", record)
+        said = witan("import", file, "--history", place)
+
+        assert (said.status, said.out) == (2, "")
+        assert f"witan: {file}: {words} {file}\n" in said.err
+
+    def test_a_folder_that_is_empty_is_said(self, witan, tmp_path, place):
+        """It holds nothing that could come in, which is not the same as being a folder."""
+        (tmp_path / "none").mkdir()
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "a.csv").write_text("a", encoding="utf-8")
+        said = witan("import", tmp_path / "none", tmp_path / "other", "--history", place)
+
+        assert said.status == 2
+        assert f"{tmp_path / 'none'}: is an empty folder" in said.err
+        assert f"{tmp_path / 'other'}: is a folder without a .json file; name the files" in said.err
+
+    def test_a_history_is_no_file_to_import(self, witan, write, place, tmp_path):
+        """It is said how its sessions come into another."""
+        witan("import", write("a.jsonl", ballot()), "--history", place)
+        said = witan("import", place, "--history", tmp_path / "other.sqlite")
+
+        assert said.status == 2
+        assert f"witan: {place}: is a SQLite database, as a history is" in said.err
+        assert f"witan export --history {place} | witan import -" in said.err
 
     def test_an_unknown_kind_is_refused(self, witan, write, place):
         """The nearest kind is named."""
@@ -245,8 +318,12 @@ class TestProcesses:
         pipe = tmp_path / "pipe.jsonl"
         os.mkfifo(pipe)
         process = self.run("import", pipe, "--history", place)
-        pipe.write_text(json.dumps(ballot()) + "\n", encoding="utf-8")
+        # Opening a pipe waits for whoever reads it, who may have ended.
+        line = json.dumps(ballot())
+        writer = subprocess.Popen(["sh", "-c", 'echo "$1" > "$0"', pipe, line])  # noqa: S603, S607
         out, err = process.communicate(timeout=60)
+        writer.kill()
+        writer.wait()
 
         assert (process.returncode, err) == (0, b"")
         assert b": 1 session" in out

@@ -231,7 +231,7 @@ class LongRows:
         key = (ballot.session, ballot.reviewer)
         problem = None
         if ballot.paired:
-            problem = "compares a pair; write csv-pairs or jsonl"
+            problem = "compares a pair; write csv-pairs, jsonl or parquet"
         elif key in self._seen:
             problem = f"is the second one in session {ballot.session!r}; write jsonl"
         elif len(_ranks(ballot)) < sum(map(len, ballot.groups)):

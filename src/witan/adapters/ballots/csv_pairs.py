@@ -140,7 +140,7 @@ def pair_row(ballot: Ballot, path: str) -> dict[str, Any]:
 def _shown(ballot: Ballot, path: str) -> tuple[str, str]:
     """The two candidates in the order shown."""
     if not ballot.paired:
-        raise _unfit(ballot, path, "it is no comparison of a pair")
+        raise _unfit(ballot, path, "it is no comparison of a pair", "jsonl or parquet")
     if ballot.grades or ballot.authors:
         raise _unfit(ballot, path, "it has grades or authors")
     places = {place: candidate for candidate, place in (ballot.positions or {}).items()}
@@ -149,7 +149,6 @@ def _shown(ballot: Ballot, path: str) -> tuple[str, str]:
     return places[1], places[2]
 
 
-def _unfit(ballot: Ballot, path: str, why: str) -> BallotFileError:
-    return BallotFileError(
-        path, f"a table of pairs cannot hold the ballot of {ballot.reviewer}: {why}; write jsonl"
-    )
+def _unfit(ballot: Ballot, path: str, why: str, instead: str = "jsonl") -> BallotFileError:
+    problem = f"a table of pairs cannot hold the ballot of {ballot.reviewer}: {why}"
+    return BallotFileError(path, f"{problem}; write {instead}")

@@ -15,6 +15,7 @@ from witan.errors import BallotFileError, MissingExtra
 __all__ = ["Source", "cannot", "open_source"]
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_SQLITE = b"SQLite format 3\0"
 _CHUNK = 1 << 18
 
 
@@ -35,23 +36,44 @@ class Source:
         """Whether the first bytes are those of a Parquet file."""
         return self._peek().startswith(_PARQUET)
 
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the first bytes are those of a SQLite database, such as a history."""
+        return self._peek().startswith(_SQLITE)
+
     def first_line(self) -> str | None:
         """The first line that is not blank, still to be read; None if there is none.
 
         A byte order mark is passed over.
         """
-        if self.head:
-            return self._decoded(self.head[-1], len(self.head)).strip()
+        return self._glimpse(1)
+
+    def second_line(self) -> str | None:
+        """The one after it that is not blank, still to be read as well."""
+        return self._glimpse(2)
+
+    def _glimpse(self, nth: int) -> str | None:
+        for number, raw in enumerate(self.head, 1):
+            if line := self._decoded(raw, number).strip():
+                nth -= 1
+                if not nth:
+                    return line
+        if not self.head:
+            self._pass_mark()
+        for raw in self._raw():
+            self.head.append(raw)
+            if line := self._decoded(raw, len(self.head)).strip():
+                nth -= 1
+                if not nth:
+                    return line
+        return None
+
+    def _pass_mark(self) -> None:
         start = self._peek()[:3]
         if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise BallotFileError(self.path, "is UTF-16; save it as UTF-8")
         if start == b"\xef\xbb\xbf":
             self.stream.read(3)
-        for raw in self._raw():
-            self.head.append(raw)
-            if line := self._decoded(raw, len(self.head)).strip():
-                return line
-        return None
 
     def lines(self) -> Iterator[str]:
         """Every line with its end, decoded as UTF-8."""

@@ -45,7 +45,7 @@ def add(
         if not database.insert("imports", _IMPORTS, [row], keep=True):
             return Added(0, known_as(database, digest) or 0, 0)
         for block in _blocks(imported):
-            new = _unknown(database, block)
+            new = _unknown(database, block, source)
             already += len(block) - len(new)
             added += len(new)
             cast += _vote(database, block, new)
@@ -77,7 +77,7 @@ def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
         yield block
 
 
-def _unknown(database: Database, block: Mapping[str, Imported]) -> list[Imported]:
+def _unknown(database: Database, block: Mapping[str, Imported], source: str) -> list[Imported]:
     """Those that are not in the history; refuse what has other ballots there."""
     check_names(database, block)
     given = {f"s{k}": session for k, session in enumerate(block)}
@@ -90,9 +90,10 @@ def _unknown(database: Database, block: Mapping[str, Imported]) -> list[Imported
     for session in sorted(known):
         if not _same(database, block[session]):
             raise HistoryError(
-                database.where,
-                f"the session {session} is there with other ballots; nothing was imported",
-                "forget that session first, or import under other names",
+                source,
+                f"the session {session} is in the history {database.where} with other ballots; "
+                "nothing of the file was imported",
+                "forget that session first, or import the file with a --prefix",
             )
     return [one for session, one in block.items() if session not in known]
 
@@ -139,7 +140,7 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
     rows = Rows()
     lefts = []
     for one, entries in zip(new, _entries(new, at), strict=True):
-        left = _left(database, one, entries, source, at)
+        left = _left(one, entries, source, at)
         lefts.append(left)
         left.add_to(rows)
     insert_sessions(database, [left.row for left in lefts])
@@ -176,11 +177,9 @@ def _cast(one: Imported, at: datetime) -> Cast:
     )
 
 
-def _left(
-    database: Database, one: Imported, entries: Entries | None, source: str, at: datetime
-) -> Left:
+def _left(one: Imported, entries: Entries | None, source: str, at: datetime) -> Left:
     if one.session_record is not None:
-        return _of_record(database, one, source, at)
+        return _of_record(one, source, at)
     assert entries is not None  # noqa: S101 - counted above, or brought along
     row = SessionRow(
         session=one.session,
@@ -197,7 +196,7 @@ def _left(
     return Left(row, entries, one.ballots, one.answers)
 
 
-def _of_record(database: Database, one: Imported, source: str, at: datetime) -> Left:
+def _of_record(one: Imported, source: str, at: datetime) -> Left:
     """A whole session, and what people voted on it."""
     assert one.session_record is not None  # noqa: S101 - asked before
     held = one.session_record
@@ -210,12 +209,12 @@ def _of_record(database: Database, one: Imported, source: str, at: datetime) -> 
         check(held.id, held.ballots, votes, held.answers)
         left = leave(held, votes)
     except WitanError as error:
-        raise _refused(database, held.id, f"has a vote that cannot be counted: {error}") from error
+        raise _refused(source, held.id, f"has a vote that cannot be counted: {error}") from error
     if votes and held.status == "interrupted":
-        raise _refused(database, held.id, "is not closed, and has votes all the same")
+        raise _refused(source, held.id, "is not closed, and has votes all the same")
     return left.of_source(source, at)
 
 
-def _refused(database: Database, session: str, problem: str) -> HistoryError:
+def _refused(source: str, session: str, problem: str) -> HistoryError:
     problem = f"the session {session} {problem}; nothing was imported"
-    return HistoryError(database.where, problem, "mend that session in the file")
+    return HistoryError(source, problem, "mend that session in the file")

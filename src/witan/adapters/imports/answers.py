@@ -13,7 +13,7 @@ from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import MOST, length, session_name
 from witan.adapters.history.importing import Imported
 
-__all__ = ["Beside", "measured"]
+__all__ = ["Beside", "kind_beside", "measured"]
 
 _TEXTS = ("text", "answer", "response", "output")
 _QUESTIONS = ("text", "question", "prompt")
@@ -101,6 +101,22 @@ class Beside:
 
 def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+_CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
+"""Fields of a ballot, or of a line of a log, beside the names of a reviewer."""
+
+
+def kind_beside(record: Mapping[str, Any]) -> str | None:
+    """``answers`` or ``questions``, as which a line without a ballot reads; None: as neither."""
+    if _first(record, ALIASES["session"]) is None or not record.keys().isdisjoint(
+        (*ALIASES["reviewer"], *_CAST)
+    ):
+        return None
+    if _first(record, _CANDIDATES) is not None:
+        said = _first(record, (*_TEXTS, *_LENGTHS)) is not None
+        return "answers" if said else None
+    return "questions" if _first(record, _QUESTIONS) is not None else None
 
 
 def measured(

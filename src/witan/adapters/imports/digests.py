@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from witan.adapters.ballots.opening import cannot
+from witan.errors import BallotFileError
 
 __all__ = ["digest_of", "held", "import_files"]
 
@@ -28,12 +29,16 @@ def import_files(path: str | Path) -> tuple[str, ...]:
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)
     try:
-        found = sorted(str(one) for one in folder.iterdir() if one.suffix == ".json")
+        held = sorted(folder.iterdir())
     except OSError as error:
         raise cannot("be read", str(path), error) from error
+    found = tuple(str(one) for one in held if one.suffix == ".json")
     if not found:
-        raise cannot("be read", str(path), IsADirectoryError())
-    return tuple(found)
+        problem = "is a folder without a .json file; name the files in it" if held else (
+            "is an empty folder; name a file, or a folder that holds .json files"
+        )  # fmt: skip
+        raise BallotFileError(str(path), problem)
+    return found
 
 
 @contextmanager

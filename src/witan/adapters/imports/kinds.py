@@ -2,13 +2,15 @@
 
 import csv
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from witan.adapters.ballots import FORMATS
 from witan.adapters.ballots.formats import delimiter_of, recognise
-from witan.errors import UnknownName
+from witan.adapters.imports.answers import kind_beside
+from witan.errors import BallotFileError, UnknownName
 
 __all__ = ["KINDS", "check_kind", "is_battle", "kind_of_record", "kind_of_text"]
 
@@ -61,6 +63,9 @@ def kind_of_text(path: str, first: str, columns: Mapping[str, str]) -> str:
         except (ValueError, RecursionError):
             record = {}  # the line is reported when it is read, and the others are not lost
         kind = kind_of_record(record) if isinstance(record, dict) else None
+        if kind is None and not columns and (beside := kind_beside(record)) is not None:
+            said = f"holds {beside} and no ballots; import the ballots with --{beside}"
+            raise BallotFileError(path, f"{said} {shlex.quote(path)}")
         return kind or recognise(path, first, columns)
     cells = next(csv.reader([first[:_SHOWN]], delimiter=delimiter_of(first)), [])
     if is_battle({cell.strip() for cell in cells}):

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 from witan.adapters.ballots.opening import Source, cannot
 from witan.errors import BallotFileError
 
-__all__ = ["begins_an_array", "overheard", "unfolded"]
+__all__ = ["begins_an_array", "is_spread", "overheard", "unfolded"]
 
 _DECODE = json.JSONDecoder().raw_decode
 _BETWEEN = " \t\r\n,[]"
@@ -43,6 +43,37 @@ def begins_an_array(source: Source) -> bool:
     """Whether the first bytes are those of a JSON array; no line of it is read."""
     start = cast("io.BufferedReader", source.stream).peek(16)[:64]
     return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+
+
+def is_spread(first: str, source: Source) -> bool:
+    """Whether the first object goes on after the first line, which is not merely damaged.
+
+    What stands below tells: where it is an object of its own, it is the next line of JSON Lines,
+    unless the line before opened an array.
+    """
+    if not first.startswith("{"):
+        return False
+    try:
+        _DECODE(first)
+    except json.JSONDecodeError as error:
+        is_open = error.pos >= len(first) or error.msg.startswith("Unterminated")
+    except (RecursionError, ValueError):
+        return False
+    else:
+        return False
+    if first == "{":
+        return True
+    below = source.second_line() if is_open else None
+    if below is None:
+        return False
+    return first.endswith("[") or not _is_object(below)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (RecursionError, ValueError):
+        return False
 
 
 def unfolded(source: Source) -> Source:

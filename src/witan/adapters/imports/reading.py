@@ -1,5 +1,6 @@
 """Sessions from any file that holds some: unpack it, recognise its kind, and read it."""
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,13 +23,18 @@ from witan.adapters.imports.battles import Records, people_apart, read_battles
 from witan.adapters.imports.conversations import read_conversations
 from witan.adapters.imports.gathering import gathered
 from witan.adapters.imports.kinds import check_kind, is_battle, kind_of_text
-from witan.adapters.imports.lines import begins_an_array, unfolded
+from witan.adapters.imports.lines import begins_an_array, is_spread, unfolded
 from witan.adapters.imports.session_lines import read_session_lines
 from witan.errors import BallotFileError, InvalidParameter, MissingExtra
 
 __all__ = ["read_imports"]
 
 File = str | Path | IO[Any]
+
+_A_HISTORY = (
+    "is a SQLite database, as a history is, and no file of sessions; to take over what a history "
+    "holds: witan export --history {} | witan import -"
+)
 
 
 def read_imports(  # noqa: PLR0913 - all but the path by name
@@ -136,12 +142,14 @@ def _sessions(
     stack: ExitStack,
 ) -> Iterator[Imported]:
     kind, columns = reading
+    if source.is_sqlite:
+        raise BallotFileError(source.path, _A_HISTORY.format(shlex.quote(source.path)))
     if kind == "parquet" or source.is_parquet:
         return _of_parquet(source, reading, report, stack)
     if begins_an_array(source):
         source = unfolded(source)
     first = source.first_line()
-    if first == "{":  # an object spread over lines
+    if first is not None and is_spread(first, source):
         source = unfolded(source)
         first = source.first_line()
     if first is None:

@@ -1,6 +1,7 @@
 """``witan import``: sessions from files into the history."""
 
 import sys
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.errors import HistoryError, MissingExtra, NothingToCount, UnknownName, WitanError
+from witan.errors import (
+    BallotFileError,
+    HistoryError,
+    MissingExtra,
+    NothingToCount,
+    UnknownName,
+    WitanError,
+)
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import Moment, history_option
 from witan.surfaces.commands.options import column_option, files_argument, json_option
@@ -119,6 +127,7 @@ class _Tally:
     by_people: int = 0
     before: int = 0
     refused: int = 0
+    refusals: list[BallotFileError] = field(default_factory=list)
     problems: list["Problem"] = field(default_factory=list)
 
     def add(self, taken: "Taken") -> None:
@@ -160,8 +169,14 @@ class _Tally:
             "ballots_by_people": self.by_people,
             "refused": self.refused,
             "problems": [
-                {"file": p.path, "line": p.line, "field": p.field, "problem": p.what}
-                for p in self.problems
+                *(
+                    {"file": e.path, "line": e.line, "field": None, "problem": e.problem}
+                    for e in self.refusals
+                ),
+                *(
+                    {"file": p.path, "line": p.line, "field": p.field, "problem": p.what}
+                    for p in self.problems
+                ),
             ],
         }
 
@@ -217,6 +232,8 @@ class _Taking:
         except WitanError as error:
             click.echo(f"witan: {clean(str(error))}", err=True)
             tally.refused += 1
+            if isinstance(error, BallotFileError):
+                tally.refusals.append(error)
             self.status = status_of(error)
             return None
 
@@ -227,14 +244,15 @@ class _Taking:
 
     def _told(self, tally: _Tally) -> None:
         """Say how many lines could not be read, and what that means for the rest."""
-        if not tally.problems:
-            return
-        unread = f"{counted(len(tally.problems), 'line')} of {clean(tally.name)} could not be read"
-        if self.strict:
-            click.echo(f"{unread}; nothing is taken in under --strict", err=True)
+        outcome = "nothing is taken in under --strict" if self.strict else "the others are taken in"
+        beside = {*self.meaning.answers, *self.meaning.questions}
+        # Those of a folder are counted together; a file beside them is another.
+        files = Counter(p.path if p.path in beside else tally.name for p in tally.problems)
+        for name, n in files.items():
+            unread = f"{counted(n, 'line')} of {clean(name)} could not be read"
+            click.echo(f"{unread}; {outcome}", err=True)
+        if files and self.strict:
             self.status = self.status or Status.FAILED
-        else:
-            click.echo(f"{unread}; the others are taken in", err=True)
 
     def close(self) -> None:
         """Say what all files brought together, and end with what they come to."""

@@ -151,3 +151,58 @@ class TestWeights:
             for found in (equal, weighed)
         ]
         assert sorted(scores[0]) != sorted(scores[1])
+
+
+class TestRecounts:
+    """A recount that is told to learn does so from the other sessions, as a council does."""
+
+    def test_an_imported_session_borrows_strength(self, witan, place):
+        """The prior is that of the fifty others, and named; without ``learn`` there is none."""
+        learn(place, 51)
+
+        plain = witan("recount", "lesson 3", "--json").json
+        taught = witan("recount", "lesson 3", "--prior", "learn", "--json").json
+
+        assert plain["sessions"][0]["prior"] is None
+        assert taught["sessions"][0]["prior"]["n_sessions"] == 50
+
+    def test_a_council_borrows_strength_later(self, witan, place, seats):
+        """What was counted without a prior is counted with one once there is a history."""
+        witan("ask", "Is it so?", "--quiet", *seats)
+        learn(place, 50)
+
+        found = witan("recount", "last", "--prior", "learn", "--json").json
+
+        assert found["sessions"][0]["prior"]["n_sessions"] == 50
+
+    def test_shared_error_is_learned_from_people(self, witan, place, seats):
+        """With people's votes on the other sessions ρ is a number, and so are effective votes."""
+        witan("ask", "Is it so?", "--quiet", *seats)
+        learn(place, 60, people=60)
+
+        council = witan("recount", "last", "--rho", "learn", "--json").json["sessions"][0]
+        imported = witan("recount", "lesson 3", "--rho", "learn", "--json").json["sessions"][0]
+
+        assert 0 <= council["rho"] < 1
+        assert 0 <= imported["rho"] < 1
+
+    def test_it_says_where_there_is_too_little(self, witan, place):
+        """What cannot be learned is said, and the session is counted without."""
+        learn(place, 10)
+
+        said = witan("recount", "lesson 3", "--prior", "learn", "--rho", "learn")
+
+        assert said.status == 0
+        told = " ".join(said.out.split())
+        assert "no prior is learned: fewer than 50 other sessions say how much noise" in told
+        assert "no ρ is learned: people decided too few pairs of the other sessions" in told
+
+    @pytest.mark.parametrize("option", ["--prior", "--rho"])
+    def test_a_file_has_nothing_to_learn_from(self, witan, tmp_path, option):
+        """A session outside a history is refused, with what to do."""
+        witan("demo", "--fast", "--quiet", "--save", tmp_path / "s.json")
+
+        said = witan("recount", tmp_path / "s.json", option, "learn")
+
+        assert (said.status, said.out) == (2, "")
+        assert f"{option} learn needs a history" in said.err

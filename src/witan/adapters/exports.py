@@ -20,9 +20,16 @@ from witan.adapters.simulated_ballots import marked
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 
-__all__ = ["session_line", "write_battles", "write_session_ballots", "write_sessions"]
+__all__ = [
+    "record_with_votes",
+    "session_line",
+    "write_battles",
+    "write_session_ballots",
+    "write_sessions",
+]
 
 # What no UTF-8 can hold, and what some readers take for the end of a line.
 _ESCAPED = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
@@ -95,8 +102,13 @@ def write_battles(sessions: Iterable[Imported], path: str | Path) -> int:
 def _held_line(one: Imported) -> str:
     """A council session, and after it what people voted on it."""
     assert one.session_record is not None  # noqa: S101 - asked before
-    line = session_to_json(one.session_record)
-    votes = [_record(ballot) for ballot in one.ballots if ballot.kind == "human"]
+    return record_with_votes(one.session_record, one.ballots)
+
+
+def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
+    """The record of a council session, and after it what people voted on it, if anybody did."""
+    line = session_to_json(session)
+    votes = [_record(ballot) for ballot in ballots if ballot.kind == "human"]
     return line if not votes else f'{line[:-1]}, "{VOTES}": {_dumps(votes)}}}'
 
 

@@ -1,18 +1,21 @@
 """What a council learns from its history before it counts, put into the opening of a session."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import anyio
 
 from witan.core.learned import Learned
+from witan.core.outcome import Unit
 from witan.core.settings import Settings
+from witan.core.uncertainty import MIN_HISTORY
 from witan.deliberation.events import Seat, SessionOpened
 from witan.deliberation.ports import Teacher
 from witan.deliberation.session import Session
 
-__all__ = ["model_of", "taught", "weights_for_recount"]
+__all__ = ["model_of", "taught", "taught_for_recount", "unlearned", "with_learned"]
 
 WEIGHTED = "weighted_borda"
 """The rule that asks for the reliability of reviewers."""
@@ -46,18 +49,45 @@ async def taught(opened: SessionOpened, teacher: Teacher | None) -> SessionOpene
     return replace(opened, procedure=procedure, calibration=known)
 
 
-def weights_for_recount(
-    session: Session, rule: str | None, teacher: Teacher
-) -> Mapping[str, float] | None:
-    """Seat to reliability, for a recount by a rule that asks for it where the session's did not.
+def taught_for_recount(
+    session: Session, rule: str | None, given: Mapping[str, Any], teacher: Teacher
+) -> dict[str, Any]:
+    """What a recount is given, each ``learn`` in it replaced by what was learned, if anything was.
 
-    Learned from sessions with other answers; None: nothing is known, or nothing is asked for.
+    A rule that asks for reliability where the session's did not is given it as well. All of it is
+    learned from sessions with other answers.
     """
-    if rule != WEIGHTED or session.settings.rule == WEIGHTED:
-        return None
+    asked = {name: given[name] for name in ("prior", "rho") if given.get(name) == "learn"}
     seats = session.opened.reviewers
-    models = list(dict.fromkeys(map(model_of, seats)))
-    return _by_seat(teacher.learned(models, without=session.id), seats)
+    weighed = rule == WEIGHTED != session.settings.rule and "reliability" not in given
+    if not asked and not weighed:
+        return dict(given)
+    models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
+    learned = teacher.learned(models, without=session.id)
+    found = with_learned(Settings(**asked), learned, _unit(session.opened))
+    weights = {"reliability": _by_seat(learned, seats)} if weighed else {}
+    return {**given, **{name: getattr(found, name) for name in asked}, **weights}
+
+
+def with_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
+    """How ballots are counted, with ``learn`` replaced by what was learned, if anything was."""
+    prior = learned.prior(unit)
+    if counting.prior == "learn" and prior is not None:
+        counting = replace(counting, prior=prior)
+    if counting.rho == "learn" and learned.rho is not None:
+        counting = replace(counting, rho=learned.rho)
+    return counting
+
+
+def unlearned(prior: object, rho: object) -> Iterator[str]:
+    """What is still to be learned once a history was asked, a sentence each."""
+    if prior == "learn":
+        yield (
+            f"no prior is learned: fewer than {MIN_HISTORY} other sessions say how much noise "
+            "such ballots have"
+        )
+    if rho == "learn":
+        yield "no ρ is learned: people decided too few pairs of the other sessions"
 
 
 def _by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
@@ -70,18 +100,17 @@ def _by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] |
     return found or None
 
 
+def _unit(opened: SessionOpened) -> Unit:
+    return "grades" if opened.procedure.graded else "ranks"
+
+
 def _asks_for_reliability(counting: Settings) -> bool:
     return counting.rule == WEIGHTED and counting.reliability is None
 
 
 def _counting(opened: SessionOpened, learned: Learned) -> Settings:
-    """How ballots are counted, with ``learn`` replaced by what was learned, if anything was."""
-    counting = opened.procedure.counting
-    prior = learned.prior("grades" if opened.procedure.graded else "ranks")
-    if counting.prior == "learn" and prior is not None:
-        counting = replace(counting, prior=prior)
-    if counting.rho == "learn" and learned.rho is not None:
-        counting = replace(counting, rho=learned.rho)
+    """How ballots are counted, with all that was learned."""
+    counting = with_learned(opened.procedure.counting, learned, _unit(opened))
     if _asks_for_reliability(counting):
         counting = replace(counting, reliability=_by_seat(learned, opened.reviewers))
     return counting

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
+from witan.deliberation.teaching import with_learned
 from witan.errors import UnknownName
 from witan.surfaces.render import outcome_text
 from witan.surfaces.text import Page
@@ -22,7 +23,8 @@ def imported_outcomes(
 ) -> list[Outcome]:
     """Count the ballots of one session; one outcome, if any of them can be counted.
 
-    Where the rule asks for the reliability of reviewers, the other sessions say it.
+    Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
+    from the other sessions.
 
     Raises
     ------
@@ -36,9 +38,12 @@ def imported_outcomes(
             raise UnknownName("reviewer", name, reviewers)
     ballots = [ballot for ballot in cast if ballot.reviewer not in without]
     simulated = history.about(session).simulated
-    if settings.rule == "weighted_borda" and settings.reliability is None:
-        learned = history.learned(reviewers, without=session).reliability
-        settings = replace(settings, reliability=learned or None)
+    weighed = settings.rule == "weighted_borda" and settings.reliability is None
+    if weighed or "learn" in (settings.prior, settings.rho):
+        learned = history.learned(reviewers if weighed else (), without=session)
+        graded = any(ballot.grades for ballot in ballots)
+        settings = with_learned(settings, learned, "grades" if graded else "ranks")
+        settings = replace(settings, reliability=learned.reliability or settings.reliability)
     return [
         replace(outcome, details={**outcome.details, "simulated": simulated})
         for outcome in tally_sessions(ballots, settings)

@@ -102,15 +102,26 @@ def p_best_text(probability: float | None) -> str:
 
 def trust_line(outcome: Outcome) -> str:
     """Who voted, what is tied, what the lead hangs on, what the votes are worth."""
-    voted = {ballot.reviewer for ballot in outcome.ballots}
-    silent = sum(1 for reviewer in outcome.abstentions if reviewer not in voted)
-    seats = f"{len(voted):,} of {counted(len(voted) + silent, 'reviewer')}"
-    parts = [seats, _tied(outcome), _flips_sentence(outcome)]
+    parts = [_voted(outcome), _tied(outcome), _flips_sentence(outcome)]
     if outcome.effective_votes is None:
         parts.append("effective votes unknown")
     else:
         parts.append(f"{outcome.effective_votes:.1f} effective votes")
     return " · ".join(part for part in parts if part)
+
+
+def _voted(outcome: Outcome) -> str:
+    """How many of the reviewers voted, people apart: they have no seat that could stay silent."""
+    people = set(outcome.details.get("people", ()))
+    cast = {ballot.reviewer for ballot in outcome.ballots}
+    silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
+    voted = cast - people
+    said = []
+    if voted or silent or not people:
+        said.append(f"{len(voted):,} of {counted(len(voted) + silent, 'reviewer')}")
+    if people:
+        said.append(f"{len(people):,} {'person' if len(people) == 1 else 'people'}")
+    return ", ".join(said)
 
 
 def _tied(outcome: Outcome) -> str:

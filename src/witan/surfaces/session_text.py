@@ -14,6 +14,7 @@ __all__ = [
     "cost_text",
     "duration_text",
     "legend_text",
+    "overall_grade",
     "reliability_text",
     "session_text",
     "session_trust",
@@ -21,6 +22,7 @@ __all__ = [
 
 AS_CHILD: Mapping[str | None, str] = {
     "rejudged": "rejudges the answers of",
+    "retried": "retried from",
     "continued": "goes on from",
     None: "came of",
 }
@@ -112,10 +114,13 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def session_text(page: Page, session: Session, came_of_it: Sequence[str] = ()) -> Iterator[str]:
+def session_text(
+    page: Page, session: Session, came_of_it: Sequence[str] = (), votes: Sequence[Ballot] = ()
+) -> Iterator[str]:
     """The lines of a session: question, answers, standings, ballots, closing text, trust.
 
-    `came_of_it` says which sessions are known to follow from it, a sentence each.
+    `came_of_it` says which sessions are known to follow from it, a sentence each; `votes` are the
+    ballots that people cast on it later, which its outcome does not count.
     """
     mark = "simulated · " if session.simulated else ""
     head = f"{mark}{session.id} · {session.status} · {session.opened.at:%Y-%m-%d %H:%M} UTC"
@@ -134,6 +139,10 @@ def session_text(page: Page, session: Session, came_of_it: Sequence[str] = ()) -
         yield ""
         yield page.sentence(f"{mark}Ballots", "bold")
         yield from _ballots(page, session)
+    if votes:
+        yield ""
+        yield page.sentence("People's votes", "bold")
+        yield from _votes(page, session, votes)
     if session.outcome is not None:
         yield ""
         yield from outcome_text(page, session.outcome, simulated=session.simulated)
@@ -148,7 +157,8 @@ def _relations(session: Session) -> Iterator[str]:
     """What the session is to the one that it came of, and who judged in place of its seats."""
     opened = session.opened
     if opened.parent is not None:
-        yield f"{AS_CHILD[opened.relation]} {opened.parent}"
+        again = f": {listed(opened.retried)} asked again" if opened.retried else ""
+        yield f"{AS_CHILD[opened.relation]} {opened.parent}{again}"
     if opened.jury:
         jury = [f"{seat.name}{_source(seat)}" for seat in opened.jury]
         yield f"judged by {listed(jury, most=len(jury))}"
@@ -200,6 +210,19 @@ def _ballots(page: Page, session: Session) -> Iterator[str]:
             yield page.sentence(f"  {flips}", "dim", hang=4)
 
 
+def _votes(page: Page, session: Session, votes: Sequence[Ballot]) -> Iterator[str]:
+    """What each person voted, and where the candidates stood on the sheet."""
+    for ballot in votes:
+        order = _order(ballot, session.opened.procedure.rubric)
+        yield page.sentence(f"{ballot.reviewer}: {order}", hang=2)
+        if ballot.notes:
+            yield from _said(page, ballot.notes)
+    yield page.sentence(
+        "The standings are by the members' ballots; witan recount with --kind all counts both.",
+        "dim",
+    )
+
+
 def _said(page: Page, notes: str) -> Iterator[str]:
     """A reviewer's notes, each line of them indented."""
     for place, line in enumerate(line for line in notes.splitlines() if line.strip()):
@@ -212,7 +235,7 @@ def _order(ballot: Ballot, rubric: Rubric) -> str:
 
     def named(candidate: str) -> str:
         place = [f"place {places[candidate]}"] if candidate in places else []
-        grade = _grade(ballot.grades.get(candidate), rubric)
+        grade = overall_grade(ballot.grades.get(candidate), rubric)
         told = [*place, *([] if grade is None else [f"grade {grade:.1f}"])]
         return f"{candidate} [{', '.join(told)}]" if told else candidate
 
@@ -220,7 +243,7 @@ def _order(ballot: Ballot, rubric: Rubric) -> str:
     return ranking or f"grades alone, of {listed([*map(named, ballot.grades)], most=20)}"
 
 
-def _grade(held: Grade | Mapping[str, Grade] | None, rubric: Rubric) -> float | None:
+def overall_grade(held: Grade | Mapping[str, Grade] | None, rubric: Rubric) -> float | None:
     """One grade for a candidate: by the rubric as far as it is graded by it, else its own."""
     if not isinstance(held, Mapping):
         return None if held is None else read_grade(held)

@@ -55,8 +55,8 @@ def command(context: click.Context, /, session: str, as_json: bool, **options: A
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
     is the latest. A FILE exists, ends in .json or has a path. Whatever is not given stays as the
     session was counted. --without leaves a reviewer's ballot out; its answer still stands. Of a
-    session in the history, --kind counts the ballots that people cast, or all of them, and
-    --rule weighted_borda learns the reliability of reviewers from the other sessions.
+    session in the history, --kind counts the ballots that people cast, or all of them; --prior
+    learn, --rho learn and --rule weighted_borda learn from the other sessions there.
     """
     from witan.surfaces.histories import session_called
 
@@ -68,7 +68,7 @@ def command(context: click.Context, /, session: str, as_json: bool, **options: A
     with session_called(session, options["config"], options["history"]) as (found, history):
         if isinstance(found, str):
             assert history is not None  # noqa: S101 - only a history has ballots alone
-            outcome = _imported(history, found, options)
+            outcome = _imported(history, found, options, named)
         else:
             outcome = _recounted(found, history, options, named)
     return _told(outcome, as_json=as_json)
@@ -83,16 +83,40 @@ def _recounted(
     rule = options["rule"]
     settings = settings_of({**options, "rule": rule or session.settings.rule})
     given = _given(settings, named)
-    if history is not None and "reliability" not in given:
-        from witan.deliberation.teaching import weights_for_recount
+    if history is None:
+        _refuse_learning(given)
+    else:
+        from witan.deliberation.teaching import taught_for_recount
 
-        learned = weights_for_recount(session, rule, history)
-        given |= {} if learned is None else {"reliability": learned}
+        given = taught_for_recount(session, rule, given, history)
     outcome = session.recount(rule, without=options["without"], **given)
-    return replace(outcome, details={**outcome.details, "simulated": session.simulated})
+    details = {**outcome.details, "simulated": session.simulated}
+    return _noted(replace(outcome, details=details), given.get("prior"), given.get("rho"))
 
 
-def _imported(history: "History", session: str, options: dict[str, Any]) -> "Outcome":
+def _refuse_learning(given: dict[str, Any]) -> None:
+    """Refuse to learn where there is nothing to learn from."""
+    for name in ("prior", "rho"):
+        if given.get(name) == "learn":
+            raise click.UsageError(
+                f"--{name} learn needs a history, and a file holds one session alone: import the "
+                "file, and recount the session by its name"
+            )
+
+
+def _noted(outcome: "Outcome", prior: object, rho: object) -> "Outcome":
+    """The outcome, with a word on what was to be learned and could not be."""
+    from witan.deliberation.teaching import unlearned
+
+    missed = unlearned(
+        prior if outcome.prior is None else None, rho if outcome.rho is None else None
+    )
+    return replace(outcome, warnings=(*outcome.warnings, *missed))
+
+
+def _imported(
+    history: "History", session: str, options: dict[str, Any], named: list[str]
+) -> "Outcome":
     from witan.core.settings import AUTO
     from witan.errors import NothingToCount
     from witan.surfaces.imported_text import imported_outcomes
@@ -101,7 +125,8 @@ def _imported(history: "History", session: str, options: dict[str, Any]) -> "Out
     outcomes = imported_outcomes(history, session, settings, without=options["without"])
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
-    return outcomes[0]
+    # Shared error is learned unless something else is said, and missed only where it was asked for.
+    return _noted(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
 
 
 def _told(outcome: "Outcome", *, as_json: bool) -> int:

@@ -52,10 +52,13 @@ def command(
 
 
 def _show(session: "Session", history: "History | None", *, as_json: bool, events: bool) -> None:
-    from witan.deliberation.record import event_to_json, session_to_json
+    from witan.adapters.exports import record_with_votes
+    from witan.deliberation.record import event_to_json
 
+    ballots = [] if history is None or events else history.ballots(session.id)
+    votes = [ballot for ballot in ballots if ballot.kind == "human"]
     if as_json:
-        click.echo(session_to_json(session))
+        click.echo(record_with_votes(session, votes))
     elif events:
         for event in session.events:
             click.echo(event_to_json(event, simulated=session.simulated))
@@ -66,7 +69,7 @@ def _show(session: "Session", history: "History | None", *, as_json: bool, event
         came_of_it = [
             f"{child.relation or 'followed'} as {child.session}" for child in reversed(children)
         ]
-        click.echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it)))
+        click.echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it, votes)))
 
 
 def _show_imported(history: "History", session: str, *, as_json: bool, events: bool) -> None:

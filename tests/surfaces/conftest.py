@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from configured import Place
 from witan.surfaces.cli import main
 
 
@@ -80,3 +81,11 @@ def sessions(write) -> Path:
         for r, order in enumerate((["x", "y", "z"], ["y", "x", "z"]) * 4, 1)
     ]
     return write("sessions.jsonl", *clear, *shared)
+
+
+@pytest.fixture
+def place(tmp_path) -> Place:
+    """A project of somebody's, and a home of the user's, both without a configuration."""
+    project = tmp_path / "project"
+    project.mkdir()
+    return Place(project, tmp_path / "home" / "witan" / "witan.toml")

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -16,53 +15,15 @@ from witan.core.settings import Settings
 from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
 from witan.surfaces.arranging import arrange, procedure_of
-from witan.surfaces.config import Config, load_config
 from witan.surfaces.config_schema import (
     NAME_TABLES,
     OPEN_TABLES,
     MemberTable,
     ProviderTable,
+    TokenTable,
     fixed_keys,
 )
 from witan.surfaces.providers import PROVIDERS
-
-
-class Place(NamedTuple):
-    """A user's home and a project, and what is set in its variables."""
-
-    project: Path
-    own: Path
-
-    def write(self, text: str) -> str:
-        """Write the project's file; return its path."""
-        path = self.project / "witan.toml"
-        path.write_text(text, encoding="utf-8")
-        return str(path)
-
-    def write_own(self, text: str) -> str:
-        """Write the user's file; return its path."""
-        self.own.parent.mkdir(parents=True, exist_ok=True)
-        self.own.write_text(text, encoding="utf-8")
-        return str(self.own)
-
-    def load(self, path=None, overrides=None, directory=None, **variables: str) -> Config:
-        """Read the configuration under these variables."""
-        environment = {"XDG_CONFIG_HOME": str(self.own.parents[1]), **variables}
-        return load_config(environment, directory or self.project, path, overrides or {})
-
-    def refuse(self, **given) -> str:
-        """The one sentence with which the configuration is refused."""
-        with pytest.raises(ConfigError) as caught:
-            procedure_of(self.load(**given))
-        assert "\n" not in str(caught.value)
-        return str(caught.value)
-
-
-@pytest.fixture
-def place(tmp_path) -> Place:
-    project = tmp_path / "project"
-    project.mkdir()
-    return Place(project, tmp_path / "home" / "witan" / "witan.toml")
 
 
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
@@ -203,7 +164,12 @@ class TestCompleteness:
             "COUNTING_UNRANKED": "last", "COUNTING_TIES": "intervals", "COUNTING_LEVEL": "0.9",
             "COUNTING_THRESHOLD": "2", "COUNTING_TIE_BREAK": "none", "COUNTING_RHO": "0.2",
             "COUNTING_FLIPS": "false", "HISTORY": "h.sqlite", "HISTORY_KEEP_DAYS": "9",
-            "HISTORY_ENABLED": "false", "COUNTING_PRIOR": "none",
+            "HISTORY_ENABLED": "false", "COUNTING_PRIOR": "none", "SERVE_HOST": "::1",
+            "SERVE_PORT": "80", "SERVE_MAX_SESSIONS": "1", "SERVE_MAX_STREAMS": "2",
+            "SERVE_BODY_BYTES": "3", "SERVE_PER_MINUTE": "4", "SERVE_HEARTBEAT_SECONDS": "5",
+            "SERVE_GRACE_SECONDS": "6", "SERVE_ALLOWED_HOSTS": "council.example",
+            "SERVE_PUBLIC_URL": "https://council.example", "SERVE_TRUSTED_PROXIES": "10.0.0.1",
+            "SERVE_LOG": "json",
         }  # fmt: skip
         config = place.load(**{f"WITAN_{name}": value for name, value in values.items()})
 
@@ -252,8 +218,8 @@ class TestCompleteness:
         for provider in PROVIDERS.values():
             assert f"`{provider.name}`" in page
             assert all(f"`{variable}`" in page for variable in provider.variables)
-        for field in (*MemberTable.model_fields, *ProviderTable.model_fields):
-            assert f"`{field}`" in page
+        for table in (MemberTable, ProviderTable, TokenTable):
+            assert all(f"`{field}`" in page for field in table.model_fields)
 
     def test_reading_waits_for_nothing_that_counts_or_calls(self):
         """A configuration is read without numpy, an HTTP client or a terminal library."""
@@ -365,6 +331,13 @@ class TestTrust:
         ('[providers.openai]\nurl = "http://evil/v1"', "providers.openai.url"),
         ('[providers.openai]\nkey = "AWS_SECRET_KEY"', "providers.openai.key"),
         ('members = [{seat = "openai:a", price = [0, 0]}]', "members[1].price"),
+        ("[serve]\nport = 8000", "serve.port"),
+        ('[serve.tokens.mine]\nkey = "HOME"', "serve.tokens.mine.key"),
+        ('[profiles.fast]\nmembers = ["cmd:sh"]', "profiles.fast.members[1]"),
+        (
+            '[profiles.fast]\nchairman = {seat = "openai:a", url = "http://evil/v1"}',
+            "profiles.fast.chairmen[1].url",
+        ),
         ('[history]\nurl = "postgresql://evil/x"', "history.url"),
         ('[history]\nurl = "../elsewhere.sqlite"', "history.url"),
         ("[history]\nkeep_days = 1", "history.keep_days"),

@@ -274,3 +274,59 @@ def test_json_has_everything(doctor):
     assert found["members"][0]["price"] == {"input_usd": 0.0, "output_usd": 0.0}
     assert found["versions"]["python"]
     assert found["servers"] == []
+
+
+class TestServer:
+    """Where the council would be served, and who could ask."""
+
+    SEATS = 'members = ["script:a.toml", "script:b.toml"]\n'
+
+    def test_by_default_it_is_for_this_machine(self, doctor):
+        """The address, and that nobody needs a token there."""
+        status, out = doctor(self.SEATS, "--offline")
+
+        assert "Server at http://127.0.0.1:8717" in out
+        assert "Whoever works on this machine may ask; there is no token." in out
+        assert status == Status.ANSWERED
+
+    def test_elsewhere_without_a_token_it_would_not_start(self, doctor):
+        """The warning says what to set; the council could sit all the same."""
+        status, out = doctor(f'{self.SEATS}[serve]\nhost = "0.0.0.0"', "--offline")
+        told = " ".join(out.split())
+
+        assert "It would not start: the server would listen at 0.0.0.0" in told
+        assert "set a token in WITAN_TOKEN" in told
+        assert status == Status.ANSWERED
+
+    def test_tokens_are_told_by_their_variables(self, doctor):
+        """Which is there and which is missing; no token and no digest is shown."""
+        digest, token = "5e" * 32, "of-twenty-characters"
+        config = (
+            f'{self.SEATS}[serve.tokens.ci]\nsha256 = "{digest}"\n'
+            '[serve.tokens.team]\nkey = "TEAM_TOKEN"\n[serve.tokens.lost]\nkey = "LOST_TOKEN"\n'
+        )
+
+        _, out = doctor(config, "--offline", TEAM_TOKEN=token)
+        _, told = doctor(config, "--offline", "--json", TEAM_TOKEN=token)
+
+        assert "token ci: known by its digest" in out
+        assert "token team: in TEAM_TOKEN" in out
+        assert "token lost: LOST_TOKEN is not set" in out
+        assert not any(secret in out + told for secret in (digest, token))
+        held = {token["name"]: token for token in json.loads(told)["serve"]["tokens"]}
+        assert (held["team"]["state"], held["lost"]["state"]) == ("present", "unusable")
+
+    def test_every_profile_is_looked_at(self, doctor):
+        """Who would sit under it, with the sources of its settings, or what is wrong with it."""
+        _, out = doctor(
+            f'{self.SEATS}[profiles.fair]\nabout = "By pairs."\nrule = "schulze"\n'
+            '[profiles.off]\nrule = "schulz"',
+            "--offline",
+        )
+        lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+        told = " ".join(out.split())
+
+        assert lines["profiles.fair.rule"][0] == "schulze"
+        assert "Profile fair: By pairs. a and b" in told
+        assert "It cannot be taken:" in told
+        assert "profiles.off.rule names an unknown rule 'schulz'; did you mean 'schulze'?" in told

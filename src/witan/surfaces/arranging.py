@@ -152,7 +152,7 @@ def traced(config: Config) -> Iterator[None]:
         yield
     except InvalidParameter as error:
         name = _SETTING_OF.get(error.name, error.name)
-        if not any(name in setting.key for setting in config.settings):
+        if not any(name in setting.key for setting in config.deliberative):
             raise
         problem = _problem(error)
         if name == "members":
@@ -166,10 +166,10 @@ def _problem(error: InvalidParameter) -> str:
 
 def _at(config: Config, name: str, problem: str, value: object = None) -> ConfigError:
     """An error at the setting of that name; where it has several sources, at all of them."""
-    named = [s for s in config.settings if name in s.key]
+    named = [s for s in config.deliberative if name in s.key]
     found = [s for s in named if s.value == value] or named
     if not found:
         return ConfigError("the configuration", name, problem)
     shared = found[0].key[: found[0].key.index(name) + 1]
     where = ", ".join(dict.fromkeys(s.where for s in found))
-    return as_option(ConfigError(where, dotted(shared), problem))
+    return as_option(ConfigError(where, dotted((*found[0].above, *shared)), problem))

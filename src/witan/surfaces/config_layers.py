@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,17 +17,23 @@ from pydantic import BaseModel, ValidationError
 from witan.errors import ConfigError, UnknownName
 from witan.surfaces.config_schema import (
     OPEN_TABLES,
+    PLAIN_TABLES,
+    PROFILES,
+    SEATS,
     TABLES,
+    TOKENS,
     Document,
     Key,
     MemberTable,
     ProviderTable,
     fixed_keys,
+    within,
 )
 from witan.surfaces.providers import PROVIDERS
 
 __all__ = [
     "COMMAND_LINE",
+    "TOKEN_VARIABLE",
     "Setting",
     "as_option",
     "dotted",
@@ -45,6 +51,20 @@ COMMAND_LINE = "the command line"
 CONFIG_VARIABLE = "WITAN_CONFIG"
 """Names a file to read in place of the one found by searching."""
 
+TOKEN_VARIABLE = "WITAN_TOKEN"  # noqa: S105 - the name of a variable
+"""Holds a token by itself, without a setting that names it."""
+
+TOKEN: Key = (*TOKENS, "default", "key")
+"""The setting that `TOKEN_VARIABLE` stands for."""
+
+_LISTS = tuple(
+    PREFIX + name
+    for name in ("MEMBERS", "CHAIRMEN", "SERVE_ALLOWED_HOSTS", "SERVE_TRUSTED_PROXIES")
+)
+"""Variables that hold several things, with commas between or as JSON."""
+
+_TABLE = re.compile(r"(limits|serve)\.")
+"""Tables that options do not name."""
 
 _EXPECTED = {
     "bool": "true or false",
@@ -57,9 +77,6 @@ _EXPECTED = {
 }
 """How the types of pydantic's errors begin, and what these call for."""
 
-
-_PLAIN_TABLES = ("limits", "counting", "history")
-"""Tables of plain values."""
 
 _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY"})
 """Variables that are not called as their settings are."""
@@ -80,6 +97,8 @@ class Setting:
         The directory that relative paths in it start from.
     trusted
         Whoever runs the council said so; False: in a file that was found by searching.
+    above
+        The table that it stands in, where that is a profile's.
     """
 
     key: Key
@@ -87,6 +106,21 @@ class Setting:
     where: str
     base: Path
     trusted: bool = True
+    above: Key = ()
+
+    @property
+    def written(self) -> str:
+        """Its key as it stands there."""
+        return dotted((*self.above, *self.key))
+
+    @property
+    def origin(self) -> str:
+        """Where it stands: the file or variable, and the profile if it is in one."""
+        return f"{self.where}: {dotted(self.above)}" if self.above else self.where
+
+    def under(self, profile: str) -> "Setting":
+        """What a profile's setting sets once the profile is taken."""
+        return replace(self, key=within(self.key), above=(PROFILES, profile))
 
 
 def dotted(key: Key) -> str:
@@ -98,7 +132,7 @@ def as_option(error: ConfigError) -> ConfigError:
     """The error as the user of a command knows it: by the option that was written."""
     if error.where != COMMAND_LINE or error.key.startswith("--"):
         return error
-    name = re.split(r"[.\[]", error.key.removeprefix("limits."))[0]
+    name = re.split(r"[.\[]", _TABLE.sub("", error.key))[0]
     option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
     return ConfigError(COMMAND_LINE, option, error.problem)
 
@@ -142,7 +176,7 @@ def read_environment(
         except ConfigError as error:
             strange[variable] = error
             continue
-        data = _nested(key, _value(variable, text))
+        data = _nested(key, TOKEN_VARIABLE if key == TOKEN else _value(variable, text))
         found += [
             Setting(key, value, variable, directory)
             for key, value in _read(data, variable, strict=False)
@@ -156,9 +190,9 @@ def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
     """The variables that these settings name as holding a key."""
     found = set[str]()
     for setting in settings:
-        if setting.key[0] == "providers" and setting.key[-1] == "key":
+        if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
             found.add(setting.value)
-        elif setting.key in (("members",), ("chairmen",)):
+        elif within(setting.key) in SEATS:
             found.update(entry.key for entry in setting.value if entry.key is not None)
     return frozenset(found)
 
@@ -174,8 +208,8 @@ def read_overrides(
         If there is no such setting; it names the nearest one.
     """
     keys = (*fixed_keys(), *OPEN_TABLES, ("providers",))
-    # By their last word alone, those of the history would not say what they are about.
-    last = {key[-1]: key for key in keys if key[0] != "history"}
+    # By their last word alone, these would not say what they are about.
+    last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
     known = {**last, **{dotted(key): key for key in keys}}
     found = []
     for name, value in overrides.items():
@@ -197,7 +231,7 @@ def _variables() -> dict[str, Key]:
     keys += [
         ("providers", name, inner) for name in PROVIDERS for inner in ProviderTable.model_fields
     ]
-    return {_variable(key): key for key in keys}
+    return {**{_variable(key): key for key in keys}, TOKEN_VARIABLE: TOKEN}
 
 
 def _variable(key: Key) -> str:
@@ -222,9 +256,9 @@ def _named(variable: str, known: Mapping[str, Key]) -> Key:
 
 def _value(variable: str, text: str) -> object:
     """What a text stands for: lists as JSON or with commas between, a rule's parameters as JSON."""
-    if variable in (f"{PREFIX}MEMBERS", f"{PREFIX}CHAIRMEN"):
+    if variable in _LISTS:
         if not text.startswith("["):
-            return [seat.strip() for seat in text.split(",") if seat.strip()]
+            return [each.strip() for each in text.split(",") if each.strip()]
         try:
             return json.loads(text)
         except ValueError as error:
@@ -251,10 +285,16 @@ def _read(data: Mapping[str, Any], where: str, *, strict: bool) -> Iterator[tupl
         document = Document.model_validate(data, strict=strict)
     except ValidationError as error:
         raise _refusal(error, where) from None
-    if document.chairman is not None and "chairmen" in document.model_fields_set:
-        raise ConfigError(where, "chairman", "and chairmen are both set; name all in chairmen")
-    for key, value in _flat(document):
-        yield (("chairmen",), (value,)) if key == ("chairman",) else (key, value)
+    profiles = [((PROFILES, name), held) for name, held in document.profiles.items()]
+    for above, table in (((), document), *profiles):
+        if table.chairman is not None and "chairmen" in table.model_fields_set:
+            key = dotted((*above, "chairman"))
+            raise ConfigError(where, key, "and chairmen are both set; name all in chairmen")
+    for place, value in _flat(document):
+        if within(place) == ("chairman",):
+            yield (*place[:-1], "chairmen"), (value,)
+        else:
+            yield place, value
 
 
 def _flat(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
@@ -287,7 +327,9 @@ def _refusal(error: ValidationError, where: str) -> ConfigError:
     expected = _EXPECTED.get(kind.partition("_")[0])
     problem = f"should be {expected}" if expected else first["msg"].removeprefix("Input ")
     plain = isinstance(given, bool | int | float) or (
-        isinstance(given, str) and len(given) < 40 and place[-1] not in ("key", "url", "seat")
+        isinstance(given, str)
+        and len(given) < 40
+        and place[-1] not in ("key", "url", "seat", "sha256")
     )
     told = f", not {given!r}" if plain and kind != "key" else ""
     return ConfigError(where, key, f"{problem[0].lower()}{problem[1:]}{told}")
@@ -309,10 +351,14 @@ def _shown(place: tuple[int | str, ...]) -> str:
 def _suggestion(place: tuple[int | str, ...]) -> str:
     """What may have been meant by a name that is none."""
     name = str(place[-1])
-    table = Document if len(place) == 1 else TABLES[str(place[0])]
-    for other, fields in TABLES.items():
-        if len(place) == 1 and other in _PLAIN_TABLES and name in fields.model_fields:
-            return f" here; it stands in the table [{other}]"
+    above = place[:2] if place[0] == PROFILES else ()
+    stands = place[len(above) :]
+    table = TABLES[PROFILES] if above else Document
+    if len(stands) > 1:
+        table = TABLES[str(stands[1] if stands[:2] == TOKENS else stands[0])]
+    for other in PLAIN_TABLES if len(stands) == 1 else ():
+        if other in table.model_fields and name in TABLES[other].model_fields:
+            return f" here; it stands in the table [{dotted((*map(str, above), other))}]"
     nearest = UnknownName("setting", name, table.model_fields).nearest
     if nearest is None:
         return f"; known: {', '.join(table.model_fields)}"

@@ -6,10 +6,11 @@ used, so that reading a configuration does not wait for the parts that count bal
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_network
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Effort
@@ -17,12 +18,20 @@ from witan.deliberation.ports import Effort
 __all__ = [
     "NAME_TABLES",
     "OPEN_TABLES",
+    "PLAIN_TABLES",
+    "PROFILES",
+    "SEATS",
     "TABLES",
+    "TOKENS",
     "Document",
     "Key",
     "MemberTable",
+    "ProfileTable",
     "ProviderTable",
+    "ServeTable",
+    "TokenTable",
     "fixed_keys",
+    "within",
 ]
 
 Key = tuple[str, ...]
@@ -30,6 +39,11 @@ Key = tuple[str, ...]
 
 _VARIABLE = re.compile(r"(?!(?=.*[0-9])[A-Z0-9]{16,}$)[A-Z_][A-Z0-9_]*")
 """A name in capitals; sixteen or more of them with digits and no underscore are rather a key."""
+
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
+
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+")
+"""A name, an IPv4 address, or an IPv6 address without brackets."""
 
 
 def _variable(value: object) -> object:
@@ -41,6 +55,43 @@ def _variable(value: object) -> object:
         "must name the variable that holds the key, in capitals such as OPENAI_API_KEY; "
         "a key itself does not belong here",
     )
+
+
+def _token_variable(value: object) -> object:
+    """Refuse what does not look like the name of a variable, without repeating it."""
+    if isinstance(value, str) and _VARIABLE.fullmatch(value):
+        return value
+    raise PydanticCustomError(
+        "key",
+        "must name the variable that holds the token, in capitals such as TEAM_TOKEN; "
+        "a token itself does not belong here",
+    )
+
+
+def _digest(value: object) -> object:
+    """Refuse what is no digest, without repeating it: it may be the token."""
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return value.lower()
+    raise PydanticCustomError(
+        "key", "must be the SHA-256 of the token: 64 hexadecimal digits, and not the token itself"
+    )
+
+
+def _host(value: str) -> str:
+    if _HOST.fullmatch(value):
+        return value.lower()
+    raise PydanticCustomError(
+        "host", "should be the name or address of a host, without scheme, port or path"
+    )
+
+
+def _network(value: str) -> str:
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        problem = "should be an address or a network, such as 10.0.0.0/8"
+        raise PydanticCustomError("network", problem) from None
+    return value
 
 
 def _several(value: object) -> object:
@@ -58,7 +109,22 @@ class _Table(BaseModel):
 
 KeyVariable = Annotated[str, BeforeValidator(_variable)]
 
+TokenVariable = Annotated[str, BeforeValidator(_token_variable)]
+
+Digest = Annotated[str, BeforeValidator(_digest)]
+
+Host = Annotated[str, AfterValidator(_host)]
+
+Network = Annotated[str, AfterValidator(_network)]
+
 NonNegative = Annotated[float, Field(ge=0)]
+
+Positive = Annotated[float, Field(gt=0)]
+
+Number = Annotated[int, Field(ge=1)]
+
+MOST_DAYS = 365_000
+"""A thousand years: longer, and there is no date to count back to."""
 
 
 class MemberTable(_Table):
@@ -117,8 +183,44 @@ class HistoryTable(_Table):
     """Where sessions are kept, and how long."""
 
     url: str | None = None
-    keep_days: Annotated[int, Field(ge=1)] | None = None
+    keep_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
     enabled: bool | None = None
+
+
+class TokenTable(_Table):
+    """Who may ask the server, how often and for how much."""
+
+    key: TokenVariable | None = None
+    sha256: Digest | None = None
+    per_minute: Number | None = None
+    max_cost_usd: NonNegative | None = None
+    daily_usd: NonNegative | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if self.key is not None and self.sha256 is not None:
+            raise PydanticCustomError("both", "has both key and sha256; keep one of them")
+        if not self.model_fields_set:
+            raise PydanticCustomError("empty", "has neither key nor sha256")
+        return self
+
+
+class ServeTable(_Table):
+    """How the council is served."""
+
+    host: Host | None = None
+    port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    max_sessions: Number | None = None
+    max_streams: Number | None = None
+    body_bytes: Number | None = None
+    per_minute: Number | None = None
+    heartbeat_seconds: Positive | None = None
+    grace_seconds: NonNegative | None = None
+    allowed_hosts: Annotated[tuple[Host, ...], BeforeValidator(_several)] | None = None
+    public_url: str | None = None
+    trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_several)] | None = None
+    log: Literal["text", "json"] | None = None
+    tokens: dict[str, TokenTable] = {}
 
 
 Seat = Annotated[MemberTable, BeforeValidator(_seat)]
@@ -126,8 +228,8 @@ Seat = Annotated[MemberTable, BeforeValidator(_seat)]
 Seats = Annotated[tuple[Seat, ...], BeforeValidator(_several)]
 
 
-class Document(_Table):
-    """Everything that can be set, all of it optional."""
+class CouncilTable(_Table):
+    """Who sits, and how they deliberate."""
 
     members: Seats = ()
     chairman: Seat | None = None
@@ -151,7 +253,26 @@ class Document(_Table):
     quorum: int | None = None
     limits: LimitsTable = LimitsTable()
     counting: CountingTable = CountingTable()
+
+
+class ProfileTable(CouncilTable):
+    """What of a council is otherwise under this name."""
+
+    about: str | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.model_fields_set:
+            raise PydanticCustomError("empty", "sets nothing; say at least what it is about")
+        return self
+
+
+class Document(CouncilTable):
+    """Everything that can be set, all of it optional."""
+
     history: HistoryTable = HistoryTable()
+    serve: ServeTable = ServeTable()
+    profiles: dict[str, ProfileTable] = {}
     providers: dict[str, ProviderTable] = {}
     aliases: dict[str, str] = {}
     families: dict[str, Annotated[tuple[str, ...], BeforeValidator(_several)]] = {}
@@ -168,6 +289,16 @@ OPEN_TABLES: tuple[Key, ...] = (
 NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",))
 """Tables whose keys are models, or families of them: too long for the name of a variable."""
 
+SEATS: tuple[Key, ...] = (("members",), ("chairmen",))
+"""Settings that are lists of seats."""
+
+PROFILES = "profiles"
+
+TOKENS: Key = ("serve", "tokens")
+
+PLAIN_TABLES = ("limits", "counting", "history", "serve")
+"""Tables of plain values."""
+
 TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
         "members": MemberTable,
@@ -176,18 +307,26 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "limits": LimitsTable,
         "counting": CountingTable,
         "history": HistoryTable,
+        "serve": ServeTable,
+        "tokens": TokenTable,
+        "profiles": ProfileTable,
         "providers": ProviderTable,
     }
 )
 """What stands in a setting that is not a plain value."""
 
 
+def within(key: Key) -> Key:
+    """A key without the profile that it stands in: what it sets there."""
+    return key[2:] if key[0] == PROFILES else key
+
+
 def fixed_keys() -> tuple[Key, ...]:
-    """Every setting whose name is fixed, in order, apart from those of providers and models."""
+    """Every setting whose name is fixed, in order: none of providers, models, tokens, profiles."""
     found: list[Key] = []
     for name in Document.model_fields:
-        if name in ("limits", "counting", "history"):
+        if name in PLAIN_TABLES:
             found += [(name, inner) for inner in TABLES[name].model_fields]
-        elif name not in ("providers", "aliases", "families"):
+        elif name not in ("providers", "aliases", "families", PROFILES):
             found.append((name,))
-    return tuple(key for key in found if key not in OPEN_TABLES)
+    return tuple(key for key in found if key not in (*OPEN_TABLES, TOKENS))

@@ -23,6 +23,15 @@ from witan.surfaces.config import SEATS, Config, dotted
 from witan.surfaces.config_schema import NAME_TABLES, OPEN_TABLES, fixed_keys
 from witan.surfaces.council import Council
 from witan.surfaces.examining_history import HistoryFinding, examine_history, settings_shown
+from witan.surfaces.examining_serve import (
+    ProfileFinding,
+    ServeFinding,
+    examine_profiles,
+    examine_serve,
+    own_keys,
+    serve_shown,
+    shown_value,
+)
 from witan.surfaces.finding import Found, find_council, shared_votes
 from witan.surfaces.providers import PROVIDERS, Provider, key_of
 from witan.surfaces.seating import SeatSpec, base_url, key_variables, price_of_seat
@@ -100,6 +109,8 @@ class Examination:
     servers: tuple[LocalServer, ...]
     versions: Mapping[str, str]
     history: HistoryFinding
+    serve: ServeFinding
+    profiles: tuple[ProfileFinding, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -123,7 +134,7 @@ async def examine(
         procedure = procedure_of(config)
     except ConfigError as error:
         problems.append(str(error))
-    members, local = config.members, list[LocalServer]()
+    members = config.members
     if not members:
         try:
             found = await _found(config, environment, servers, offline=offline)
@@ -136,11 +147,8 @@ async def examine(
     async with Connections() as connections:
         examining = _Seats(environment, connections, offline=offline)
         seats = await examining.look([*members, *config.chairmen])
-    if not offline:
-        try:
-            local = await find_local_servers(environment, servers)
-        except ConfigError as error:
-            notes.append(str(error))
+    local, astray = await _servers(environment, {} if offline else servers)
+    notes += astray
     problems += _unable(seats[: len(members)], seats[len(members) :])
     if not problems:
         problems += _refused(config, members, procedure, environment)
@@ -154,9 +162,21 @@ async def examine(
         servers=tuple(local),
         versions=_versions(),
         history=history,
+        serve=examine_serve(config, environment),
+        profiles=examine_profiles(config),
         problems=tuple(problems),
         notes=tuple(notes),
     )
+
+
+async def _servers(
+    environment: Mapping[str, str], servers: Mapping[str, str]
+) -> tuple[Sequence[LocalServer], list[str]]:
+    """The servers of this machine, and what kept them from being looked for."""
+    try:
+        return (await find_local_servers(environment, servers) if servers else ()), []
+    except ConfigError as error:
+        return (), [str(error)]
 
 
 async def _found(
@@ -226,19 +246,21 @@ def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
         "rubric": procedure.rubric.name,
         **settings_shown(config),
     }
+    served = serve_shown(config)
     given = {setting.key: setting for setting in config.settings}
     own = [
         key for key in given if key[:-1] in (*OPEN_TABLES, *NAME_TABLES) or key[0] == "providers"
-    ]
+    ] + own_keys(given)
     found = [
-        SettingFinding(dotted(key), [each.name for each in seats], given[key].where)
+        SettingFinding(dotted(key), [each.name for each in seats], given[key].origin)
         for key, seats in zip(SEATS, (config.members, config.chairmen), strict=True)
         if key in given
     ]
     for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):
-        value = given[key].value if key in given else held.get(key[-1])
+        otherwise = served.get(dotted(key), held.get(key[-1]))
+        value = shown_value(given[key]) if key in given else otherwise
         value = held["url"] if key == ("history", "url") else value
-        where = given[key].where if key in given else DEFAULT
+        where = given[key].origin if key in given else DEFAULT
         found.append(SettingFinding(dotted(key), value, where))
     return found
 

@@ -59,7 +59,9 @@ def command(**options: Any) -> int:
 
     def seat(say: Say, place: "Place | None") -> "Hold":
         conversation = read_conversation(earlier, options["config"], options["history"])
-        council = seated(options["config"], overrides(options), say, place=place)
+        council = seated(
+            options["config"], overrides(options), say, place=place, profile=options["profile"]
+        )
 
         async def held(listener: "Listener") -> "Session":
             async with council:

@@ -57,6 +57,13 @@ config_option = click.option(
     help="Read this configuration instead of the project's witan.toml.",
 )
 
+profile_option = click.option(
+    "--profile",
+    default="",
+    metavar="NAME",
+    help="Take the council that the configuration calls so.",
+)
+
 save_option = click.option(
     "--save",
     type=RECORD_FILE,
@@ -165,6 +172,7 @@ def council_options(command: F) -> F:
         _judging_options,
         _answering_options,
         _limit_options,
+        profile_option,
         config_option,
     )(command)
     return decorated
@@ -172,7 +180,9 @@ def council_options(command: F) -> F:
 
 def jury_options(command: F) -> F:
     """Who sits as a jury, how it reviews and closes, within which limits."""
-    decorated: F = _stack(_seat_options, _judging_options, _limit_options, config_option)(command)
+    decorated: F = _stack(
+        _seat_options, _judging_options, _limit_options, profile_option, config_option
+    )(command)
     return decorated
 
 
@@ -190,8 +200,9 @@ def seated(
     *,
     giver: str = "the command line",
     place: "Place | None" = None,
+    profile: str = "",
 ) -> "Council":
-    """Seat the council of the configuration, with what was `given` in place of what it says.
+    """Seat the council of the configuration, or of a `profile`, with what was `given` over it.
 
     `say` is told what to know about how it was seated; a `procedure` stands in for all that is
     configured of how it deliberates. An error names the `giver` of what was given. The council
@@ -202,7 +213,7 @@ def seated(
     from witan.surfaces.config import load_config
     from witan.surfaces.council import seat_council
 
-    read = load_config(os.environ, Path.cwd(), config, given, overriding=giver)
+    read = load_config(os.environ, Path.cwd(), config, given, overriding=giver, profile=profile)
     teacher = None if place is None else place.history
     council = seat_council(read, os.environ, procedure=procedure, teacher=teacher)
     for note in council.notes:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from witan.deliberation.ports import Price
     from witan.surfaces.examining import Examination, SeatFinding
     from witan.surfaces.examining_history import HistoryFinding
+    from witan.surfaces.examining_serve import ProfileFinding, ServeFinding
 
 __all__ = ["command"]
 
@@ -39,10 +40,10 @@ Examples:
 @json_option
 @click.option("--offline", is_flag=True, help="Ask no endpoint and look for no server.")
 def command(config: Path | None, history: str | None, *, as_json: bool, offline: bool) -> int:
-    """Show every setting with its source, every seat with its key, price and endpoint, the history.
+    """Show every setting with its source, every seat with its key and endpoint, history and server.
 
-    Keys are never shown, only the variables that hold them. Exit status: 0 if a council could
-    sit, 2 if not.
+    Keys and tokens are never shown, only the variables that hold them. Exit status: 0 if a council
+    could sit, 2 if not.
     """
     import anyio
 
@@ -75,6 +76,10 @@ def _text(page: Page, found: "Examination") -> Iterator[str]:
         yield page.sentence(f"{server.kind} at {server.url}: {models}", hang=2)
     yield ""
     yield from _history(page, found.history)
+    yield ""
+    yield from _serve(page, found.serve)
+    for profile in found.profiles:
+        yield from _profile(page, profile)
     yield ""
     yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
     yield ""
@@ -128,7 +133,9 @@ def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
     if not finding.enabled:
         yield page.sentence("Sessions are not recorded: history.enabled is false.", hang=2)
     if finding.problem is not None:
-        yield page.sentence("It cannot be opened.", "warning")
+        opened = finding.found is not None
+        cannot = "It can only be read." if opened else "It cannot be opened."
+        yield page.sentence(cannot, "warning")
         if not finding.enabled:
             yield page.sentence(finding.problem, hang=2)
     elif finding.note is not None:
@@ -144,6 +151,31 @@ def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
         parts += [f"{held.n_simulated:,} simulated"] if held.n_simulated else []
         parts += [f"{held.n_interrupted:,} interrupted"] if held.n_interrupted else []
         yield page.sentence(", ".join(parts), hang=2)
+
+
+def _serve(page: Page, finding: "ServeFinding") -> Iterator[str]:
+    """Where the council would be served, and to whom."""
+    yield page.sentence(f"Server at {finding.url or UNKNOWN}", "bold", hang=2)
+    for token in finding.tokens:
+        held = token.problem or (
+            f"in {token.variable}" if token.variable else "known by its digest"
+        )
+        yield page.sentence(f"token {token.name}: {held}", hang=2)
+    if not finding.tokens and not finding.problems:
+        yield page.sentence("Whoever works on this machine may ask; there is no token.", hang=2)
+    for problem in finding.problems:
+        yield page.sentence(f"It would not start: {problem}.", "warning", hang=2)
+
+
+def _profile(page: Page, finding: "ProfileFinding") -> Iterator[str]:
+    """Who would sit under a profile, or why nobody would."""
+    yield ""
+    about = f": {finding.about}" if finding.about else ""
+    yield page.sentence(f"Profile {finding.name}{about}", "bold", hang=2)
+    if finding.problem is None:
+        yield page.sentence(listed(finding.members) or "whoever is found", hang=2)
+    else:
+        yield page.sentence(f"It cannot be taken: {finding.problem}.", "warning", hang=2)
 
 
 def _size(n_bytes: int) -> str:
@@ -170,8 +202,8 @@ def _shown(value: Any) -> str:
         return UNKNOWN
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list):
-        return ", ".join(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(value) or UNKNOWN
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -186,5 +218,7 @@ def _object(found: "Examination") -> dict[str, Any]:
         "chairmen": found.chairmen,
         "servers": found.servers,
         "history": found.history,
+        "serve": found.serve,
+        "profiles": found.profiles,
         "versions": found.versions,
     }

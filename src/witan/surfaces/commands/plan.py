@@ -53,7 +53,8 @@ def command(as_json: bool, **options: Any) -> None:
     from witan.surfaces.config import load_config
     from witan.surfaces.council import who_sits
 
-    config = load_config(os.environ, Path.cwd(), options["config"], overrides(options))
+    given, profile = overrides(options), options["profile"]
+    config = load_config(os.environ, Path.cwd(), options["config"], given, profile=profile)
     found = who_sits(config, os.environ)
     procedure = procedure_of(config)
     plan = make_plan(

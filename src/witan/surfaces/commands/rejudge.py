@@ -59,7 +59,9 @@ def command(session: str, **options: Any) -> int:
 
     def seat(say: Say, place: "Place | None") -> "Hold":
         parent = _parent(session, options["config"], options["history"])
-        council = seated(options["config"], overrides(options), say, place=place)
+        council = seated(
+            options["config"], overrides(options), say, place=place, profile=options["profile"]
+        )
 
         async def held(listener: "Listener") -> "Session":
             async with council:

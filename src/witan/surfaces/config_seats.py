@@ -1,0 +1,123 @@
+"""The seats that are configured, taken apart and named."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from witan.deliberation.ports import Options, Price
+from witan.errors import ConfigError, UnknownName
+from witan.surfaces.config_layers import Setting, dotted
+from witan.surfaces.config_schema import Key, MemberTable
+from witan.surfaces.providers import PROVIDERS
+from witan.surfaces.seating import SeatSpec, check_url, name_seats, no_such_seat, parse_seat
+
+__all__ = ["check_providers", "read_seats"]
+
+NOBODY: Mapping[str, SeatSpec] = MappingProxyType({})
+
+
+def read_seats(
+    settings: Mapping[Key, Setting],
+) -> tuple[tuple[SeatSpec, ...], tuple[SeatSpec, ...]]:
+    """Members and chairmen; a chairman may be a member's name, or be written as a member is.
+
+    Raises
+    ------
+    ConfigError
+        If one is not written like a seat, or two have one name.
+    """
+    members = name_seats(list(_specs(settings, ("members",))))
+    names = [member.name for member in members]
+    for number, name in enumerate(names, start=1):
+        if name in names[: number - 1]:
+            setting = settings[("members",)]
+            key = f"{setting.written}[{number}]"
+            raise ConfigError(setting.where, key, f"has the name of another seat, {name!r}")
+    seated = {member.name: member for member in members}
+    chairmen = list(_specs(settings, ("chairmen",), seated))
+    apart = iter(name_seats([c for c in chairmen if c not in members], taken=names))
+    named = tuple(c if c in members else next(apart) for c in chairmen)
+    for number, chairman in enumerate(named, start=1):
+        others = (*members, *named[: number - 1])
+        if any(o.name == chairman.name and o != chairman for o in others):
+            setting = settings[("chairmen",)]
+            key = f"{setting.written}[{number}]"
+            raise ConfigError(
+                setting.where, key, f"has the name of another seat, {chairman.name!r}"
+            )
+    return members, named
+
+
+def _specs(
+    settings: Mapping[Key, Setting], of: Key, seated: Mapping[str, SeatSpec] = NOBODY
+) -> Iterator[SeatSpec]:
+    """The seats of one list, as they are written; those of members as these are named."""
+    setting = settings.get(of)
+    entries: tuple[MemberTable, ...] = () if setting is None else setting.value
+    for number, entry in enumerate(entries, start=1):
+        assert setting is not None  # noqa: S101 - it has an entry
+        key = f"{setting.written}[{number}]"
+        if entry.seat in seated:
+            yield seated[entry.seat]
+            continue
+        if seated and ":" not in entry.seat:
+            raise ConfigError(setting.where, key, no_such_seat(entry.seat, seated))
+        spec = _reached(_spec(entry, setting, key), entry, settings, (setting.where, key))
+        twins = (m for m in seated.values() if replace(m, name=spec.name) == spec)
+        yield next((m for m in twins if spec.name in ("", m.name)), spec)
+
+
+def _spec(entry: MemberTable, setting: Setting, key: str) -> SeatSpec:
+    spec = parse_seat(entry.seat, where=setting.where, key=key, base=setting.base)
+    return replace(
+        spec,
+        name=entry.name or spec.name,
+        options=Options(
+            temperature=entry.temperature,
+            max_tokens=entry.max_tokens,
+            reasoning_effort=entry.reasoning_effort,
+            system=entry.system,
+        ),
+        price=None if entry.price is None else Price(*entry.price),
+    )
+
+
+def _reached(
+    spec: SeatSpec, entry: MemberTable, settings: Mapping[Key, Setting], place: tuple[str, str]
+) -> SeatSpec:
+    """The seat with its address and key: its own, or else as its provider is configured."""
+    where, key = place
+    if spec.provider in ("script", "cmd"):
+        for field, given in (("url", entry.url), ("key", entry.key)):
+            if given is not None:
+                raise ConfigError(where, f"{key}.{field}", "is for a model on a server")
+        return spec
+    if entry.url is not None and (problem := check_url(entry.url)):
+        raise ConfigError(where, f"{key}.url", problem)
+    urls, keys = (settings.get(("providers", spec.provider, field)) for field in ("url", "key"))
+    url = entry.url if urls is None or entry.url is not None else urls.value
+    variable = entry.key if keys is None or entry.key is not None else keys.value
+    return replace(
+        spec,
+        url=spec.url if url is None else url.rstrip("/"),
+        key_variable=variable,
+    )
+
+
+def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) -> None:
+    """Refuse a provider that does not exist, and a URL that is none.
+
+    Raises
+    ------
+    ConfigError
+        If there is one.
+    """
+    known = dict.fromkeys([*PROVIDERS, "script", "cmd", *(spec.provider for spec in seats)])
+    for key, setting in settings.items():
+        if key[0] != "providers":
+            continue
+        if key[1] not in known:
+            unknown = UnknownName("provider", key[1], known)
+            raise ConfigError(setting.where, dotted(key[:2]), f"is of an {unknown}")
+        if key[2] == "url" and (problem := check_url(setting.value)):
+            raise ConfigError(setting.where, dotted(key), problem)

@@ -1,0 +1,209 @@
+"""Profiles: who wins over whom, what is refused, and how one is taken on every surface."""
+
+import pytest
+
+from scripts import write_council
+from witan import Council
+from witan.errors import ConfigError, UnknownName
+from witan.surfaces.arranging import procedure_of
+from witan.surfaces.config import Config, load_config, profile_config
+
+COUNCIL = """
+members = ["openai:a", "openai:b", "openai:c"]
+chairman = "b"
+rule = "hybrid"
+rule_parameters = {alpha = 0.3}
+[limits]
+attempts = 2
+call_seconds = 30
+[profiles.fast]
+about = "Two members, one call each."
+members = ["openai:x", "quick=openai:y"]
+chairman = "quick"
+mode = "verdict"
+limits = {call_seconds = 5}
+[profiles.fair]
+rule = "schulze"
+"""
+
+
+@pytest.fixture
+def taken(place):
+    """Read the project's file under a profile, and under what is given besides."""
+
+    def take(text: str, profile: str, overrides=None, **variables: str) -> Config:
+        place.write(text)
+        environment = {"XDG_CONFIG_HOME": str(place.own.parents[1]), **variables}
+        return load_config(environment, place.project, None, overrides or {}, profile=profile)
+
+    return take
+
+
+class TestStrength:
+    """A profile is the configuration but for what it sets."""
+
+    def test_it_sets_some_things_and_leaves_the_rest(self, taken):
+        """Seats, mode and one limit are the profile's; rule and the other limit stay."""
+        config = taken(COUNCIL, "fast")
+        procedure = procedure_of(config)
+
+        assert [member.name for member in config.members] == ["x", "quick"]
+        assert config.chairmen == (config.members[1],)
+        assert (procedure.mode, procedure.counting.rule) == ("verdict", "hybrid")
+        assert (procedure.limits.call_seconds, procedure.limits.attempts) == (5.0, 2)
+
+    def test_another_rule_sets_the_parameters_of_the_first_aside(self, taken):
+        """What was about one rule does not follow the profile to another."""
+        assert procedure_of(taken(COUNCIL, "fair")).counting.parameters == {}
+
+    def test_it_is_stronger_than_a_variable_and_weaker_than_an_option(self, taken):
+        """Whoever takes a profile means it; whoever gives an option besides means that more."""
+        config = taken(COUNCIL, "fast", {"mode": "best"}, WITAN_MODE="consensus",
+                       WITAN_LIMITS_CALL_SECONDS="60", WITAN_LIMITS_ATTEMPTS="9")  # fmt: skip
+        limits = procedure_of(config).limits
+
+        assert (procedure_of(config).mode, limits.call_seconds, limits.attempts) == ("best", 5.0, 9)
+
+    def test_without_one_it_changes_nothing(self, taken):
+        """Profiles that nobody takes leave the council and its procedure as they are."""
+        bare = COUNCIL[: COUNCIL.index("[profiles.fast]")]
+
+        without, config = taken(bare, ""), taken(COUNCIL, "")
+
+        assert (config.members, config.chairmen) == (without.members, without.chairmen)
+        assert config.options == without.options
+
+    def test_one_configuration_gives_each_of_its_profiles(self, taken):
+        """From one profile to another, and to none, nothing of the first stays."""
+        config = taken(COUNCIL, "fast", {"quorum": 3})
+
+        fair = profile_config(config, "fair")
+        none = profile_config(fair, "", {"rule": "borda", "quorum": None})
+
+        assert (fair.options["rule"], len(fair.members), fair.options["quorum"]) == (
+            "schulze",
+            3,
+            3,
+        )
+        assert (none.options["rule"], none.options["quorum"]) == ("borda", 3)
+        assert [(p.name, p.about) for p in none.profiles.values()] == [
+            ("fair", ""), ("fast", "Two members, one call each."),
+        ]  # fmt: skip
+
+    def test_files_complete_each_other_s_profiles(self, place, taken):
+        """What the user's own file says of a profile holds where the project's says nothing."""
+        place.write_own('[profiles.fair]\nrule = "borda"\nquorum = 3')
+
+        options = taken(COUNCIL, "fair").options
+
+        assert (options["rule"], options["quorum"]) == ("schulze", 3)
+
+    @pytest.mark.parametrize(
+        ("own", "project", "holds"),
+        [
+            ("[limits]\nmax_cost_usd = 1", "[profiles.p.limits]\nmax_cost_usd = 9", 1),
+            ("[limits]\nmax_cost_usd = 1", "[profiles.p.limits]\nmax_cost_usd = 0.5", 0.5),
+            ("[profiles.p.limits]\nmax_cost_usd = 1", "[profiles.p.limits]\nmax_cost_usd = 9", 1),
+            ("[limits]\nmax_cost_usd = 9",
+             "[limits]\nmax_cost_usd = 1\n[profiles.p.limits]\nmax_cost_usd = 5", 5),
+        ],
+    )  # fmt: skip
+    def test_a_project_s_profile_raises_nobody_s_ceiling(self, place, taken, own, project, holds):
+        """Under a profile, too, a file that was found spends no more than the user allowed."""
+        place.write_own(own)
+
+        assert procedure_of(taken(project, "p")).limits.max_cost_usd == holds
+
+    @pytest.mark.parametrize("own", ["", "[limits]\nmax_cost_usd = 2"])
+    def test_nor_that_of_a_variable(self, place, taken, own):
+        """A ceiling in a variable is the user's, and holds against a project's profile."""
+        place.write_own(own)
+        config = taken("[profiles.p.limits]\nmax_cost_usd = 9", "p", WITAN_LIMITS_MAX_COST_USD="1")
+
+        assert procedure_of(config).limits.max_cost_usd == 1
+
+
+class TestErrors:
+    """What is wrong is said of the file, and of the key as it is written there."""
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ('rule = "bordas"', "profiles.p.rule names an unknown rule 'bordas'"),
+            ("quorum = 0", "profiles.p.quorum cannot be 0"),
+            ('members = ["zed"]', "profiles.p.members[1] is no seat"),
+            ('members = ["openai:a", "openai:b"]\nchairman = "c"', "profiles.p.chairmen[1] is "),
+            ("limits = {call_seconds = -1}", "profiles.p.limits.call_seconds cannot be -1"),
+            ('rulle = "x"', "profiles.p.rulle is no setting; did you mean rule?"),
+            ("limits = {atempts = 2}", "profiles.p.limits.atempts is no setting; did you mean att"),
+            ("attempts = 2", "profiles.p.attempts is no setting here; it stands in the table "
+             "[profiles.p.limits]"),
+            ('chairman = "a"\nchairmen = ["a"]', "profiles.p.chairman and chairmen are both set"),
+            ("[history]\nurl = 1", "history.url should be text"),
+            ("", "profiles.p sets nothing; say at least what it is about"),
+        ],
+    )  # fmt: skip
+    def test_it_is_one_sentence(self, place, taken, text, said):
+        """File, key under the profile, and the problem."""
+        with pytest.raises(ConfigError) as caught:
+            procedure_of(taken(f"[profiles.p]\n{text}", "p"))
+
+        assert str(caught.value).startswith(f"{place.project / 'witan.toml'}: {said}")
+
+    @pytest.mark.parametrize("name", ["best", "demo", "a b", "a/b", "-a", "", "ä"])
+    def test_some_names_are_refused(self, place, name):
+        """A name is written in URLs and after `witan/`, where some mean something already."""
+        place.write(f'[profiles."{name}"]\nquorum = 2')
+
+        said = place.refuse()
+
+        assert f"witan.toml: profiles.{name} " in said
+        assert "name of a profile" in said or "cannot be called" in said
+
+    def test_an_unknown_profile_is_told_of_the_nearest(self, taken):
+        """A misspelt name is answered with the one that was meant."""
+        with pytest.raises(UnknownName, match="unknown profile 'fats'; did you mean 'fast'"):
+            taken(COUNCIL, "fats")
+
+
+class TestSurfaces:
+    """Every surface that seats a council takes a profile."""
+
+    @pytest.fixture
+    def scripted(self, tmp_path, monkeypatch):
+        """A project whose profile `pair` decides by verdict, among other members."""
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+        write_council(tmp_path)
+        (tmp_path / "witan.toml").write_text(
+            'members = ["script:ada.toml", "script:bob.toml", "script:cyd.toml"]\n'
+            '[profiles.pair]\nmembers = ["script:ada.toml", "script:bob.toml"]\nmode = "best"\n'
+        )
+
+    @pytest.mark.usefixtures("scripted")
+    def test_ask_plan_and_rejudge_seat_it(self, witan):
+        """The members and the mode of the session are the profile's."""
+        asked = witan("ask", "Which?", "--profile", "pair", "--json", "--save", "first.json")
+        planned = witan("plan", "Which?", "--profile", "pair", "--json")
+        judged = witan("rejudge", "first.json", "--profile", "pair", "--json")
+
+        assert asked.json["events"][0]["procedure"]["mode"] == "best"
+        assert list(asked.json["answers"]) == ["ada", "bob"]
+        assert {line["seat"] for line in planned.json["lines"]} == {"ada", "bob"}
+        assert [ballot["reviewer"] for ballot in judged.json["ballots"]] == ["ada", "bob"]
+
+    @pytest.mark.usefixtures("scripted")
+    def test_so_does_the_council_of_python(self):
+        """`Council.from_config` takes it by name, with options over it."""
+        council = Council.from_config(environment={}, profile="pair", quorum=1)
+
+        assert [member.name for member in council.members] == ["ada", "bob"]
+        assert (council.procedure.mode, council.procedure.quorum) == ("best", 1)
+
+    @pytest.mark.usefixtures("scripted")
+    def test_a_misspelt_one_ends_the_command(self, witan):
+        """The command exits as misused, with one line that says which was meant."""
+        said = witan("ask", "Which?", "--profile", "pear")
+
+        assert said.status == 2
+        assert "unknown profile 'pear'; did you mean 'pair'?" in said.err

@@ -1,0 +1,151 @@
+"""What is configured of the server: where it listens, who may ask, and what is refused."""
+
+import hashlib
+
+import pytest
+
+from witan.errors import ConfigError
+from witan.surfaces.config_serve import ServeSettings, token_digests
+
+TOKEN = "correct-horse-battery"  # noqa: S105 - of this test alone
+DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()
+
+
+class TestSettings:
+    """A value of any source reaches the server."""
+
+    def test_without_anything_it_is_for_this_machine_alone(self, place):
+        """Loopback, no token, and bounds."""
+        serve = place.load().serve
+
+        assert serve == ServeSettings()
+        assert (serve.url, serve.loopback, serve.refusal) == ("http://127.0.0.1:8717", True, None)
+
+    def test_files_variables_and_options_say_it(self, place):
+        """Lists in variables have commas between, or are JSON; an option is stronger than both."""
+        place.write_own('[serve]\nport = 80\nlog = "json"\nallowed_hosts = ["a.example"]')
+
+        serve = place.load(
+            overrides={"serve.host": "::1"},
+            WITAN_SERVE_PORT="81",
+            WITAN_SERVE_ALLOWED_HOSTS="b.example, C.example",
+            WITAN_SERVE_TRUSTED_PROXIES='["10.0.0.0/8", "::1"]',
+            WITAN_SERVE_PUBLIC_URL="https://council.example/witan",
+        ).serve
+
+        assert (serve.url, serve.log, serve.loopback) == ("http://[::1]:81", "json", True)
+        assert serve.hosts == ("b.example", "c.example", "council.example")
+        assert serve.trusted_proxies == ("10.0.0.0/8", "::1")
+
+    @pytest.mark.parametrize(
+        ("name", "value", "said"),
+        [
+            ("host", "http://x", "should be the name or address of a host"),
+            ("host", "x:80", "should be the name or address of a host"),
+            ("allowed_hosts", "a.example,*", "should be the name or address of a host"),
+            ("port", "65536", "should be less than or equal to 65535, not"),
+            ("port", "-1", "should be greater than or equal to 0"),
+            ("max_sessions", "0", "should be greater than or equal to 1"),
+            ("heartbeat_seconds", "0", "should be greater than 0"),
+            ("trusted_proxies", "everybody", "should be an address or a network"),
+            ("log", "xml", "should be 'text' or 'json', not 'xml'"),
+            ("public_url", "council.example", "is no base URL"),
+        ],
+    )
+    def test_a_value_that_cannot_be_is_named_with_its_variable(self, place, name, value, said):
+        """The variable and the problem."""
+        with pytest.raises(ConfigError) as caught:
+            _ = place.load(**{f"WITAN_SERVE_{name.upper()}": value}).serve
+
+        assert str(caught.value).startswith(f"WITAN_SERVE_{name.upper()}: serve.{name}")
+        assert said in str(caught.value)
+
+    def test_the_command_line_is_told_of_its_options(self, place):
+        """An error names the option as it is written."""
+        said = place.refuse(overrides={"serve.max_sessions": 0})
+
+        assert said.startswith("the command line: --max-sessions should be greater")
+
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "council.example", "192.168.0.7"])  # noqa: S104
+    def test_elsewhere_it_needs_a_token(self, place, host):
+        """Off this machine, without a token, there is a reason not to start; with one, none."""
+        refused = place.load(WITAN_SERVE_HOST=host).serve.refusal
+
+        assert refused is not None
+        assert host in refused
+        assert "WITAN_TOKEN" in refused
+        assert place.load(WITAN_SERVE_HOST=host, WITAN_TOKEN=TOKEN).serve.refusal is None
+
+
+class TestTokens:
+    """Who may ask is known by a token that stands in no file."""
+
+    def test_one_variable_is_one_token(self, place):
+        """WITAN_TOKEN alone names the token `default`, and its own limits may stand in a file."""
+        alone = place.load(WITAN_TOKEN=TOKEN)
+        place.write_own("[serve.tokens.default]\nper_minute = 6")
+        limited = place.load(WITAN_TOKEN=TOKEN)
+
+        assert alone.serve.tokens["default"].key == "WITAN_TOKEN"
+        assert limited.serve.tokens["default"].per_minute == 6
+        assert token_digests(alone.serve, {"WITAN_TOKEN": TOKEN}) == {
+            "default": bytes.fromhex(DIGEST)
+        }
+        assert TOKEN not in repr(alone)
+
+    def test_each_token_has_limits_of_its_own(self, place):
+        """By the name of a variable, or by its digest."""
+        place.write_own(
+            '[serve.tokens.team]\nkey = "WITAN_TEAM"\nper_minute = 60\nmax_cost_usd = 0.5\n'
+            f'daily_usd = 5\n[serve.tokens."ci.2"]\nsha256 = "{DIGEST.upper()}"'
+        )
+        environment = {"WITAN_TEAM": "another-token-of-ours"}
+
+        serve = place.load(**environment).serve
+        team = serve.tokens["team"]
+
+        assert (team.per_minute, team.max_cost_usd, team.daily_usd) == (60, 0.5, 5)
+        assert (serve.tokens["ci.2"].per_minute, serve.tokens["ci.2"].key) == (None, None)
+        assert token_digests(serve, environment)["ci.2"].hex() == DIGEST
+
+    def test_a_stronger_source_says_anew_what_a_token_is(self, place):
+        """A digest of the file is set aside by the variable, and its limits stay."""
+        place.write_own(f'[serve.tokens.default]\nsha256 = "{"0" * 64}"\ndaily_usd = 1')
+
+        token = place.load(WITAN_TOKEN=TOKEN).serve.tokens["default"]
+
+        assert (token.key, token.sha256, token.daily_usd) == ("WITAN_TOKEN", None, 1)
+
+    @pytest.mark.parametrize(
+        ("table", "environment", "said"),
+        [
+            ('key = "TEAM"', {}, "serve.tokens.t cannot be used: TEAM is not set"),
+            ('key = "TEAM"', {"TEAM": "x" * 15}, "the token in TEAM has fewer than 16 characters"),
+            ("per_minute = 1", {}, "serve.tokens.t has neither key"),
+            ("", {}, "serve.tokens.t has neither key nor sha256"),
+            (f'key = "TEAM"\nsha256 = "{DIGEST}"', {}, "serve.tokens.t has both key and sha256"),
+            (f'key = "TEAM"\n[serve.tokens.u]\nsha256 = "{DIGEST}"', {"TEAM": TOKEN},
+             "serve.tokens.u is the same token as serve.tokens.t"),
+            (f'key = "{TOKEN}"', {}, "serve.tokens.t.key must name the variable"),
+            (f'sha256 = "{TOKEN}"', {}, "serve.tokens.t.sha256 must be the SHA-256"),
+            ('keys = "TEAM"', {}, "serve.tokens.t.keys is no setting; did you mean key?"),
+            ('sha256 = 7', {}, "serve.tokens.t.sha256 must be the SHA-256"),
+        ],
+    )  # fmt: skip
+    def test_what_is_no_token_is_refused_and_not_repeated(self, place, table, environment, said):
+        """The sentence names file and table, and holds nothing that may be a secret."""
+        own = place.write_own(f"[serve.tokens.t]\n{table}")
+
+        with pytest.raises(ConfigError) as caught:
+            token_digests(place.load(**environment).serve, environment)
+
+        assert str(caught.value).startswith(f"{own}: serve.tokens.")
+        assert said in str(caught.value)
+        assert TOKEN not in str(caught.value)
+        assert "x" * 15 not in str(caught.value)
+
+    def test_a_name_is_such_that_a_log_may_hold_it(self, place):
+        """Letters, digits, dashes, underscores and dots."""
+        place.write_own(f'[serve.tokens."a b"]\nsha256 = "{DIGEST}"')
+
+        assert "serve.tokens.a b is no name of a token" in place.refuse()

@@ -6,6 +6,8 @@ pairs, with the columns ``prompt_id, judge, judge_kind, first, second, outcome``
 explained in ``docs/study.md``.
 """
 
+import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -350,10 +352,21 @@ def main(folder: Path) -> None:
     print_spread(council)
 
 
+def folder_given() -> Path:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="it holds pairwise.csv")
+    return parser.parse_args().folder
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python study_of_a_council.py FOLDER, which holds pairwise.csv")
     try:
-        main(Path(sys.argv[1]))
+        main(folder_given())
+        sys.stdout.flush()
     except WitanError as error:
         sys.exit(str(error))
+    except BrokenPipeError:
+        # The reader had enough; what is still buffered goes nowhere, so that leaving is silent.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

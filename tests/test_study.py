@@ -205,9 +205,29 @@ class TestBadInput:
         assert "pairwise.csv" in done.stderr
         assert "Traceback" not in done.stderr
 
+    def test_a_reader_that_leaves_early_is_no_error(self, tmp_path):
+        """Piped into a program that closes its input, it ends without a traceback."""
+        command = [sys.executable, "-W", "error", str(SCRIPT), str(write(tmp_path, council()))]
+        with subprocess.Popen(  # noqa: S603 - our own script
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            process.stdout.close()
+            said = process.stderr.read()
+
+        assert (process.returncode, said) == (141, "")
+
+    @pytest.mark.parametrize("option", ["-h", "--help"])
+    def test_it_can_be_asked_for_help(self, option):
+        """What it does and how it is run goes to standard output."""
+        done = run(option)
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("usage: study_of_a_council.py [-h] FOLDER")
+        assert "pairwise.csv" in done.stdout
+
     def test_without_a_folder_it_says_how_it_is_run(self):
         """The usage goes to standard error."""
         done = run()
 
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert done.stderr.startswith("usage:")

@@ -172,20 +172,21 @@ class _Counting:
             for rule in self.rules:
                 half.standings += block.standings(column, half.kind, model_of, rule, half.outcome)
             half.matchup = block.matchup(column, half.kind, model_of, half.outcome)
-        models = np.array([n for n, half in enumerate(halves) if half.kind == "model"], dtype=int)
-        if len(models):
-            self._agree([halves[column] for column in models], profile.take(models))
+        models = [n for n, half in enumerate(halves) if half.kind == "model"]
+        if models:
+            self._agree([halves[column] for column in models], _part(profile, models))
 
     def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
         """Say how far models agree with each other, and how noisy they are."""
-        for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
-            half.kendall_w = agreement
+        if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
+            for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
+                half.kendall_w = agreement
         rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
         several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]
         if not several or profile.n_candidates < 2:
             return
         chosen = [halves[column] for column in several]
-        fits = fits_of([half.electorate for half in chosen], profile.take(np.array(several)), rule)
+        fits = fits_of([half.electorate for half in chosen], _part(profile, several), rule)
         for half, noise in zip(chosen, noise_of(fits), strict=True):
             half.noise = noise
 
@@ -208,6 +209,11 @@ class _Counting:
                 AnswerEntry(name, named.candidate(name), chars) for name, chars in lengths.items()
             ),
         )
+
+
+def _part(profile: Profile, columns: Sequence[int]) -> Profile:
+    """Some sessions of a profile, in its order; all of them are not copied."""
+    return profile if len(columns) == profile.n_sessions else profile.take(np.array(columns))
 
 
 def _session_entry(cast: Cast, models: _Half | None) -> SessionEntry:

@@ -15,6 +15,8 @@ from witan.deliberation.teaching import model_of
 
 __all__ = ["session_cast", "session_entries"]
 
+_ANSWERED = (e.AnswerDone, e.AnswerFailed)
+
 
 def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     """The rows of a session that is over, whether it is complete or not.
@@ -48,7 +50,7 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
         category=session.opened.category,
         simulated=session.simulated,
         models=_models(session),
-        answers=tuple(_answer(session, seat) for seat in session.opened.seats),
+        answers=_answers(session),
         kept=session.consistency,
         repaired=_repaired(session),
         outcome=session.outcome,
@@ -59,18 +61,21 @@ def _models(session: Session) -> dict[str, str]:
     return {seat.name: model_of(seat) for seat in (*session.opened.jury, *session.opened.seats)}
 
 
-def _answer(session: Session, seat: e.Seat) -> AnswerEntry:
+def _answers(session: Session) -> tuple[AnswerEntry, ...]:
+    """What the answer of each seat took."""
+    told: dict[str, list[e.Spent]] = {seat.name: [] for seat in session.opened.seats}
+    for event in session.events:
+        if isinstance(event, _ANSWERED) and event.seat in told and event.spent.calls:
+            told[event.seat].append(event.spent)
+    return tuple([_answer(session, seat, told[seat.name]) for seat in session.opened.seats])
+
+
+def _answer(session: Session, seat: e.Seat, calls: Sequence[e.Spent]) -> AnswerEntry:
     """What the answer of a seat took, all rounds of a debate and what failed in them included.
 
     A failure has no seconds: they are those of a deadline, and of no answer. An answer that was
     taken over from another session took nothing in this one.
     """
-    told = [
-        event
-        for event in session.events
-        if isinstance(event, e.AnswerDone | e.AnswerFailed) and event.seat == seat.name
-    ]
-    calls = [event.spent for event in told if event.spent.calls]
     spent = reduce(add, calls) if calls else None
     answer = session.answers.get(seat.name)
     return AnswerEntry(

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
-from witan.errors import HistoryError
+from witan.adapters.history_places import place_of
 from witan.surfaces.config_layers import COMMAND_LINE, Setting
 
 __all__ = ["HistorySettings", "anchored_place", "forbidden_to_found_files", "history_settings"]
@@ -72,7 +71,7 @@ def anchored_place(setting: Setting) -> str:
     url = str(setting.value)
     if on_server(url) or not url.strip():
         return url
-    return str(setting.base / _path_of(url))
+    return str(place_of(url, setting.base))
 
 
 def forbidden_to_found_files(setting: Setting) -> str | None:
@@ -84,17 +83,7 @@ def forbidden_to_found_files(setting: Setting) -> str | None:
     url = str(setting.value)
     if on_server(url):
         return "sends sessions to a server"
-    place = (setting.base / _path_of(url)).resolve()
+    place = Path(place_of(url, setting.base)).resolve()
     if not place.is_relative_to(setting.base.resolve()):
         return "keeps sessions outside its own folder"
     return None
-
-
-def _path_of(url: str) -> Path:
-    plain = url
-    if url.casefold().startswith(FILE_SCHEME):
-        plain = unquote(url[len(FILE_SCHEME) :])
-    try:
-        return Path(plain).expanduser()
-    except RuntimeError as error:
-        raise HistoryError(url, f"is no place: {error}", "name another place") from error

@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from witan.adapters.history import Described
-from witan.adapters.history.postgresql import without_password
+from witan.adapters.history import Described, place_of
+from witan.adapters.history.unwritable import has_log
+from witan.adapters.history_places import without_password
 from witan.errors import HistoryError, WitanError
 from witan.surfaces.config import Config
 from witan.surfaces.config_history import on_server
 from witan.surfaces.histories import history_place, is_there, open_history
 
 __all__ = ["HistoryFinding", "examine_history", "settings_shown"]
+
+UNWRITABLE = (
+    "can be read and not written, so that no session can be recorded there; name another place"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class HistoryFinding:
     found
         None: it is not there yet, was not asked, or cannot be opened.
     problem
-        Why it cannot be opened.
+        Why it cannot be opened, or written.
     note
         What else there is to know.
     """
@@ -60,13 +66,23 @@ def examine_history(config: Config, *, offline: bool = False) -> HistoryFinding:
         if not is_there(whole):
             note = "it is not there yet; the first session makes it"
             return HistoryFinding(place, enabled, note=note)
+        if _is_empty(whole):
+            note = "the file is empty; the first session makes a history of it"
+            return HistoryFinding(place, enabled, note=note)
         with open_history(config, reading=True) as history:
             history.check()
-            return HistoryFinding(place, enabled, found=history.describe())
+            problem = f"{place}: {UNWRITABLE}" if history.read_only else None
+            return HistoryFinding(place, enabled, history.describe(), problem)
     except HistoryError as error:
         return HistoryFinding(place, enabled, problem=str(error))
     except WitanError as error:
         return HistoryFinding(place, enabled, problem=f"{place}: {error}")
+
+
+def _is_empty(place: str) -> bool:
+    """Whether it is a file that was made and never written, with no log beside it."""
+    file = place_of(place)
+    return isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file))
 
 
 def _shown(config: Config) -> str:

@@ -14,8 +14,7 @@ import pytest
 
 from histories import told
 from postgres import GUARDED
-from witan.adapters.history import History, default_place
-from witan.adapters.history.opening import place_of
+from witan.adapters.history import History, default_place, place_of
 from witan.adapters.history.postgresql import PostgresDatabase
 from witan.adapters.history.schema import MIGRATIONS
 from witan.adapters.history.sqlite import (
@@ -24,7 +23,7 @@ from witan.adapters.history.sqlite import (
     library_version,
     wanted_journal,
 )
-from witan.errors import HistoryError, MissingExtra
+from witan.errors import HistoryError, InvalidParameter, MissingExtra
 
 NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
 
@@ -137,6 +136,57 @@ class TestPlaces:
         assert "postgresql://" in said
         assert "secret" not in said
 
+    @pytest.mark.parametrize(
+        ("written", "words"),
+        [
+            (":memory:", "would be gone with the process"),
+            ("sqlite:///:memory:", "would be gone with the process"),
+            ("file:h.sqlite?mode=ro", "write a path, sqlite:///path, or postgresql://"),
+            ("sqlite:h.sqlite", "write a path, sqlite:///path, or postgresql://"),
+            ("postgresql:secret", "write a path, sqlite:///path, or postgresql://"),
+            ("host=db password=secret dbname=x", "write it as a URL, postgresql://"),
+            ("password = secret", "write it as a URL, postgresql://"),
+        ],
+    )
+    def test_what_is_meant_for_another_program_is_refused(
+        self, tmp_path, monkeypatch, written, words
+    ):
+        """No file is called so; the right form is said, and no password shown."""
+        monkeypatch.chdir(tmp_path)
+
+        said = refusal(written)
+
+        assert words in said
+        assert "secret" not in said
+        assert list(tmp_path.iterdir()) == []
+
+    def test_three_slashes_that_were_meant_for_four_are_refused(self, tmp_path, monkeypatch):
+        """A path from a folder that is at the root alone: both forms are said."""
+        monkeypatch.chdir(tmp_path)
+        meant = tmp_path / "h.sqlite"
+
+        said = refusal(f"sqlite:///{str(meant)[1:]}")
+
+        assert f"write sqlite:///{meant} for {meant}, or the bare path" in said
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_name_with_an_equals_sign_is_a_name(self, tmp_path):
+        """Only the keywords of a connection are taken for one."""
+        assert place_of("cost=1.sqlite", tmp_path) == tmp_path / "cost=1.sqlite"
+
+    @pytest.mark.parametrize("written", [5, None, True, b"h.sqlite"])
+    def test_what_is_neither_text_nor_path_is_refused(self, written):
+        """The sentence says what was expected."""
+        with pytest.raises(InvalidParameter, match="a path, a URL, or an open History"):
+            History.open(written)
+
+    def test_a_device_is_no_history(self):
+        """What is there and no file is refused, and nothing is laid beside it."""
+        said = refusal("/dev/null")
+
+        assert "is no file, but a device" in said
+        assert not Path("/dev/null.lock").exists()
+
     def test_the_url_of_a_file_names_it(self, file):
         """An open history says where it is."""
         with History.open(file) as history:
@@ -237,6 +287,33 @@ class TestRefusing:
         assert "move it away to begin a new history" in said
         assert file.read_bytes() == copy.read_bytes() == before
         assert len(list(file.parent.glob("*.corrupt-*"))) == 1
+
+    @pytest.mark.parametrize("n_bytes", [100, 4096])
+    def test_a_file_whose_beginning_is_lost_is_copied_aside(self, file, n_bytes):
+        """Zeros where its header was: it was a history once, and is not given up without a copy."""
+        fill(file)
+        before = bytes(n_bytes) + file.read_bytes()[n_bytes:]
+        file.write_bytes(before)
+
+        said = refusal(file, clock=Noon())
+
+        copy = file.with_name("history.sqlite.corrupt-20261121-123005")
+        assert "is damaged: its beginning is lost" in said
+        assert str(copy) in said
+        assert file.read_bytes() == copy.read_bytes() == before
+
+    def test_a_file_that_was_emptied_beside_its_log_is_no_new_history(self, file):
+        """Without a byte, but with a log: both are copied aside, and nothing is begun."""
+        file.touch()
+        log = file.with_name(f"{file.name}-wal")
+        log.write_bytes(b"x" * 100)
+
+        said = refusal(file, clock=Noon())
+
+        copy = file.with_name("history.sqlite.corrupt-20261121-123005")
+        assert "it has lost every byte, and its log has not" in said
+        assert copy.with_name(f"{copy.name}-wal").read_bytes() == log.read_bytes() == b"x" * 100
+        assert file.stat().st_size == 0
 
     def test_damage_deeper_inside_is_found_by_a_check(self, file):
         """A page in the middle that opening does not read: the check names and copies the file."""
@@ -358,6 +435,26 @@ class TestServers:
         guarded = postgresql_url.replace("postgres@", f"{GUARDED}:right@")
 
         assert "permission denied" in refusal(guarded)
+
+    def test_an_encoding_that_does_not_hold_every_text_is_refused(self, postgresql_url):
+        """A database in LATIN1 is refused before anything is made in it."""
+        latin = f"{postgresql_url}_latin"
+        with PostgresDatabase(postgresql_url) as database:
+            name = latin.rpartition("/")[2]
+            database.execute(
+                f"CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+                " TEMPLATE template0"
+            )
+            try:
+                said = refusal(latin)
+                with PostgresDatabase(latin) as other:
+                    sql = "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'"
+                    assert other.rows(sql) == [(0,)]
+            finally:
+                database.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+        assert "LATIN1" in said
+        assert "CREATE DATABASE … ENCODING 'UTF8'" in said
 
     def test_a_url_that_cannot_be_read_is_said_without_it(self):
         """A malformed URL is not printed: a password may stand anywhere in it."""

@@ -5,9 +5,10 @@ from witan.adapters.history.describing import Described
 from witan.adapters.history.history import History
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.history.keeping import Forgotten
-from witan.adapters.history.opening import default_place, place_of
+from witan.adapters.history.patience import Patience
 from witan.adapters.history.reading import Found
 from witan.adapters.history.recording import Recording
+from witan.adapters.history_places import default_place, place_of
 
 __all__ = [
     "Added",
@@ -17,6 +18,7 @@ __all__ = [
     "Found",
     "History",
     "Imported",
+    "Patience",
     "Recording",
     "default_place",
     "place_of",

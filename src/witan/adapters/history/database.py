@@ -42,19 +42,28 @@ class Database(ABC):
     sharing: ClassVar[str] = ""
     """Ends a SELECT whose rows nobody else may delete before the transaction ends."""
 
+    read_only = False
+    """Whether it was opened only to be read."""
+
     def __init__(self, where: str) -> None:
         self.where = where
         self._lock = RLock()
         self._depth = 0
+        self._closed = False
 
     @property
     @abstractmethod
     def journal(self) -> str:
         """How commits are made durable: ``wal``, ``truncate`` or ``postgresql``."""
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connection; what was not committed is undone."""
+        self._closed = True
+        self._let_go()
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """End the connection."""
 
     @abstractmethod
     def swept(self, wait: float) -> bool:
@@ -92,18 +101,18 @@ class Database(ABC):
 
     def execute(self, sql: str, params: Params = NONE) -> int:
         """Run one statement; return how many rows it changed."""
-        with self._lock, self._translating():
+        with self._held(), self._translating():
             return int(self._run(sql, params).rowcount)
 
     def rows(self, sql: str, params: Params = NONE) -> list[tuple[Any, ...]]:
         """Run one query; return its rows."""
-        with self._lock, self._translating():
+        with self._held(), self._translating():
             found: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
             return found
 
     def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name, NULL among numbers as NaN."""
-        with self._lock, self._translating():
+        with self._held(), self._translating():
             cursor = self._run(sql, params)
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
@@ -144,6 +153,11 @@ class Database(ABC):
         with self._within(write=True, wait=wait):
             yield
 
+    def turn(self, wait: float) -> None:
+        """Wait so many seconds at most until it could be written."""
+        with self.transaction(wait=wait):
+            pass
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read as of one moment, whatever others write."""
@@ -151,8 +165,16 @@ class Database(ABC):
             yield
 
     @contextmanager
-    def _within(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
+    def _held(self) -> Iterator[None]:
+        """The connection, for the block alone; one that was closed is not opened again by it."""
         with self._lock:
+            if self._closed:
+                raise HistoryError(self.where, "was closed", "open the history again")
+            yield
+
+    @contextmanager
+    def _within(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
+        with self._held():
             if self._depth:
                 yield
                 return

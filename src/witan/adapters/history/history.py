@@ -21,12 +21,14 @@ from witan.adapters.history.describing import Described, describe
 from witan.adapters.history.holders import another_alive, new_token
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.history.keeping import Forgotten
-from witan.adapters.history.opening import damaged, open_database, version_of
+from witan.adapters.history.opening import damaged, open_database
+from witan.adapters.history.patience import Patience
 from witan.adapters.history.reading import Found, Search
 from witan.adapters.history.recording import Recording, Writer
 from witan.adapters.history.recounting import Weigh
 from witan.adapters.history.sqlite import SqliteDatabase
 from witan.adapters.history.stored_events import read_events
+from witan.adapters.history.versions import version_of
 from witan.adapters.history.writing import storable
 from witan.adapters.system_clock import SystemClock
 from witan.core.ballot import Ballot
@@ -52,21 +54,38 @@ class History:
         self._claiming = Lock()
 
     @classmethod
-    def open(cls, url: str | Path, *, clock: Clock | None = None) -> Self:
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        clock: Clock | None = None,
+        reading: bool = False,
+        patience: Patience | None = None,
+    ) -> Self:
         """Open the history at a path, ``sqlite:///path`` or ``postgresql://user@host/database``.
 
         It is made where there is none, and migrated where it is of an earlier version.
+
+        Parameters
+        ----------
+        reading
+            It is only read: it has to be there, and may lie where nothing can be written.
+        patience
+            How long to wait for other processes, and who is told of it; None: ten seconds, nobody.
 
         Raises
         ------
         HistoryError
             If the place cannot be reached or written, or holds something else, a history of a
-            later version, or a damaged one.
+            later version, or a damaged one; or another process keeps it locked.
+        InvalidParameter
+            If it is neither a text nor a path.
         MissingExtra
             If it is in PostgreSQL, and psycopg is not installed.
         """
         clock = SystemClock() if clock is None else clock
-        return cls(open_database(url, clock), clock)
+        patience = Patience() if patience is None else patience
+        return cls(open_database(url, clock, patience, reading=reading), clock)
 
     def __enter__(self) -> Self:
         return self
@@ -89,6 +108,22 @@ class History:
     def journal(self) -> str:
         """How commits are made durable: ``wal``, ``truncate`` or ``postgresql``."""
         return self.database.journal
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened to be read where it cannot be written."""
+        return self.database.read_only
+
+    def require_writable(self, patience: Patience | None = None) -> None:
+        """Wait until it can be written, and no longer than `patience` has.
+
+        Raises
+        ------
+        HistoryError
+            If it cannot be written, or another process keeps it locked.
+        """
+        patience = Patience() if patience is None else patience
+        patience.through(self.database.where, self.database.turn)
 
     def close(self) -> None:
         """Write what recordings were told, then close; a second call does nothing."""

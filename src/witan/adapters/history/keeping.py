@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from witan.adapters.history.database import Database
-from witan.adapters.history.reading import require
+from witan.adapters.history.reading import require, require_moment, require_name
 from witan.adapters.history.writing import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
 
 __all__ = ["Forgotten", "forget", "forget_added_before", "forget_before"]
@@ -41,6 +41,8 @@ def forget(database: Database, sessions: Sequence[str]) -> Forgotten:
     UnknownName
         If there is no such session.
     """
+    for session in sessions:
+        require_name(session)
     names = sorted(set(sessions))
     with database.transaction():
         for name in names:
@@ -61,6 +63,7 @@ def forget_added_before(database: Database, at: datetime) -> Forgotten:
 
 def _forget_older(database: Database, column: str, at: datetime) -> Forgotten:
     """Delete what is older, a few at a time: nobody waits for all of it."""
+    require_moment("the time", at)
     sql = (
         f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
         f" ORDER BY {column}, session LIMIT :n"

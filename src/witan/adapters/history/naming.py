@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from witan.adapters.history.database import Database
-from witan.adapters.history.reading import require
+from witan.adapters.history.reading import require, require_name
 from witan.adapters.history.writing import storable
 from witan.errors import HistoryError
 
@@ -29,6 +29,7 @@ def named(database: Database, name: str) -> str:
     HistoryError
         If several do, or there is no session to be the last.
     """
+    require_name(name)
     with database.snapshot():
         if not storable(name):
             require(database, name)

@@ -6,25 +6,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from witan.adapters.history.database import NONE, Database, Params, percent_style, unfit
+from witan.adapters.history_places import without_password
 from witan.errors import HistoryError, MissingExtra
 
-__all__ = ["PostgresDatabase", "without_password"]
+__all__ = ["PostgresDatabase"]
 
 CONNECT_SECONDS = 10
 """How long a server may take to answer; a URL may say otherwise by ``connect_timeout``."""
-
-
-def without_password(url: str) -> str:
-    """A URL that may be shown."""
-    try:
-        parts = urlsplit(url)
-        user = "" if parts.username is None else f"{parts.username}@"
-        port = "" if parts.port is None else f":{parts.port}"
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
-    except ValueError:
-        return "postgresql://…"
-    query = "&".join(p for p in parts.query.split("&") if p and "pass" not in p.casefold())
-    return f"postgresql://{user}{host}{port}{parts.path}" + (f"?{query}" if query else "")
 
 
 class PostgresDatabase(Database):
@@ -49,8 +37,7 @@ class PostgresDatabase(Database):
         """How commits are made durable."""
         return "postgresql"
 
-    def close(self) -> None:
-        """Close the connection."""
+    def _let_go(self) -> None:
         self._connection.close()
 
     def again(self) -> "PostgresDatabase":
@@ -61,6 +48,14 @@ class PostgresDatabase(Database):
         """Take what was deleted out of the log as well."""
         # Its own vacuum takes deleted rows away.
         return True
+
+    def encoding(self) -> str:
+        """What the texts of this database are encoded in."""
+        [(encoding,)] = self.rows(
+            "SELECT pg_encoding_to_char(encoding) FROM pg_database"
+            " WHERE datname = current_database()"
+        )
+        return str(encoding)
 
     def _connected(self) -> Any:
         from psycopg.conninfo import conninfo_to_dict

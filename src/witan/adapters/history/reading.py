@@ -21,10 +21,12 @@ from witan.adapters.history.writing import (
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, UnknownName
+from witan.errors import HistoryError, InvalidParameter, UnknownName
 
 __all__ = [
+    "STATUSES",
     "Found",
+    "Search",
     "answers",
     "answers_shared",
     "ballots",
@@ -32,8 +34,15 @@ __all__ = [
     "find",
     "moment_of",
     "require",
+    "require_moment",
+    "require_name",
     "session_of",
 ]
+
+STATUSES = ("complete", "degraded", "failed", "interrupted")
+
+MOST_FOUND = 2**53
+"""What a list of sessions may be bounded by; nobody has so many."""
 
 SUGGESTED = 200
 """How many of the latest sessions a misspelt name is compared with."""
@@ -49,6 +58,8 @@ class Found:
         ``interrupted``: it is not closed; it may be under way.
     leader
         The model with the highest score under the session's rule; None: none, or several.
+    leader_seat
+        The seat that it held, as the session itself calls it; None: none, or several.
     source
         ``council``, or the file that it came from.
     parent, relation
@@ -67,6 +78,7 @@ class Found:
     source: str
     parent: str | None
     relation: str | None
+    leader_seat: str | None = None
 
 
 def moment_of(at_us: int) -> datetime:
@@ -81,17 +93,26 @@ def require(database: Database, session: str) -> tuple[Any, ...]:
     ------
     UnknownName
         If there is no such session.
+    InvalidParameter
+        If it is no text.
     """
     sql = (
         "SELECT at_us, category, simulated, status, source, rule FROM sessions"
         " WHERE session = :session"
     )
+    require_name(session)
     for row in database.rows(sql, {"session": session}) if storable(session) else ():
         return row
     latest = database.rows(
         "SELECT session FROM sessions ORDER BY at_us DESC, session LIMIT :n", {"n": SUGGESTED}
     )
     raise UnknownName("session", session, [name for (name,) in latest])
+
+
+def require_name(session: object) -> None:
+    """Refuse what is no text for the name of a session."""
+    if not isinstance(session, str):
+        raise InvalidParameter("session", session, "the name of a session, a text")
 
 
 def session_of(database: Database, session: str) -> Session:
@@ -159,6 +180,11 @@ class Search:
         Its name.
     parent
         What it came of.
+
+    Raises
+    ------
+    InvalidParameter
+        If one is not of its kind.
     """
 
     text: str | None = None
@@ -170,6 +196,34 @@ class Search:
     simulated: bool | None = None
     session: str | None = None
     parent: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", "category", "status", "session", "parent"):
+            if (value := getattr(self, name)) is not None and not isinstance(value, str):
+                raise InvalidParameter(name, value, "a text, or None")
+        if self.status is not None and self.status not in STATUSES:
+            raise InvalidParameter("status", self.status, f"one of {', '.join(STATUSES)}")
+        for name in ("since", "until"):
+            if (at := getattr(self, name)) is not None:
+                require_moment(name, at)
+        if self.simulated is not None and not isinstance(self.simulated, bool):
+            raise InvalidParameter("simulated", self.simulated, "True, False or None")
+        whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
+        if self.limit is not None and not (whole and 0 <= self.limit <= MOST_FOUND):
+            expected = f"a whole number from 0 to {MOST_FOUND:,}, or None for all"
+            raise InvalidParameter("limit", self.limit, expected)
+
+
+def require_moment(name: str, at: object) -> None:
+    """Refuse what is no moment.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no time, or one without a zone.
+    """
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
 
 
 def find(database: Database, search: Search) -> list[Found]:
@@ -185,12 +239,15 @@ def find(database: Database, search: Search) -> list[Found]:
         sql, given = sql + " LIMIT :limit", {**given, "limit": search.limit}
     with database.snapshot():
         rows = database.rows(sql, given)
-        leaders = _leaders(database, {row[0]: row[6] for row in rows})
+        best = _best(database, {row[0]: row[6] for row in rows})
+        seats = _seats(database, best)
+        spelt = names_of(database, sorted(set(best.values())))
     return [
         Found(
             *(row[0], moment_of(row[1]), row[2], row[3], bool(row[4]), row[5], row[6]),
-            leaders.get(row[0]),
+            spelt.get(best.get(row[0], -1)),
             *row[7:],
+            seats.get(row[0]),
         )
         for row in rows
     ]
@@ -215,7 +272,7 @@ def _conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
     return wheres, given
 
 
-def _leaders(database: Database, rules: dict[str, str | None]) -> dict[str, str]:
+def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
     """Session to its single best model, by the models' ballots or, without any, by people's."""
     best: dict[str, list[int]] = {}
     for sessions in _in_blocks(sorted(rules)):
@@ -234,20 +291,35 @@ def _leaders(database: Database, rules: dict[str, str | None]) -> dict[str, str]
             ]
             top = max((row[4] for row in scored), default=None)
             best[session] = [row[3] for row in scored if row[4] == top]
-    spelt = names_of(database, sorted({code for codes in best.values() for code in codes}))
-    return {session: spelt[codes[0]] for session, codes in best.items() if len(codes) == 1}
+    return {session: codes[0] for session, codes in best.items() if len(codes) == 1}
+
+
+def _seats(database: Database, best: dict[str, int]) -> dict[str, str]:
+    """Session to the one seat that its best model held."""
+    held: dict[str, list[str]] = {}
+    for sessions in _in_blocks(sorted(best)):
+        names = {f"s{k}": session for k, session in enumerate(sessions)}
+        sql = (
+            "SELECT session, seat, model FROM answers"  # noqa: S608
+            f" WHERE session IN ({', '.join(':' + name for name in names)})"
+        )
+        for session, seat, model in database.rows(sql, names):
+            if model == best[session]:
+                held.setdefault(session, []).append(seat)
+    return {session: seats[0] for session, seats in held.items() if len(seats) == 1}
 
 
 def answers_shared(database: Database, session: str) -> list[str]:
-    """A session, and all that judge the same answers: what it came of, what came of that."""
+    """A session, and all in which the same answers stand: what it came of, what came of that."""
+    sharing = "(rejudged = 1 OR relation = 'retried')"
     first, seen = session, {session}
-    up = "SELECT parent FROM sessions WHERE session = :session AND rejudged = 1"
+    up = f"SELECT parent FROM sessions WHERE session = :session AND {sharing}"  # noqa: S608
     while rows := database.rows(up, {"session": first}):
         [(parent,)] = rows
         if parent is None or parent in seen:
             break
         seen.add(first := parent)
-    down = "SELECT session FROM sessions WHERE parent = :parent AND rejudged = 1 ORDER BY session"
+    down = f"SELECT session FROM sessions WHERE parent = :parent AND {sharing} ORDER BY session"  # noqa: S608
     found = [first]
     for one in found:
         children = (name for (name,) in database.rows(down, {"parent": one}))

@@ -22,7 +22,15 @@ from witan.adapters.history.database import Database, Params, unfit
 from witan.adapters.history.sqlite_functions import lend
 from witan.errors import HistoryError
 
-__all__ = ["BUSY_SECONDS", "SqliteDatabase", "library_version", "wanted_journal"]
+__all__ = [
+    "BUSY_SECONDS",
+    "SqliteDatabase",
+    "copied_aside",
+    "is_busy",
+    "is_damage",
+    "library_version",
+    "wanted_journal",
+]
 
 BUSY_SECONDS = 60.0
 """How long a statement waits for another process; an import may hold the file that long."""
@@ -32,7 +40,14 @@ _WAL_IS_SAFE = (3, 51, 3)
 _PAUSE_SECONDS = 0.001
 """Between two attempts to have the file for writing."""
 
+_JOURNAL_SECONDS = 1.0
+"""How long to wait for a file to be free for another journal; if it is not, that is for later."""
+
 _COPY = "import shutil, sys; shutil.copy2(sys.argv[1], sys.argv[2])"
+
+_HEADER_BYTES = 100
+_SCHEMA_BYTES = 65_536
+"""The header of a file, and its first page, which the tables are written in."""
 
 _BESIDE = ("-wal", "-journal")
 """What lies beside a file and belongs to it: without it the file says something else."""
@@ -63,13 +78,17 @@ class SqliteDatabase(Database):
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, where: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self, path: Path, where: str, *, busy_seconds: float = BUSY_SECONDS, mode: str = "rw"
+    ) -> None:
         super().__init__(where)
         self.path = path
-        self._busy_seconds = busy_seconds
+        self.read_only = mode != "rw"
+        self._mode = mode
+        self._busy_seconds = self._waited = busy_seconds
         with self._translating():
             self._connection = _driver().connect(
-                path.absolute().as_uri() + "?mode=rw",
+                f"{path.absolute().as_uri()}?mode={mode}",
                 uri=True,
                 isolation_level=None,
                 check_same_thread=False,
@@ -77,6 +96,8 @@ class SqliteDatabase(Database):
                 cached_statements=256,
             )
         try:
+            # First of all, as it fails where the file is locked: other settings wait, and go on.
+            self._pragma("schema_version")
             with self._translating():
                 lend(self._connection)
             for pragma in ("synchronous = FULL", "secure_delete = ON"):
@@ -94,16 +115,22 @@ class SqliteDatabase(Database):
     def choose_journal(self) -> None:
         """Put the file into the mode that this library is safe with, if nobody else is using it."""
         if self.journal != wanted_journal():
-            with self._lock, suppress(_driver().OperationalError):
+            with self._lock, self._waiting(_JOURNAL_SECONDS), suppress(_driver().OperationalError):
                 self._connection.execute(f"PRAGMA journal_mode = {wanted_journal()}").fetchall()
 
-    def close(self) -> None:
-        """Close the connection."""
+    def _let_go(self) -> None:
         self._connection.close()
 
     def again(self) -> "SqliteDatabase":
         """Open another connection to the same place."""
-        return SqliteDatabase(self.path, self.where, busy_seconds=self._busy_seconds)
+        return SqliteDatabase(
+            self.path, self.where, busy_seconds=self._busy_seconds, mode=self._mode
+        )
+
+    def be_patient(self) -> None:
+        """Wait for other processes as long as statements do, once the opening is over."""
+        self._busy_seconds = self._waited = BUSY_SECONDS
+        self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
     def swept(self, wait: float) -> bool:
         """Take what was deleted out of the log as well."""
@@ -130,12 +157,14 @@ class SqliteDatabase(Database):
         if not write:
             self._connection.execute("BEGIN")
             return
-        deadline = time.monotonic() + (self._busy_seconds if wait is None else wait)
+        self._waited = self._busy_seconds if wait is None else wait
+        deadline = time.monotonic() + self._waited
         with self._waiting(0):
             while not self._begun() and time.monotonic() < deadline:
                 time.sleep(_PAUSE_SECONDS)
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
+        self._waited = self._busy_seconds
 
     @contextmanager
     def _waiting(self, seconds: float) -> Iterator[None]:
@@ -192,7 +221,7 @@ class SqliteDatabase(Database):
             if code.startswith(starts) or any(sign in words for sign in _SIGNS.get(starts, ())):
                 problem, remedy = said
                 return HistoryError(
-                    self.where, problem.format(words=words, wait=self._busy_seconds), remedy
+                    self.where, problem.format(words=words, wait=self._waited), remedy
                 )
         return HistoryError(self.where, f"SQLite says: {words}", "see what it says, and try again")
 
@@ -225,16 +254,34 @@ _SIGNS = {
 """How the messages read, where the driver does not hand on the code."""
 
 
-def _is_busy(error: Exception) -> bool:
+def is_busy(error: HistoryError) -> bool:
+    """Whether an error says that another process is in the way."""
+    cause = error.__cause__
+    return isinstance(cause, BlockingIOError) or (cause is not None and _is_busy(cause))
+
+
+def _is_busy(error: BaseException) -> bool:
     code = getattr(error, "sqlite_errorname", "")
     return code.startswith("SQLITE_BUSY") or "is locked" in str(error)
 
 
-def is_damage(error: HistoryError) -> bool:
-    """Whether an error says that the file is damaged."""
+def is_damage(error: HistoryError, path: Path) -> bool:
+    """Whether an error says that the file is damaged, and not that it is something else."""
     cause = error.__cause__
-    name = getattr(cause, "sqlite_errorname", "")
-    return name.startswith("SQLITE_CORRUPT") or "malformed" in str(cause)
+    name, words = getattr(cause, "sqlite_errorname", ""), str(cause)
+    if name.startswith("SQLITE_NOTADB") or "not a database" in words:
+        return _was_database(path)
+    return name.startswith("SQLITE_CORRUPT") or "malformed" in words
+
+
+def _was_database(path: Path) -> bool:
+    """Whether a file that SQLite does not know was one of its own: what follows tells of it."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SCHEMA_BYTES)
+    except OSError:
+        return False
+    return not any(start[:_HEADER_BYTES]) or b"CREATE TABLE sessions" in start
 
 
 def copied_aside(path: Path, at: datetime) -> Path:

@@ -111,7 +111,7 @@ def _lines(page: Page, history: "History", found: "Sequence[Found]") -> Iterator
             f"simulated, {line.status}" if line.simulated else line.status,
             line.category or "",
             _beginning(page, line.question),
-            _leader(line.leader),
+            line.leader_seat or line.leader or UNKNOWN,
             _cost(line.cost_usd),
         ]
         for line in found
@@ -129,13 +129,6 @@ def _beginning(page: Page, question: str) -> str:
     plain = " ".join(question.split())
     most = BEGINNING if page.width is None else max(page.width - BESIDE, 24)
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
-
-
-def _leader(model: str | None) -> str:
-    """The model; of one that plays a script, which script, wherever it lies."""
-    if model is None:
-        return UNKNOWN
-    return f"script:{Path(model).name}" if model.startswith("script:") else model
 
 
 def _cost(usd: float | None) -> str:

@@ -1,0 +1,112 @@
+"""Where a history may be: a file or a PostgreSQL database, and what is neither."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from platformdirs import user_data_path
+
+from witan.errors import HistoryError, InvalidParameter
+
+__all__ = ["default_place", "place_of", "without_password"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+_MISTAKEN = re.compile(r"(?P<scheme>sqlite3?|postgres(ql)?|file):|(?P<key>[a-z_]{4,20})\s*=")
+"""How what is meant for another program begins: other URLs, and the keywords of libpq."""
+
+_KEYWORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password", "service"})
+
+_FORMS = "write a path, sqlite:///path, or postgresql://user@host/database"
+
+
+def default_place() -> Path:
+    """Where this platform keeps a user's data: ``…/witan/history.sqlite``."""
+    return user_data_path("witan", appauthor=False) / "history.sqlite"
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown."""
+    try:
+        parts = urlsplit(url)
+        user = "" if parts.username is None else f"{parts.username}@"
+        port = "" if parts.port is None else f":{parts.port}"
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    except ValueError:
+        return "postgresql://…"
+    query = "&".join(p for p in parts.query.split("&") if p and "pass" not in p.casefold())
+    return f"postgresql://{user}{host}{port}{parts.path}" + (f"?{query}" if query else "")
+
+
+def place_of(url: str | Path, base: Path | None = None) -> Path | str:
+    """The file that a URL or path names, or the URL of a PostgreSQL database.
+
+    ``sqlite:///history.sqlite`` is relative, ``sqlite:////srv/history.sqlite`` absolute.
+
+    Parameters
+    ----------
+    base
+        The folder that relative paths start from; None: the current one.
+
+    Raises
+    ------
+    HistoryError
+        If it names neither.
+    InvalidParameter
+        If it is neither a text nor a path.
+    """
+    if not isinstance(url, str | Path):
+        raise InvalidParameter("history", url, "a path, a URL, or an open History")
+    base = Path() if base is None else base
+    if isinstance(url, Path):
+        return base / _expanded(url)
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return base / _expanded(Path(_plain(url)))
+    kind, rest = scheme[1].casefold(), url[scheme.end() :]
+    if kind in ("postgresql", "postgres"):
+        return f"postgresql://{rest}"
+    if kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return base / _expanded(_of_url(unquote(rest[1:]), base))
+    where = without_password(url).replace("postgresql:", f"{kind}:", 1)
+    raise HistoryError(where, "is no place for a history", _FORMS)
+
+
+def _plain(written: str) -> str:
+    """A path as it was written; refuse what is meant for another program."""
+    if written.strip() in ("", "."):
+        raise HistoryError("the history", "has no place", "name a file, or a postgresql:// URL")
+    if written.casefold() == ":memory:":
+        problem = "would be gone with the process"
+        raise HistoryError(written, problem, "name a file, or do without a history")
+    mistaken = _MISTAKEN.match(written.strip())
+    if mistaken is None:
+        return written
+    if mistaken["scheme"] is not None:
+        problem = "is neither a path nor a URL that is known here"
+        where = f"{mistaken['scheme']}:…"  # what follows may hold a password
+        raise HistoryError(where, problem, _FORMS)
+    if mistaken["key"] in _KEYWORDS:
+        problem = f"is given as the keywords of a PostgreSQL connection ({mistaken['key']}=…)"
+        remedy = "write it as a URL, postgresql://user@host:5432/database"
+        raise HistoryError("the history", problem, remedy)
+    return written
+
+
+def _of_url(path: str, base: Path) -> Path:
+    """The path of a URL of three slashes, which is relative; refuse one that was meant absolute."""
+    _plain(path)
+    first, *further = Path(path).parts
+    if further and first != "/" and not (base / first).exists() and Path("/", first).is_dir():
+        problem = f"is relative, with three slashes, and there is no folder {first} to start from"
+        raise HistoryError(
+            f"sqlite:///{path}", problem, f"write sqlite:////{path} for /{path}, or the bare path"
+        )
+    return Path(path)
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise HistoryError(str(path), f"is no place: {error}", "name another place") from error

@@ -25,7 +25,6 @@ from witan.adapters.rollup import HistoryReductions, roll_up
 from witan.adapters.rollup.packing import pack, unpack
 from witan.adapters.rollup.tables import Sums, kinds
 from witan.core.window import ALWAYS, Window
-from witan.errors import HistoryError
 
 
 class TestSameSums:
@@ -205,14 +204,49 @@ class TestInTheWay:
         assert history.database.rows("SELECT DISTINCT version FROM rollups") == [(1,)]
         assert_same(history, ALWAYS, *windows(draw, 4))
 
-    def test_sums_that_are_damaged_are_named(self, history):
-        """Bytes that hold no sums are an error with a sentence, and no number."""
-        add(history, Random(12), 5)  # noqa: S311
+    @pytest.mark.parametrize("span", [1, 32, 1024])
+    def test_sums_that_are_damaged_are_made_again(self, history, span):
+        """Bytes that hold no sums are no error and no number: the rows say what is true."""
+        draw = Random(12)  # noqa: S311
+        add(history, draw, 30)
         roll_up(history.database)
-        history.database.execute("UPDATE rollups SET body = :body", {"body": b"WSUM nothing"})
+        spoil(history, span)
 
-        with pytest.raises(HistoryError, match="a sum that is kept there cannot be read"):
-            standings(history)
+        assert_same(history, ALWAYS, *windows(draw, 4))
+
+    def test_a_leaderboard_mends_what_it_could_not_read(self, history):
+        """The board is the one that it was, and afterwards the sums that it needs are sound."""
+        add(history, Random(12), 30)  # noqa: S311
+        board = leaderboard(history)
+        spoil(history, 1024)
+
+        assert leaderboard(history) == board
+        assert damaged(history) == []
+        assert marks(history) == 0
+        assert_same(history)
+
+    def test_a_span_is_summed_of_damaged_days(self, history):
+        """What is rolled up above a day that cannot be read is true all the same."""
+        draw = Random(13)  # noqa: S311
+        add(history, draw, 30, days=40)
+        roll_up(history.database)
+        spoil(history, 1)
+        add(history, draw, 10, days=40, prefix="t")
+
+        assert roll_up(history.database)
+        assert_same(history, ALWAYS, *windows(draw, 4))
+
+
+def spoil(history, span):
+    """Put other bytes in the place of the sums of spans of one length."""
+    sql = "UPDATE rollups SET body = :body WHERE span = :span"
+    history.database.execute(sql, {"body": b"WSUM nothing", "span": span})
+
+
+def damaged(history):
+    return history.database.rows(
+        "SELECT span FROM rollups WHERE body = :body", {"body": b"WSUM nothing"}
+    )
 
 
 class TestForgetting:

@@ -16,7 +16,7 @@ from witan.adapters.engines import (
 )
 from witan.adapters.history import History
 from witan.adapters.reports.weighing import WEIGHTED, weights_by_halves
-from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.adapters.rollup import HistoryReductions, Node, mend, roll_up
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.core.window import Window
@@ -69,6 +69,7 @@ class HistorySource:
 
     def __init__(self, history: History) -> None:
         self._history = history
+        self._spoilt: list[Node] = []
         self.engine: Engine = SqlEngine(history.database)
 
     @property
@@ -83,7 +84,7 @@ class HistorySource:
 
     def reductions(self, window: Window) -> Reductions:
         """The sums of a window, by the roll-up where it has them."""
-        return HistoryReductions(self._history.database, window)
+        return HistoryReductions(self._history.database, window, self._spoilt)
 
     def count_under(self, rule: str) -> int:
         """Count the sessions that were never counted under a rule, and keep what comes of it."""
@@ -96,10 +97,16 @@ class HistorySource:
         weigh = partial(weights_by_halves, self._history) if rule == WEIGHTED else None
         return self._history.count_under(rule, weigh)
 
-    def moment(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def moment(self) -> Iterator[None]:
         """A snapshot of the database, once its roll-up is up to date."""
-        roll_up(self._history.database)
-        return self._history.database.snapshot()
+        database = self._history.database
+        roll_up(database)
+        with database.snapshot():
+            yield
+        if self._spoilt and not database.in_transaction:
+            mend(database, self._spoilt)
+            self._spoilt.clear()
 
 
 class LakeSource:
@@ -173,7 +180,7 @@ def open_source(where: History | DuckLake | SparkLake | str | Path) -> Iterator[
         with open_lake(where) as lake:
             yield lake
     else:
-        with History.open(where) as history:
+        with History.open(where, reading=True) as history:
             yield HistorySource(history)
 
 

@@ -1,6 +1,6 @@
 """The roll-up: sums of a history that are kept ready, and brought up to date cell by cell."""
 
 from witan.adapters.rollup.reductions import HistoryReductions
-from witan.adapters.rollup.rolling import roll_up
+from witan.adapters.rollup.rolling import Node, mend, roll_up
 
-__all__ = ["HistoryReductions", "roll_up"]
+__all__ = ["HistoryReductions", "Node", "mend", "roll_up"]

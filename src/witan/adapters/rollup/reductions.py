@@ -34,11 +34,19 @@ class HistoryReductions(Reductions):
     Whole days are taken from sums that are kept. What those do not hold is summed from its rows:
     cells that changed since, and the parts of days at the ends of the window. So the roll-up
     decides how long it takes, and never what comes out.
+
+    Parameters
+    ----------
+    spoilt
+        Takes what was kept and cannot be read, which is summed from its rows as well.
     """
 
-    def __init__(self, database: Database, window: Window = ALWAYS) -> None:
+    def __init__(
+        self, database: Database, window: Window = ALWAYS, spoilt: list[Node] | None = None
+    ) -> None:
         super().__init__(SqlEngine(database), window)
         self._database = database
+        self._spoilt = spoilt
         self._sums: Sums | None = None
 
     def standings(self, rule: str, *, human: int = 0) -> StandingSums:
@@ -94,7 +102,7 @@ class HistoryReductions(Reductions):
                     self._database, block, since_us=window.since_us, until_us=window.until_us
                 )
             )
-        for _, sums in stored(self._database, nodes):
+        for _, sums in stored(self._database, nodes, self._spoilt):
             yield self._chosen(sums)
 
     def _chosen(self, sums: Sums) -> Sums:

@@ -12,6 +12,7 @@ same transaction as its cells, so that it holds whatever no mark lies in.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from witan.adapters.rollup.packing import VERSION, pack, unpack
 from witan.adapters.rollup.tables import KEYS, Sums, added_up, joined
 from witan.errors import HistoryError
 
-__all__ = ["SPANS", "Node", "foreign", "marked", "roll_up", "stored"]
+__all__ = ["SPANS", "Node", "foreign", "marked", "mend", "roll_up", "stored"]
 
 SPANS = (1024, 32, 1)
 """Days that a kept sum covers; each span begins at a multiple of its length."""
@@ -96,8 +97,13 @@ def marked(database: Database, first: int, last: int) -> set[Cell]:
     return {Cell(*row) for row in database.rows(sql, {"first": first, "last": last})}
 
 
-def stored(database: Database, nodes: Iterable[Node]) -> Iterator[tuple[Node, Sums]]:
-    """The sums that are kept of these; of one without sessions there are none."""
+def stored(
+    database: Database, nodes: Iterable[Node], spoilt: list[Node] | None = None
+) -> Iterator[tuple[Node, Sums]]:
+    """The sums that are kept of these; of one without sessions there are none.
+
+    Sums that cannot be read are made again of the rows, and their node is added to `spoilt`.
+    """
     sql = (
         f"WITH wanted AS ({_NODES[database.dialect]}) SELECT r.span, r.day, r.shard, r.body"  # noqa: S608
         " FROM wanted w CROSS JOIN rollups r"
@@ -105,10 +111,41 @@ def stored(database: Database, nodes: Iterable[Node]) -> Iterator[tuple[Node, Su
     )
     for *node, body in database.rows(sql, {"nodes": json.dumps(list(nodes))}):
         try:
-            yield Node(*node), unpack(body)
-        except ValueError as error:
-            problem = f"is damaged: a sum that is kept there cannot be read ({error})"
-            raise HistoryError(database.where, problem, "put a backup in its place") from None
+            sums = unpack(body)
+        except ValueError:
+            sums = _of_rows(database, Node(*node))
+            if spoilt is not None:
+                spoilt.append(Node(*node))
+        yield Node(*node), sums
+
+
+def mend(database: Database, spoilt: Iterable[Node]) -> None:
+    """Have sums that could not be read kept anew; what cannot be written stays as it is."""
+    with suppress(HistoryError):
+        for node in sorted(set(spoilt)):
+            with database.transaction(wait=WAIT_SECONDS):
+                marks = [(token_hex(8), *cell) for cell in _cells(database, node)]
+                database.insert("changes", ("token", "day", "shard"), marks)
+                database.execute(
+                    "DELETE FROM rollups WHERE span = :span AND day = :day AND shard = :shard",
+                    node._asdict(),
+                )
+        roll_up(database)
+
+
+def _cells(database: Database, node: Node) -> list[Cell]:
+    """The cells of the sessions that a sum is of."""
+    sql = (
+        f"SELECT DISTINCT day FROM sessions WHERE day >= :day AND day < :end"  # noqa: S608
+        f" AND bucket % {SHARDS} = :shard ORDER BY day"
+    )
+    given = {"day": node.day, "end": node.day + node.span, "shard": node.shard}
+    return [Cell(day, node.shard) for (day,) in database.rows(sql, given)]
+
+
+def _of_rows(database: Database, node: Node) -> Sums:
+    """The sums of a node as its sessions are."""
+    return joined(read_cells(database, block) for block in blocks(database, _cells(database, node)))
 
 
 def _mark_everything(database: Database) -> None:

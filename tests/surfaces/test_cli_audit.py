@@ -141,6 +141,26 @@ class TestRealCouncil:
         for name in ("bard", "gpt4", "vicuna-13b"):
             assert "length.longer_wins_beyond_people" not in concerns(lines[name])
 
+    def test_whoever_stands_out_has_a_row(self, witan, vicuna):
+        """The names that are marked below the table stand in it, people's too."""
+        said = witan("audit", "--history", vicuna)
+        table, below = said.out.split("! stands out: ")
+        rows = {line.split()[0] for line in table.splitlines() if line.strip()}
+        marked = [line[2:].partition(":")[0] for line in below.splitlines() if line[:2] == "! "]
+
+        assert "human" in marked
+        assert {*marked, "people"} <= rows
+
+    def test_all_people_together_are_a_reviewer(self, witan, vicuna, found):
+        """They are told of by the name of their row, in text and in JSON."""
+        said = witan("audit", "--reviewer", "people", "--history", vicuna)
+        [line] = witan("audit", "--reviewer", "people", "--json", "--history", vicuna).json[
+            "persons"
+        ]
+
+        assert "people · everybody who voted · " in said.out
+        assert line == found["people"]
+
     def test_agreement_becomes_reliability(self, found):
         """The surer the panel is of a pair, the more often it sides with people."""
         blocks = found["calibration"]["blocks"]

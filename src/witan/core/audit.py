@@ -79,10 +79,16 @@ class Audit:
     level: float
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
-        for line in (*self.reviewers, *self.persons):
+        for line in self.lines:
             if line.reviewer == reviewer:
                 return line
         raise KeyError(reviewer)
+
+    @property
+    def lines(self) -> tuple[ReviewerAudit, ...]:
+        """Every line: models, people one by one, and people together, who yield to their names."""
+        together = () if self.people is None else (self.people,)
+        return (*self.reviewers, *self.persons, *together)
 
 
 def audit(

@@ -69,6 +69,8 @@ def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Ite
     yield ""
     cast = f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
     who = "a person" if line.human else "a model"
+    if line is report.audit.people:
+        who = "everybody who voted"
     yield page.sentence(f"{line.reviewer} · {who} · {cast}", "bold", hang=2)
     for concern in report.concerns.get(line.reviewer, ()):
         yield page.sentence(f"{MARK} It {concern.sentence}.", "warning", hang=2)
@@ -83,9 +85,9 @@ def _header(page: Page, report: "AuditReport") -> Iterator[str]:
 
 
 def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
-    """The table of reviewers, with people as one line below it."""
+    """The table of reviewers, with people below: those who stand out, and all as one line."""
     found = report.audit
-    lines = [*found.reviewers, *([] if found.people is None else [found.people])]
+    lines = report.overview
     shown = [
         (Column("reviewer", "left", elastic=True), [line.reviewer for line in lines]),
         (Column("ballots", keep=70), [f"{line.ballots:,}" for line in lines]),
@@ -97,7 +99,7 @@ def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
             cells = [_cell(word, measure) for measure in measures]
             shown.append((Column(word.title, keep=keep), cells))
     rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
-    breaks = {len(found.reviewers)} if found.people is not None and found.reviewers else set()
+    breaks = {len(found.reviewers)} if 0 < len(found.reviewers) < len(lines) else set()
     yield from table(page, [column for column, _ in shown], rows, breaks=breaks)
     yield ""
     titles = {column.title for column, _ in shown}
@@ -157,7 +159,7 @@ def _standing_out(page: Page, report: "AuditReport") -> Iterator[str]:
 
 
 def _any_interval(report: "AuditReport") -> bool:
-    lines = (*report.audit.reviewers, *report.audit.persons)
+    lines = report.audit.lines
     return any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS)
 
 

@@ -86,6 +86,7 @@ def _behind(lines: Sequence[LeaderboardLine], digits: int) -> Shown:
     ]
     for column, cells in (
         (Column("change", keep=65), [_change(line, digits) for line in lines]),
+        (Column("moved", keep=62), [_moved(line) for line in lines]),
         (Column("$/answer", keep=25), [_cost(line) for line in lines]),
         (Column("s/answer", keep=20), [number(line.effort.seconds, 1) for line in lines]),
     ):
@@ -132,6 +133,13 @@ def _change(line: LeaderboardLine, digits: int) -> str:
     return _signed(line.change.score, digits) + "*" * (line.change.beyond_error is True)
 
 
+def _moved(line: LeaderboardLine) -> str:
+    """Ranks gained since the window before."""
+    if line.change is None or line.change.rank is None:
+        return UNKNOWN
+    return f"{line.change.rank:+d}" if line.change.rank else "0"
+
+
 def _signed(value: float, digits: int) -> str:
     shown = number(value, digits)
     return shown if shown.startswith("-") or float(shown) == 0 else f"+{shown}"
@@ -158,3 +166,5 @@ def _notes(board: Leaderboard) -> Iterator[str]:
         yield f"Ratings are in logits, from {board.n_comparisons:,.0f} comparisons of two models."
     if board.compared_to is not None:
         yield f"Change of the score: against sessions {board.compared_to}; * beyond noise."
+        if any(line.change is not None and line.change.rank is not None for line in lines):
+            yield "Moved: ranks gained since then."

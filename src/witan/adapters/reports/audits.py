@@ -46,7 +46,8 @@ class AuditReport:
     calibration
         How often a panel this sure of a pair matched people.
     concerns
-        Reviewer to what is beyond noise of what one would not wish; those without are left out.
+        Reviewer to what is beyond noise of what one would not wish; those without are left out. All
+        people together are one reviewer more.
     """
 
     window: Window
@@ -56,7 +57,7 @@ class AuditReport:
     concerns: Mapping[str, tuple[Concern, ...]]
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
-        """The line of one reviewer, a model or a person.
+        """The line of one reviewer: a model, a person, or ``people``, who are all of them together.
 
         Raises
         ------
@@ -66,9 +67,15 @@ class AuditReport:
         try:
             return self.audit[reviewer]
         except KeyError:
-            lines = (*self.audit.reviewers, *self.audit.persons)
-            known = [line.reviewer for line in lines]
+            known = [line.reviewer for line in self.audit.lines]
             raise UnknownName("reviewer", reviewer, known) from None
+
+    @property
+    def overview(self) -> tuple[ReviewerAudit, ...]:
+        """A line for each model, each person that stands out, and all people together."""
+        found = self.audit
+        persons = [line for line in found.persons if line.reviewer in self.concerns]
+        return (*found.reviewers, *persons, *found.lines[len(found.reviewers + found.persons) :])
 
 
 def audit(
@@ -133,14 +140,14 @@ def audit_of(
     if not found.reviewers and not found.persons:
         problem = f"{source.where}: no session {window} has a ballot"
         raise NothingToCount(f"{problem}; choose a wider window, or another category")
-    lines = (*found.reviewers, *found.persons)
-    worried = {line.reviewer: concerns(line) for line in lines}
+    # Backwards, so that whoever is called as all people together keeps the name.
+    worried = {line.reviewer: concerns(line) for line in reversed(found.lines)}
     return AuditReport(
         window=window,
         sessions=int(tables.panel.sessions.sum()),
         audit=found,
         calibration=calibration,
-        concerns={name: held for name, held in worried.items() if held},
+        concerns={name: held for name, held in reversed(worried.items()) if held},
     )
 
 

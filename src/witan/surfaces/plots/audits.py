@@ -52,8 +52,7 @@ def audit_chart(report: "AuditReport", reviewer: str | None = None) -> Spec:
         If no measure of them has a value.
     """
     found = report.audit
-    people = [] if found.people is None else [found.people]
-    lines = [*found.reviewers, *people] if reviewer is None else [report[reviewer]]
+    lines = report.overview if reviewer is None else (report[reviewer],)
     words = [
         word
         for word in REVIEWER_WORDS

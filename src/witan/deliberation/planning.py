@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import inf
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
 from witan.deliberation.synthesis_prompts import synthesis_messages
 
-__all__ = ["make_plan", "plan_rejudging"]
+__all__ = ["make_plan", "plan_of", "plan_rejudging"]
 
 Seated = Member | Seat
 
@@ -69,7 +70,7 @@ def make_plan(
     lines = [planner.answers(seat, answers) for seat in members]
     lines += planner.reviewed([(seat, reviews) for seat in members])
     lines += planner.closed(chairmen)
-    return _plan(lines)
+    return plan_of(lines)
 
 
 def plan_rejudging(
@@ -99,10 +100,11 @@ def plan_rejudging(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
     )
     lines += planner.closed(chairmen)
-    return _plan(lines)
+    return plan_of(lines)
 
 
-def _plan(lines: Sequence[PlanLine]) -> Plan:
+def plan_of(lines: Sequence[PlanLine]) -> Plan:
+    """The plan of these calls."""
     repairs = sum(line.calls for line in lines if line.stage == "repair")
     return Plan(tuple(lines), repairs, sum_known([line.worst_usd for line in lines]))
 
@@ -280,8 +282,9 @@ class _Blank:
             own=next(iter(peers.values()), None),
         )
         schema = review_schema(sheet, rubric, holistic=self._procedure.holistic)
+        form = most_input_tokens([], schema) - most_input_tokens([])
         repair = repair_messages(messages, "", LONG_PROBLEM)
-        return most_input_tokens(messages, schema), most_input_tokens(repair, schema)
+        return most_input_tokens(messages) + form, most_input_tokens(repair) + form
 
     def synthesis(self) -> int:
         """The closing text."""
@@ -308,4 +311,9 @@ class _Blank:
 
 
 def _sheet(candidates: Sequence[str]) -> Sheet:
+    return _drawn(tuple(candidates))
+
+
+@lru_cache(maxsize=64)
+def _drawn(candidates: tuple[str, ...]) -> Sheet:
     return label_map("plan", candidates, (0,))

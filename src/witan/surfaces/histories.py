@@ -1,16 +1,16 @@
 """The history as commands meet it: found in the configuration, opened, and searched by name."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from witan.errors import HistoryError, MissingExtra, UnknownName
+from witan.errors import HistoryError, MissingExtra, UnknownName, WitanError
 
 if TYPE_CHECKING:
-    from witan.adapters.history import History
+    from witan.adapters.history import History, Patience
     from witan.deliberation.session import Session
     from witan.surfaces.config import Config
 
@@ -78,37 +78,70 @@ def is_there(place: str) -> bool:
     return isinstance(file, str) or _there(file)
 
 
-def open_history(config: "Config", *, reading: bool = False) -> "History":
+def _said(text: str) -> None:
+    import click
+
+    from witan.surfaces.text import clean
+
+    click.echo(clean(text), err=True)
+
+
+def open_history(
+    config: "Config", *, reading: bool = False, patience: "Patience | None" = None
+) -> "History":
     """Open the configured history.
 
     Parameters
     ----------
     reading
-        It is only read, so one that is not there is not made.
+        It is only read, so one that is not there is not made, and one that cannot be written will
+        do.
+    patience
+        How long to wait for other processes; None: as long as any opening, which is said.
 
     Raises
     ------
     HistoryError
-        If it cannot be opened, or is only to be read and not there.
+        If it cannot be opened, or another process keeps it locked, or is only to be read and not
+        there.
     MissingExtra
         If it is in PostgreSQL, and psycopg is not installed.
     """
-    from witan.adapters.history import History
+    from witan.adapters.history import History, Patience
 
     place = history_place(config)
     if reading and not is_there(place):
         remedy = "ask a question, try witan demo, or name another place with --history"
         raise HistoryError(place, "there is no history yet", remedy)
-    return History.open(place)
+    patience = Patience(_said) if patience is None else patience
+    return History.open(place, reading=reading, patience=patience)
 
 
-def recorded(config: "Config", file: Path | None = None) -> Place | None:
+def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":
+    """Open the history of a session before anybody is asked, once it can be written."""
+    from witan.adapters.history import Patience
+
+    patience = Patience(say)
+    history = open_history(config, patience=patience)
+    try:
+        history.require_writable(patience)
+    except BaseException:
+        history.close()
+        raise
+    return history
+
+
+def recorded(
+    config: "Config", file: Path | None = None, say: Callable[[str], None] = _said
+) -> Place | None:
     """Open the history that a session is to be recorded in; None: it is not to be.
 
     Parameters
     ----------
     file
         The configuration file that was named, if one was.
+    say
+        Is told what is waited for.
 
     Raises
     ------
@@ -119,7 +152,7 @@ def recorded(config: "Config", file: Path | None = None) -> Place | None:
     if not settings.enabled and not settings.by_option:
         return None
     try:
-        history = open_history(config)
+        history = _opened_to_record(config, say)
     except HistoryError as error:
         remedy = f"{error.remedy}, or go without it: --no-history"
         raise HistoryError(error.where, error.problem, remedy) from None
@@ -132,9 +165,24 @@ def recorded(config: "Config", file: Path | None = None) -> Place | None:
     return Place(history, settings.keep_days, option, settings.own)
 
 
-def is_file(name: str) -> bool:
-    """Whether what was given for a session is a file, and not the name of a session."""
-    return name == "-" or "/" in name or "\\" in name or name.endswith(".json") or _there(name)
+def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:
+    """Whether what was given for a session is a file, and not the name of a session.
+
+    What reads like the name of a file that is not there may be the name of a session.
+    """
+    if name == "-" or (_there(name) and not Path(name).is_dir()):
+        return True
+    reads_like_one = "/" in name or "\\" in name or name.endswith(".json")
+    return reads_like_one and not _is_held(name, config, url)
+
+
+def _is_held(name: str, config: Path | None, url: str | None) -> bool:
+    try:
+        with open_history(configured(config, url), reading=True) as history:
+            history.about(name)
+    except WitanError:
+        return False
+    return True
 
 
 def _there(name: str | Path) -> bool:
@@ -144,15 +192,23 @@ def _there(name: str | Path) -> bool:
         return False
 
 
-def whole_name(history: "History", name: str) -> str:
-    """The name of the session that was meant; what is said of one that is not there helps."""
+def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
+    """The name of the session that was meant; what is said of one that is not there helps.
+
+    Parameters
+    ----------
+    or_file
+        It might have been a file, which is not there either.
+    """
+    where, lists = history.database.where, "witan sessions lists what is there"
+    if not name.strip():
+        raise HistoryError(where, "no session has an empty name", lists)
     try:
         return history.named(name)
     except UnknownName as error:
-        near = error.nearest
-        hint = "witan sessions lists what is there" if near is None else f"did you mean {near}?"
-        problem = f"there is no session {name!r} here, nor a file of that name"
-        raise HistoryError(history.database.where, problem, hint) from None
+        hint = lists if error.nearest is None else f"did you mean {error.nearest}?"
+        nor = ", nor a file of that name" if or_file else ""
+        raise HistoryError(where, f"there is no session {name!r} here{nor}", hint) from None
 
 
 @contextmanager
@@ -163,11 +219,11 @@ def session_called(
 
     Of one that came in as ballots there is only the name.
     """
-    if is_file(name):
+    if is_file(name, config, url):
         from witan.adapters.session_files import read_session
 
         yield read_session(name), None
         return
     with open_history(configured(config, url), reading=True) as history:
-        session = whole_name(history, name)
+        session = whole_name(history, name, or_file=True)
         yield (history.session(session) if history.has_record(session) else session), history

@@ -20,18 +20,19 @@ Say = Callable[[str], None]
 """Tells the user something, without drawing over the live view."""
 
 
-def unrecorded() -> None:
+def unrecorded(_: Say) -> None:
     """No history: what is held is recorded nowhere."""
 
 
 def hold(
     telling: Telling,
     seat: "Callable[[Say, Place | None], Hold]",
-    opened: "Callable[[], Place | None]" = unrecorded,
+    opened: "Callable[[Say], Place | None]" = unrecorded,
 ) -> int:
     """Seat a council and hold one session before the eyes of the user; return the exit status.
 
-    `opened` opens the history that the session goes into, before anybody is seated or asked.
+    `opened` opens the history that the session goes into, before anybody is seated or asked, and
+    says what it waits for.
     """
 
     def say(text: str) -> None:
@@ -46,7 +47,7 @@ def hold(
             # The view is drawn, and redraws itself from a thread of its own: now for the rest.
             from witan.surfaces.following import Following
 
-            place = opened()
+            place = opened(say)
             if place is not None:
                 stack.callback(place.history.close)
             return Following(telling, panel, place).run(seat(say, place))

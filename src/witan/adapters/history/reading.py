@@ -242,15 +242,27 @@ def find(database: Database, search: Search) -> list[Found]:
         best = _best(database, {row[0]: row[6] for row in rows})
         seats = _seats(database, best)
         spelt = names_of(database, sorted(set(best.values())))
-    return [
-        Found(
-            *(row[0], moment_of(row[1]), row[2], row[3], bool(row[4]), row[5], row[6]),
-            spelt.get(best.get(row[0], -1)),
-            *row[7:],
-            seats.get(row[0]),
-        )
-        for row in rows
-    ]
+    return [_line(row, spelt.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
+
+
+def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
+    session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
+    source, parent, relation = beside
+    return Found(
+        session,
+        moment_of(at_us),
+        status,
+        category,
+        bool(simulated),
+        question,
+        rule,
+        leader,
+        cost_usd,
+        source,
+        parent,
+        relation,
+        leader_seat=seat,
+    )
 
 
 def _conditions(search: Search) -> tuple[list[str], dict[str, Any]]:

@@ -54,8 +54,8 @@ def command(**options: Any) -> int:
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
 
-    def opened() -> "Place | None":
-        return recorded_by(options)
+    def opened(say: Say) -> "Place | None":
+        return recorded_by(options, say)
 
     def seat(say: Say, place: "Place | None") -> "Hold":
         conversation = read_conversation(earlier, options["config"], options["history"])

@@ -51,7 +51,7 @@ def command(fast: bool, **options: Any) -> int:
     session is kept in the history, marked as simulated.
     """
     telling = Telling.of(options, mark=MARK)
-    return hold(telling, lambda *_: _seat(fast=fast), lambda: recorded_by(options))
+    return hold(telling, lambda *_: _seat(fast=fast), lambda say: recorded_by(options, say))
 
 
 def _seat(*, fast: bool) -> "Hold":

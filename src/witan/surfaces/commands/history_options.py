@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from witan.errors import InvalidParameter
+
 if TYPE_CHECKING:
     from witan.core.window import Window
     from witan.surfaces.histories import Place
@@ -64,7 +66,7 @@ since_option = click.option(
     "--since",
     type=Moment(),
     metavar="TIME",
-    help="Sessions from then on: 30d, 12h and 2w are ago, 2026-01-31 is a day.",
+    help="Sessions from then on: 30d, 12h and 2w are ago, 2026-01-31 is a day, in UTC if unsaid.",
 )
 
 until_option = click.option(
@@ -80,7 +82,7 @@ def recording_options(command: F) -> F:
     return decorated
 
 
-def recorded_by(options: Mapping[str, Any]) -> "Place | None":
+def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "Place | None":
     """Open the history that the options of `recording_options` mean; None: it is not to be kept.
 
     Raises
@@ -95,7 +97,7 @@ def recorded_by(options: Mapping[str, Any]) -> "Place | None":
     if options["no_history"]:
         return None
     file: Path | None = options.get("config")
-    return recorded(configured(file, options["history"]), file)
+    return recorded(configured(file, options["history"]), file, say)
 
 
 def window_options(command: F) -> F:
@@ -108,4 +110,8 @@ def window_of(options: Mapping[str, Any]) -> "Window":
     """The window that the options of `window_options` stand for."""
     from witan.core.window import Window
 
-    return Window(options["since"], options["until"], options["category"])
+    since, until = options["since"], options["until"]
+    if since is not None and until is not None and not since < until:
+        expected = f"a time before that of --until, {until.isoformat(timespec='seconds')}"
+        raise InvalidParameter("--since", since.isoformat(timespec="seconds"), expected)
+    return Window(since, until, options["category"])

@@ -54,8 +54,8 @@ def command(session: str, **options: Any) -> int:
     """
     telling = Telling.of(options)
 
-    def opened() -> "Place | None":
-        return recorded_by(options)
+    def opened(say: Say) -> "Place | None":
+        return recorded_by(options, say)
 
     def seat(say: Say, place: "Place | None") -> "Hold":
         parent = _parent(session, options["config"], options["history"])

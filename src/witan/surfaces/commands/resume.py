@@ -1,13 +1,14 @@
 """``witan resume``: take up an interrupted session."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.errors import UnknownName
+from witan.errors import UnknownName, WitanError
 from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import config_option, seated, telling_options
 from witan.surfaces.commands.history_options import recorded_by, recording_options
@@ -59,7 +60,7 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
     """
     from witan.surfaces.histories import is_file
 
-    file = Path(session) if is_file(session) else None
+    file = Path(session) if is_file(session, config, options["history"]) else None
     if session == "-":
         raise click.UsageError("a session to be taken up cannot be read from standard input")
     if file is None and options["no_history"]:
@@ -69,8 +70,8 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
     telling = Telling.of(options, save=file)
     vain: list[Session] = []
 
-    def opened() -> "Place | None":
-        place = recorded_by({**options, "config": config})
+    def opened(say: Say) -> "Place | None":
+        place = recorded_by({**options, "config": config}, say)
         if place is None and file is None:
             raise click.UsageError("history.enabled is false; name the history with --history")
         return place
@@ -93,7 +94,25 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
     status = hold(telling, seat, opened)
     if vain:
         _leave(vain[0], file, telling)
+    _clear_away(file, config, options)
     return status
+
+
+def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:
+    """Delete a record that was set aside, once the history has all of it."""
+    from witan.adapters.session_files import read_session
+    from witan.surfaces.histories import configured, open_history
+    from witan.surfaces.setting_aside import is_aside
+
+    if file is None or options["no_history"] or not is_aside(file):
+        return
+    # What cannot be compared stays.
+    with suppress(WitanError, OSError):
+        record = read_session(file)
+        with open_history(configured(config, options["history"]), reading=True) as history:
+            held = history.session(record.id)
+        if held == record and held.status != "interrupted":
+            file.unlink()
 
 
 def _taken(
@@ -107,7 +126,7 @@ def _taken(
 
         return read_session(file), False
     assert place is not None  # noqa: S101 - refused before
-    session_name = whole_name(place.history, name)
+    session_name = whole_name(place.history, name, or_file=True)
     own = place.own and place.history.about(session_name).source == "council"
     return place.history.take_up(session_name, by_force=by_force), own
 

@@ -1,0 +1,125 @@
+"""``witan forget``: what goes, what stays and is named, and what lies beside the history."""
+
+import json
+
+import pytest
+
+from histories import told
+from scripts import write_council
+from witan.adapters.history import History
+from witan.adapters.session_files import read_session
+from witan.deliberation.session import Session
+from witan.surfaces.setting_aside import set_aside
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A history of the test's own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CONFIG", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    path = tmp_path / "kept.sqlite"
+    monkeypatch.setenv("WITAN_HISTORY", str(path))
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def keep(place, *names):
+    with History.open(place) as history, history.recording() as recording:
+        for name in names:
+            for event in told(name):
+                recording(event)
+
+
+def aside(tmp_path):
+    return sorted(path.name for path in (tmp_path / "state").rglob("*.json"))
+
+
+def listed(witan):
+    return {line["session"] for line in witan("sessions", "--all", "--json").json["sessions"]}
+
+
+@pytest.fixture
+def family(place, witan, tmp_path):
+    """A session, another that judges its answers, and one that has nothing to do with it."""
+    seats = write_council(tmp_path)
+    parent = witan("ask", "Is it so?", "--json", *seats).json["session"]
+    child = witan("rejudge", parent, "--json", *seats).json["session"]
+    other = witan("ask", "Is it not?", "--json", *seats).json["session"]
+    return parent, child, other
+
+
+def test_what_came_of_it_stays_and_is_named(witan, family):
+    """The text of a forgotten session is in the one that judged its answers: that is said."""
+    parent, child, other = family
+
+    said = witan("forget", parent, "--yes")
+
+    assert said.status == 0
+    assert f"{child} (rejudged) still holds text of what was forgotten" in said.err
+    assert "--with-children" in said.err
+    assert listed(witan) == {child, other}
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_what_came_of_it_goes_as_well(witan, family, more):
+    """With ``--with-children`` nothing that holds its text is left in the history."""
+    parent, _, other = family
+
+    said = witan("forget", parent, "--with-children", "--yes", *more)
+
+    assert said.err == ""
+    assert listed(witan) == {other}
+
+
+def test_a_program_is_told_what_is_left(witan, family):
+    """JSON names the sessions that still hold its text."""
+    parent, child, _ = family
+
+    said = witan("forget", parent, "--yes", "--json").json
+
+    assert (said["forgotten"], said["children"]) == (1, [child])
+
+
+def test_records_that_were_set_aside_go_with_it(witan, place, tmp_path):
+    """Of that session alone, however often it was set aside, and by its whole name."""
+    keep(place, "s1", "s12")
+    for name in ("s1", "s1", "s12"):
+        set_aside(Session.of(told(name)))
+    assert aside(tmp_path) == ["s1-2.json", "s1.json", "s12.json"]
+
+    said = witan("forget", "s1", "--yes", "--json").json
+
+    assert said["set_aside"] == 2
+    assert aside(tmp_path) == ["s12.json"]
+
+
+def test_a_record_that_was_taken_up_is_cleared_away(witan, place, tmp_path):
+    """Once the history has all of it, the file that it was set aside in is gone."""
+    seats = write_council(tmp_path)
+    asked = witan("ask", "Is it so?", "--json", "--no-history", *seats)
+    record = json.loads(asked.out)
+    answered = [e for e in record["events"] if e["event"] != "session_closed"]
+    cut = tmp_path / "cut.json"
+    cut.write_text(json.dumps({**record, "events": answered}), encoding="utf-8")
+    file = set_aside(read_session(cut))
+
+    said = witan("resume", file, "--trust", "--quiet")
+
+    assert said.status == 0, said.err
+    assert aside(tmp_path) == []
+    assert listed(witan) == {asked.json["session"]}
+
+
+def test_a_record_stays_where_the_history_has_none(witan, place, tmp_path):
+    """Without a history the file is all there is of it."""
+    seats = write_council(tmp_path)
+    asked = witan("ask", "Is it so?", "--json", "--no-history", *seats)
+    record = json.loads(asked.out)
+    answered = [e for e in record["events"] if e["event"] != "session_closed"]
+    cut = tmp_path / "cut.json"
+    cut.write_text(json.dumps({**record, "events": answered}), encoding="utf-8")
+    file = set_aside(read_session(cut))
+
+    assert witan("resume", file, "--trust", "--quiet", "--no-history").status == 0
+    assert aside(tmp_path) == [file.name]

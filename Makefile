@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes that share the tests.
+WORKERS ?= 2
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test test-slow check bench docs clean
 
 demo: $(VENV)/.base
 	$(BIN)/witan demo
@@ -13,7 +15,11 @@ test: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks examples typing_tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadgroup
+
+# One after another: they bring many processes of their own, or measure what this one holds.
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/million.py

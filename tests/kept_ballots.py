@@ -1,8 +1,5 @@
 """Histories of ballots for the tests of what is read off them, small enough to count by hand."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -67,23 +64,6 @@ def lake_of(place: str, folder: Path) -> Path:
     with History.open(place) as history:
         write_lake(SimpleNamespace(database=history.database), folder)
     return folder
-
-
-def by_spark(*commands: list[str]) -> list[dict[str, Any]]:
-    """What commands print as JSON, run in a process of its own, in which Spark starts once."""
-    code = (
-        "import sys, json\n"
-        "from witan.adapters.engines.spark_lake import local_session\n"
-        "from witan.surfaces.cli import main\n"
-        "for argv in json.loads(sys.argv[1]):\n"
-        # Compiling a plan takes longer than walking through so few rows.
-        "    local_session(2, {'spark.sql.codegen.wholeStage': 'false'})\n"
-        "    assert main(argv) == 0\n"
-    )
-    argv = [sys.executable, "-c", code, json.dumps(commands)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def alike(one: Any, other: Any) -> None:

@@ -19,7 +19,7 @@ PER_SESSION = {rule.name for rule in RULES.values() if rule.needs != "history"}
 @pytest.mark.parametrize(
     ("name", "n_sessions"),
     [
-        ("prd_vicuna80/pairwise.csv", 40),
+        pytest.param("prd_vicuna80/pairwise.csv", 40, marks=pytest.mark.slow),
         ("governance_listwise/trials.jsonl", 15),
         ("ori_listwise_run/689b624a.jsonl", 1),
     ],
@@ -35,6 +35,7 @@ def test_every_rule_of_rankings_counts_every_session(name, n_sessions):
         assert all(outcome.leaders for outcome in outcomes.values())
 
 
+@pytest.mark.slow
 def test_every_rule_counts_real_grades():
     """Two judges' grades of fifteen models have an outcome under every rule."""
     ballots = read_ballots(

@@ -61,6 +61,7 @@ class TestUnequalNumbers:
         assert [(line.rank_low, line.rank_high) for line in (first, second)] == [(1, 2), (1, 2)]
         assert first.tied_with_next
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("few", [5, 10, 30])
     @pytest.mark.parametrize("shared", [True, False])
     def test_equal_models_are_seldom_told_apart(self, few, shared):
@@ -77,6 +78,7 @@ class TestUnequalNumbers:
 
         assert 0.025 <= np.mean(wrong) <= 0.07
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("few", [5, 8, 15])
     def test_a_model_that_always_scores_the_same_is_not_taken_for_certain(self, few):
         """Nine wins in ten: some few sessions are all won, which says nothing of the next one."""

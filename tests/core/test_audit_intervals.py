@@ -10,6 +10,9 @@ from witan.core.audit_length import Lengths
 from witan.core.audit_preference import Preferences
 from witan.core.audit_reviewers import Reviewers, ReviewerTables
 
+# Hundreds of histories are drawn and counted by hand.
+pytestmark = pytest.mark.slow
+
 MODELS = ("ash", "birch", "cedar", "elm", "fir")
 QUALITY = (0.25, 0.1, 0.0, -0.1, -0.25)
 FAMILIES = {"ash": "tall", "cedar": "tall", "birch": "low"}

@@ -17,6 +17,7 @@ from witan.surfaces.council import Council
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc"),
 ]
 

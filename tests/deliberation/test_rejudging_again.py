@@ -74,13 +74,13 @@ class TestResuming:
             broken = Session.of(whole.events[:kept])
             async with council(jury) as opened:
                 again = await opened.resume(broken)
-            gc.collect()
 
             assert again.status == "complete", kept
             assert again.text == whole.text
             assert again.outcome.standings == whole.outcome.standings
             cast = sum(isinstance(x, e.BallotCast) for x in broken.events)
             assert len(asked(jury, "review")) == 3 - cast
+        gc.collect()
 
     async def test_a_renamed_juror_is_recognised(self):
         """The names given to tell jurors from seats are given again."""

@@ -328,14 +328,17 @@ class TestInterrupt:
 
     def test_json_prints_the_record_of_what_came_in(self, tmp_path):
         """``--json`` keeps its word: one object, whose status is that it was interrupted."""
-        seats = write_council(tmp_path, cyd={"answer": HANGS})
+        asked = tmp_path / "asked"
+        hanging = ("--member", f"cmd:sh -c 'touch {asked}; exec sleep 60'")
+        seats = [*write_council(tmp_path, cyd=None), *hanging]
         with subprocess.Popen(
             [*WITAN, "ask", "Is it so?", "--json", *seats],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process:
-            time.sleep(2)  # nothing is said before
+            while not asked.exists() and process.poll() is None:
+                time.sleep(0.05)  # nothing is said before
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=30)
 

@@ -1,13 +1,12 @@
 """``witan leaderboard``, black box: numbers against hand counts, and the same on every engine."""
 
 import math
-import shutil
 
 import pytest
 from scipy.stats import t
 
 from histories import told
-from kept_ballots import NOW, alike, ballot, by_spark, jury, kept, lake_of, sessions
+from kept_ballots import NOW, alike, ballot, jury, kept, lake_of, sessions
 from postgres import database_of
 from witan.adapters.history import Imported
 from witan.deliberation.session import Session
@@ -216,21 +215,16 @@ class TestEngines:
         del here["where"], there["where"]
         alike(here, there)
 
-    def test_spark_says_the_same(self, witan, history, lake):
-        """So does Spark, in a process of its own, of the leaderboard and of the audit."""
-        pytest.importorskip("pyspark", reason="Spark is not installed")
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java, and there is none")
-        commands = [["leaderboard", *self.ASKED], ["audit", "--json"]]
-        by_its_own = by_spark(
-            *([*each, "--lake", str(lake), "--engine", "spark"] for each in commands)
-        )
+    @pytest.mark.usefixtures("spark")
+    @pytest.mark.parametrize("command", [("leaderboard", *ASKED), ("audit", "--json")])
+    def test_spark_says_the_same(self, witan, history, lake, command):
+        """So does Spark, of the leaderboard and of the audit."""
+        here = witan(*command, "--history", history).json
+        there = witan(*command, "--lake", lake, "--engine", "spark").json
 
-        for command, there in zip(commands, by_its_own, strict=True):
-            here = witan(*command, "--history", history).json
-            assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "spark")
-            del here["where"], there["where"]
-            alike(here, there)
+        assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "spark")
+        del here["where"], there["where"]
+        alike(here, there)
 
 
 class TestNothing:

@@ -1,6 +1,5 @@
 """One generated history, held by four engines."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,21 +9,11 @@ from generated_histories import history, merge, store
 
 from postgres import database_of
 from witan.adapters.engines import DuckLake, Engine, SparkLake, SqlEngine
-from witan.adapters.engines.spark_lake import local_session
 from witan.adapters.history.database import Database
 from witan.adapters.history.opening import open_database
 from witan.adapters.lake import write_lake
 from witan.adapters.system_clock import SystemClock
 from witan.core.entries import Entries
-
-# Compiling a plan, and Java itself, takes longer than walking through so few rows.
-FOR_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
 
 ENGINES = ("sqlite", "postgresql", "duckdb", "spark")
 
@@ -63,16 +52,6 @@ def merged_lake(lake, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("merged")
     merge(lake, folder)
     return folder
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[object]:
-    pytest.importorskip("pyspark", reason="Spark is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, and there is none")
-    session = local_session(cores=2, settings=FOR_FEW_ROWS)
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="session", params=ENGINES)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from witan.adapters.engines import SparkLake
+from witan.adapters.engines.spark_session import heard
 
 OWN = """
 import sys
@@ -35,6 +36,7 @@ def test_a_spark_that_runs_already_goes_on(merged_lake, spark):
     assert spark.conf.get(setting) == before
 
 
+@pytest.mark.slow
 def test_a_spark_of_our_own_is_stopped(merged_lake):
     """In a process where none ran, none is left running."""
     pytest.importorskip("pyspark", reason="Spark is not installed")
@@ -50,3 +52,21 @@ def test_a_spark_of_our_own_is_stopped(merged_lake):
     )
 
     assert run.stdout.split() == ["90", "PySparkRuntimeError"]
+    assert run.stderr == ""
+
+
+def test_errors_are_heard_and_talk_is_not():
+    """Of what Java and Spark say at their start, only what somebody should know is passed on."""
+    talk = [
+        "WARNING: Using incubator modules: jdk.incubator.vector\n",
+        "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties\n",
+        "26/11/22 03:22:10 WARN Utils: Your hostname resolves to a loopback address\n",
+        'Setting default log level to "WARN".\n',
+    ]
+    errors = [
+        "26/11/22 03:22:11 ERROR Executor: Exception in task 0.0 in stage 1.0\n",
+        "java.lang.OutOfMemoryError: Java heap space\n",
+        "\tat org.apache.spark.util.Utils.tryWithSafeFinally\n",
+    ]
+
+    assert [*heard([*talk, *errors, *talk])] == errors

@@ -69,6 +69,7 @@ def losses(history: History, acks: dict[str, int]) -> Iterator[str]:
 class TestKilling:
     """Writers are killed; nobody is asked to repair anything."""
 
+    @pytest.mark.slow
     def test_two_hundred_kills_lose_and_double_nothing(self, file, tmp_path):
         """Four writers and a reader, a writer killed 200 times: every acknowledged stage is there.
 
@@ -121,6 +122,7 @@ class TestKilling:
 class TestOpeningAtOnce:
     """A new history is made once, whoever comes."""
 
+    @pytest.mark.slow
     def test_forty_processes_open_a_new_history(self, place):
         """Forty processes that open a place where there is nothing yet all succeed."""
         crowd("open", place, 40)

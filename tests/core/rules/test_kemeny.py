@@ -301,6 +301,7 @@ class TestManyCandidates:
             rest = np.delete(order, start)
             assert all(cost(over, np.insert(rest, end, order[start])) >= least for end in range(50))
 
+    @pytest.mark.slow
     def test_dead_heats_throughout(self):
         """Where every ranking is optimal, Borda ties too and seat order is the answer, and said."""
         profile = election("p: " + " = ".join(f"c{k:02d}" for k in range(50)))

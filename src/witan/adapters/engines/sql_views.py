@@ -1,8 +1,8 @@
 """The views over a history's tables, for SQLite and for PostgreSQL; lists stand there as JSON text.
 
 They are put before a query as common table expressions, so that a reader needs no right to create
-anything. A session that somebody still writes to has a holder, and is in none of them; nor is a
-ballot that neither votes nor abstains.
+anything. A session that somebody still writes to has a holder, and is in none of them; nor is one
+in whose place another stands, nor a ballot that neither votes nor abstains.
 """
 
 # Put together from texts of our own; values are parameters.
@@ -12,12 +12,13 @@ import re
 from collections.abc import Mapping
 
 from witan.adapters.history.database import Dialect
+from witan.adapters.history.superseding import SUPERSEDED
 
 __all__ = ["with_views"]
 
 _S = "s.session, s.at_us, s.bucket, s.category, s.simulated, s.rejudged"
 
-_CLOSED = "s.holder = ''"
+_CLOSED = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED})"
 
 _PLAIN = {
     "v_sessions": f"SELECT {_S}, s.kendall_w, s.agreement FROM sessions s WHERE {_CLOSED}",

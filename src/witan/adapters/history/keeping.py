@@ -6,6 +6,7 @@ from datetime import datetime
 
 from witan.adapters.history.database import Database
 from witan.adapters.history.reading import require, require_moment, require_name
+from witan.adapters.history.superseding import leave_to_heirs
 from witan.adapters.history.writing import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
 
 __all__ = ["Forgotten", "forget", "forget_added_before", "forget_before"]
@@ -112,6 +113,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> int:
             given,
         )
     ]
+    leave_to_heirs(database, rows, sessions)
     for table in _TABLES:
         database.execute(f"DELETE FROM {table} WHERE session {among}", given)  # noqa: S608
     database.execute(f"UPDATE sessions SET parent = NULL WHERE parent {among}", given)  # noqa: S608

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from witan.adapters.history.database import Database, Params
 from witan.adapters.history.reading import answers_shared
 from witan.adapters.history.schema import code_of
+from witan.adapters.history.superseding import SUPERSEDED
 from witan.core.agreement import shared_error
 from witan.core.calibration import calibrate
 from witan.core.entries import Noise
@@ -42,13 +43,15 @@ BESIDE = 100
 
 _NEWEST = (
     "SELECT session FROM sessions WHERE simulated = 0 AND holder = ''"
-    " AND session NOT IN ({without}) AND (:half < 0 OR bucket % 2 = :half)"
+    " AND session NOT IN ({without}) AND session NOT IN ({superseded})"
+    " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
 )
 
 _NOISE = (
     "SELECT noise_variance, noise_df, effect_variance FROM sessions"
     " WHERE simulated = 0 AND holder = '' AND noise_unit = :unit AND session NOT IN ({without})"
+    " AND session NOT IN ({superseded})"
     " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
 )
@@ -58,7 +61,7 @@ SELECT s.session, s.bucket,
     (SELECT COUNT(*) FROM ballots b WHERE b.session = s.session) AS n_ballots
 FROM matchups m JOIN sessions s ON s.session = m.session
 WHERE m.human = 1 AND s.simulated = 0 AND s.holder = '' AND s.session NOT IN ({without})
-    AND (:half < 0 OR s.bucket % 2 = :half)
+    AND s.session NOT IN ({superseded}) AND (:half < 0 OR s.bucket % 2 = :half)
 ORDER BY s.at_us DESC, s.session LIMIT :most
 """
 
@@ -91,7 +94,7 @@ class _Apart:
         names = {f"w{k}": session for k, session in enumerate(self.without)}
         listed = ", ".join(f":{name}" for name in names) if names else "''"
         asked: Params = {**given, **names, "half": self.half, "most": most}
-        return database.rows(sql.format(without=listed), asked)
+        return database.rows(sql.format(without=listed, superseded=SUPERSEDED), asked)
 
 
 def learned(

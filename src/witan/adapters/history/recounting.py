@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from witan.adapters.history.database import Database
 from witan.adapters.history.reading import ballot_of, cast_of
 from witan.adapters.history.stored_events import read_events
+from witan.adapters.history.superseding import SUPERSEDED
 from witan.adapters.history.writing import Rows, microseconds
 from witan.core.casts import Cast
 from witan.core.entering import entries_of_many
@@ -56,14 +57,15 @@ def count_under(database: Database, rule: str, weigh: Weigh | None = None) -> in
     return added + (count_under(database, rule, weigh) if n_stale else 0)
 
 
-_MISSING = """
+_MISSING = f"""
 SELECT s.session, s.at_us, s.category, s.added_us, s.revision FROM sessions s
 WHERE s.simulated = 0 AND s.rejudged = 0 AND s.session > :after
+AND s.session NOT IN ({SUPERSEDED})
 AND EXISTS (SELECT 1 FROM ballots b WHERE b.session = s.session)
 AND NOT EXISTS (SELECT 1 FROM standings t WHERE t.session = s.session AND t.rule = :rule)
 AND NOT EXISTS (SELECT 1 FROM counted c WHERE c.session = s.session AND c.rule = :rule)
 ORDER BY s.session LIMIT :size
-"""
+"""  # noqa: S608 - texts of our own
 
 
 def _uncounted(database: Database, rule: str) -> Iterator[list[_Uncounted]]:

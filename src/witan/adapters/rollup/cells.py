@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from witan.adapters.history.database import Database, Dialect
 from witan.adapters.history.schema import code_of
+from witan.adapters.history.superseding import SUPERSEDED
 from witan.adapters.history.writing import SHARDS
 from witan.adapters.rollup.tables import KEYS, NO_CATEGORY, NO_RULE, Records, Sums, added_up, kinds
 from witan.core.entries import BUCKETS
@@ -60,6 +61,7 @@ def _select(
     return (
         f"SELECT s.day, s.bucket, s.category, {columns} FROM wanted w CROSS JOIN sessions s{joined}"  # noqa: S608
         f" WHERE s.day = w.day AND s.bucket = w.bucket AND s.simulated = 0{of}"
+        f" AND s.session NOT IN ({SUPERSEDED})"
         f" AND s.at_us >= :since_us AND s.at_us < :until_us{same}{conditions}{by}"
     )
 

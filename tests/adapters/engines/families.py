@@ -1,0 +1,85 @@
+"""Sessions that came of one another, in the history and on each engine."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from test_engines_by_hand import ENTRIES
+
+from postgres import database_of
+from witan.adapters.engines import DuckLake, Reductions, SparkLake, SqlEngine
+from witan.adapters.history import History
+from witan.adapters.history.database import Database
+from witan.adapters.history.sessions import SessionRow, insert_sessions
+from witan.adapters.history.writing import Rows
+from witan.adapters.lake import write_lake
+from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.core.ballot import Ballot
+from witan.core.entries import AnswerEntry
+
+__all__ = ["ENGINES", "insert_family", "reductions_of"]
+
+ENGINES = ["sqlite", "roll-up", "postgresql", "duckdb", "spark"]
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def insert_family(
+    database: Database, family: Sequence[tuple[str, str | None, str | None]], holder: str = ""
+) -> None:
+    """Insert sessions by name, parent and relation, of one content, a minute apart.
+
+    Those that somebody holds have left nothing yet.
+    """
+    rows, sessions = Rows(), []
+    answers = (AnswerEntry("a", "a", 50, 1.5, 0.25),)
+    for number, (name, parent, relation) in enumerate(family):
+        held = replace(ENTRIES.session, session=name)
+        cast = [Ballot(b.reviewer, session=name, abstained=True) for b in ENTRIES.ballots]
+        row = SessionRow(
+            name, NOON + timedelta(minutes=number), None, False, "test", "complete", "?",
+            holder=holder, entry=held, parent=parent, relation=relation,
+        )  # fmt: skip
+        sessions.append(row)
+        if holder:
+            continue
+        rows.add(name, replace(ENTRIES, session=held, answers=answers), cast, {})
+        rows.mark(name, row.at_us)
+    with database.transaction():
+        insert_sessions(database, sessions)
+        rows.write(database)
+
+
+def reductions_of(
+    request: pytest.FixtureRequest, folder: Path, store: Callable[[Database], None]
+) -> Iterator[Reductions]:
+    """What each of the engines says of what is stored."""
+    if request.param == "postgresql":
+        for url in database_of():
+            with History.open(url) as history:
+                store(history.database)
+                yield Reductions(SqlEngine(history.database))
+        return
+    with History.open(folder / "h.sqlite") as history:
+        database = history.database
+        store(database)
+        if request.param == "sqlite":
+            yield Reductions(SqlEngine(database))
+            return
+        if request.param == "roll-up":
+            roll_up(database)
+            yield HistoryReductions(database)
+            return
+        pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
+        write_lake(history, folder / "lake")
+    if request.param == "duckdb":
+        with DuckLake(folder / "lake") as duck:
+            yield Reductions(duck)
+    elif shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none")
+    else:
+        with SparkLake(folder / "lake", session=request.getfixturevalue("spark")) as distributed:
+            yield Reductions(distributed)

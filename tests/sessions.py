@@ -68,7 +68,8 @@ class Story:
         """A reviewer casts ``"reviewer: a > b = c"``, and what there is so far is counted."""
         held = ballot(line, session="s1", candidates=self.seats, **fields)
         self._cast[held.reviewer] = held
-        sheet = Sheet(held.reviewer, held.mentioned(), ("A", "B", "C")[: len(self.seats)], "n")
+        shown = held.mentioned()
+        sheet = Sheet(held.reviewer, shown, tuple("ABCDEFGHIJKLMNOP"[: len(shown)]), "n")
         self.tell(e.SheetDrawn, sheet=sheet).tell(e.ReviewStarted, seat=held.reviewer)
         self.tell(
             e.BallotCast, seat=held.reviewer, ballot=held, replies=("{}",), read_by="schema",

@@ -8,7 +8,7 @@ from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
 
-__all__ = ["read_session", "write_session"]
+__all__ = ["read_session", "write_session", "write_whole"]
 
 
 def read_session(path: str | Path) -> Session:
@@ -41,8 +41,18 @@ def write_session(session: Session, path: str | Path, *, private: bool = False) 
     SessionFileError
         If the file cannot be written.
     """
+    write_whole(session_to_json(session).encode() + b"\n", path, private=private)
+
+
+def write_whole(content: bytes, path: str | Path, *, private: bool = False) -> None:
+    """Write what comes of a session to a file, which changes as a whole or not at all.
+
+    Raises
+    ------
+    SessionFileError
+        If the file cannot be written.
+    """
     target = Path(path).resolve()
-    content = session_to_json(session).encode() + b"\n"
     try:
         if target.exists() and not target.is_file():
             target.write_bytes(content)  # a device or a pipe has no place beside it

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from witan.core.ballot import Groups
     from witan.core.blind_vote import Accord
 
-__all__ = ["paper_object", "paper_text", "ranking_text", "revealed_object", "revealed_text"]
+__all__ = [
+    "accord_text",
+    "paper_object",
+    "paper_text",
+    "ranking_text",
+    "revealed_object",
+    "revealed_text",
+]
 
 
 def paper_text(page: Page, paper: "Paper") -> Iterator[str]:
@@ -81,7 +88,7 @@ def revealed_text(page: Page, paper: "Paper", revealed: "Revealed") -> Iterator[
     if revealed.outcome is not None:
         rule, said = revealed.outcome.rule, revealed.outcome.interpretation
         yield page.sentence(f"The panel, by {rule}: {said}", hang=2)
-    yield page.sentence(_accord(revealed.accord), hang=2)
+    yield page.sentence(accord_text(revealed.accord), hang=2)
 
 
 def _written_by(one: "Unmasked") -> str:
@@ -89,7 +96,8 @@ def _written_by(one: "Unmasked") -> str:
     return f"{one.candidate} ({one.model})" if told_apart else one.candidate
 
 
-def _accord(found: "Accord | None") -> str:
+def accord_text(found: "Accord | None") -> str:
+    """How a person's ranking and the panel's go together, in one sentence."""
     if found is None or found.same_best is None:
         return "The panel has no ranking to compare yours with."
     best = "the same answer is" if found.same_best else "different answers are"

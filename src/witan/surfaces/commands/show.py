@@ -22,6 +22,7 @@ Examples:
   witan show last
   witan show 20261121-1932
   witan show session.json --events
+  witan show last --html session.html
 """
 
 
@@ -30,23 +31,42 @@ Examples:
 @config_option
 @history_option
 @record_options
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the session as a page that stands alone.",
+)
 def command(
-    session: str, config: Path | None, history: str | None, *, as_json: bool, events: bool
+    session: str,
+    config: Path | None,
+    history: str | None,
+    *,
+    as_json: bool,
+    events: bool,
+    html: Path | None,
 ) -> None:
     """Show a session: question, answers, ballots, standings, closing text.
 
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
     is the latest. A FILE exists, ends in .json or has a path; - is standard input. With --events,
-    everything that happened in it, in order.
+    everything that happened in it, in order. With --html, nothing is printed: the session goes
+    into a FILE that any browser opens, with its own styles, no script, and nothing to fetch.
     """
-    if as_json and events:
-        raise click.UsageError("choose --json or --events, not both")
+    if as_json + events + (html is not None) > 1:
+        raise click.UsageError("choose one of --json, --events and --html")
     from witan.surfaces.histories import session_called
 
     with session_called(session, config, history) as (found, place):
         if isinstance(found, str):
             assert place is not None  # noqa: S101 - only a history has ballots alone
+            if html is not None:
+                raise click.UsageError(
+                    "a session that came in as ballots has no page; show it here"
+                )
             _show_imported(place, found, as_json=as_json, events=events)
+        elif html is not None:
+            _write_page(found, place, html)
         else:
             _show(found, place, as_json=as_json, events=events)
 
@@ -70,6 +90,25 @@ def _show(session: "Session", history: "History | None", *, as_json: bool, event
             f"{child.relation or 'followed'} as {child.session}" for child in reversed(children)
         ]
         click.echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it, votes)))
+
+
+def _write_page(session: "Session", history: "History | None", path: Path) -> None:
+    """Write the page of a session, with what the history knows of it, to a file."""
+    from witan.adapters.session_files import write_whole
+    from witan.errors import MissingExtra
+
+    try:
+        from witan.surfaces.web.rendering import export_html
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a page of a session", "serve") from error
+    ballots = [] if history is None else history.ballots(session.id)
+    children = [] if history is None else history.find(parent=session.id)
+    page = export_html(
+        session,
+        children=[(child.session, child.relation or "followed") for child in reversed(children)],
+        votes=[ballot for ballot in ballots if ballot.kind == "human"],
+    )
+    write_whole(page.encode(), path)
 
 
 def _show_imported(history: "History", session: str, *, as_json: bool, events: bool) -> None:

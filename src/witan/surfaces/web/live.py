@@ -1,0 +1,377 @@
+"""A session under way as a page: its state so far, and what changes in it, as HTML partials.
+
+A reader's page is rendered at some event and patched from there on, so that a lost connection is
+taken up again at the last patch that came through. A text grows by what is new of it; it is
+rendered once it is whole.
+"""
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+import anyio
+from markupsafe import Markup, escape
+
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+from witan.surfaces.board import Board
+from witan.surfaces.text import counted, readable
+from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.rendering import SITE, Site, part, render
+from witan.surfaces.web.views.lanes import Lane, lane, lanes
+from witan.surfaces.web.views.matrix import matrix
+from witan.surfaces.web.views.naming import Naming
+from witan.surfaces.web.views.ranking import ranking
+from witan.surfaces.web.views.session import SessionView, session_view
+
+__all__ = ["FRAME_SECONDS", "LiveSession", "Status", "Tells", "follow_live", "frame"]
+
+FRAME_SECONDS = 0.05
+"""The least time between two patches of one page."""
+
+HEARTBEAT_SECONDS = 15.0
+
+HEARTBEAT = b": still here\n\n"
+
+END = b"event: end\ndata: end\n\n"
+
+LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots.html"
+
+
+class Tells(Protocol):
+    """An event as a stream tells it; `seq` is its number."""
+
+    @property
+    def seq(self) -> int:
+        """The number of the event."""
+        ...
+
+    @property
+    def event(self) -> e.Event:
+        """The event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is going on, in a few words that are read out when they change."""
+
+    doing: str
+    news: tuple[str, ...]
+    simulated: bool
+
+
+class LiveSession:
+    """One reader's page of a session under way.
+
+    Parameters
+    ----------
+    events
+        What happened so far, pieces of texts included; the first is the opening.
+    revealed
+        Whether it shows who is who.
+    now
+        The time of day, against which running seconds are shown.
+    """
+
+    def __init__(
+        self,
+        events: Iterable[e.Event] = (),
+        *,
+        revealed: bool = False,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._revealed, self._now = revealed, now
+        self._kept: list[e.Event] = []
+        self._board = Board()
+        self._texts: dict[str, str] = {}
+        self._whole: dict[str, Markup] = {}
+        self._synthesis = ""
+        self._changes = _Changes()
+        self._shown = ""
+        self._naming: Naming | None = None
+        self._over = False
+        self.seq = 0
+        for event in events:
+            self.take(event)
+        if self._kept:
+            self.seen()
+
+    def take(self, event: e.Event) -> None:
+        """Hear of an event; what it changes waits for the next patch."""
+        self.seq = event.seq
+        before = self._board
+        self._board = before.after(event)
+        if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+            self._kept.append(event)
+            if not isinstance(event, e.CallRetried | e.SheetDrawn | e.ReviewStarted):
+                self._naming = None
+        self._changes.lanes |= {
+            old.name
+            for old, new in zip(before.seats, self._board.seats, strict=False)
+            if replace(old, words=0, inside_word=False) != replace(new, words=0, inside_word=False)
+        }
+        self._changes.writer |= _at_rest(before) != _at_rest(self._board)
+        self._changes.news |= before.news != self._board.news
+        self._take_text(event)
+
+    def _take_text(self, event: e.Event) -> None:
+        """What the event adds to a text, or makes of it."""
+        changes = self._changes
+        match event:
+            case e.AnswerDelta():
+                self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
+                changes.heard[event.seat] = changes.heard.get(event.seat, "") + event.text
+            case e.AnswerDone():
+                self._whole[event.seat] = rendered(self.naming.quoted(event.text))
+                changes.whole.add(event.seat)
+            case e.AnswerStarted() | e.AnswerFailed() | e.CallRetried(stage="answer"):
+                self._void(event.seat)
+            case e.SynthesisDelta():
+                self._synthesis += event.text
+                changes.closing += event.text
+            case e.SynthesisFailedOver() | e.CallRetried(stage="synthesis"):
+                self._synthesis, changes.closing, changes.closing_void = "", "", True
+            case e.OutcomeChanged():
+                changes.ranking = changes.ballots = True
+            case e.BallotCast() | e.BallotAbstained():
+                changes.ballots = True
+            case e.SessionClosed():
+                self._over = True
+            case _:
+                pass
+
+    def _void(self, seat: str) -> None:
+        if seat in self._whole:
+            return  # a failed round of debate leaves the answer of the round before standing
+        self._texts.pop(seat, None)
+        self._changes.heard.pop(seat, None)
+        self._changes.void.add(seat)
+
+    def seen(self) -> None:
+        """The reader's page shows everything so far."""
+        self._changes = _Changes()
+        self._shown = self.status.doing
+
+    @property
+    def session(self) -> Session:
+        """The session as far as it came."""
+        return Session.of(self._kept)
+
+    @property
+    def naming(self) -> Naming:
+        """What the seats are called at present."""
+        if self._naming is None:
+            self._naming = Naming.of(self.session, veiled=not self._revealed)
+        return self._naming
+
+    @property
+    def status(self) -> Status:
+        """What is going on."""
+        board = self._board
+        n_seats = len(board.seats)
+        doing = {
+            "opening": "seating the council",
+            "answers": f"answers: {board.done(('answered', 'failed'))} of {n_seats}",
+            "reviews": f"reviews: {board.done(('voted', 'abstained'))} of {n_seats}",
+            "synthesis": "the closing text is being written",
+            "closed": board.ending,
+        }[board.phase]
+        news = tuple(map(self.naming.said, board.news))
+        return Status(doing, news, simulated=bool(board.scripted))
+
+    @property
+    def judged(self) -> bool:
+        """Whether a jury judges answers that were given earlier."""
+        first = self._kept[0]
+        return isinstance(first, e.SessionOpened) and bool(first.jury)
+
+    def address(self, site: Site) -> str:
+        """Where the patches of this page come from."""
+        revealed = "&reveal=1" if self._revealed else ""
+        name = self._kept[0].session if isinstance(self._kept[0], e.SessionOpened) else ""
+        return f"{site.at('sessions', name, 'live')}?after={self.seq}{revealed}"
+
+    def view(self) -> SessionView:
+        """The parts of the page that are not lanes."""
+        return session_view(self.session, revealed=self._revealed, closed=False)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        """Every seat, with what it has written."""
+        names = [line.name for line in self._board.seats]
+        return tuple(
+            replace(
+                each,
+                writes=not self.judged,
+                partial=readable(self._texts.get(names[each.key], "")),
+                text=self._whole.get(names[each.key]),
+            )
+            for each in lanes(self._board, self.naming, self._now())
+        )
+
+    def writer(self) -> Lane | None:
+        """Who writes the closing text; None: nobody yet."""
+        line = self._board.writer
+        return None if line is None else lane(line, -1, self.naming, self._now())
+
+    def verdict_text(self) -> str:
+        """What there is of the closing text."""
+        return readable(self._synthesis)
+
+    def patch(self) -> str:
+        """What changed since the last patch, as partials; empty: nothing."""
+        changes, self._changes = self._changes, _Changes()
+        if self._over:
+            return self.ended()
+        return "\n".join(
+            _partial(target, swap, content)
+            for target, swap, content in (
+                *self._patched_lanes(changes),
+                *self._patched_counts(changes),
+                *self._patched_closing(changes),
+                *self._patched_status(changes),
+            )
+        )
+
+    def ended(self, children: tuple[tuple[str, str], ...] = (), site: Site = SITE) -> str:
+        """The whole page in place of the live one: the session is over, or was broken off."""
+        view = session_view(self.session, revealed=self._revealed, children=children)
+        body = render("parts/body.html", site=site, view=view, may_vote=True)
+        said = escape(f"The session is over: {view.status}.")
+        announced = _partial("announced", "textContent", said)
+        return f"{announced}\n{_partial('session', 'innerHTML', body)}"
+
+    def _patched_lanes(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
+        now = self._now()
+        for key, line in enumerate(self._board.seats):
+            if line.name in changes.lanes:
+                head = part(LIVE, "lane_head", lane(line, key, self.naming, now))
+                yield f"lane-{key}-head", "innerHTML", head
+            target = f"lane-{key}-text"
+            if line.name in changes.whole:
+                text = f'<div id="{target}" class="prose">{self._whole[line.name]}</div>'
+                yield target, "outerHTML", text
+                continue
+            if line.name in changes.void:
+                yield target, "outerHTML", part(LIVE, "stream", target, "")
+            if heard := changes.heard.get(line.name):
+                yield target, "beforeend", escape(readable(heard))
+                amount = escape(counted(line.words, "word"))
+                yield f"lane-{key}-amount", "textContent", amount
+
+    def _patched_counts(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
+        if not (changes.ranking or changes.ballots):
+            return
+        session = self.session
+        if changes.ranking and session.outcome is not None:
+            shown = ranking(session.outcome, self.naming)
+            yield "ranking", "innerMorph", part(RANKING, "standings", shown)
+        held = matrix(session, self.naming, closed=False)
+        yield "ballots", "innerMorph", part(BALLOTS, "matrix", held, True)
+
+    def _patched_closing(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
+        if changes.writer:
+            yield "writer", "innerHTML", part(LIVE, "writer", self.writer())
+        if changes.closing_void:
+            yield "verdict-text", "outerHTML", part(LIVE, "stream", "verdict-text", "")
+        if changes.closing:
+            yield "verdict-text", "beforeend", escape(readable(changes.closing))
+
+    def _patched_status(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
+        status = self.status
+        if changes.news or status.doing != self._shown:
+            self._shown = status.doing
+            yield "status", "innerHTML", part(LIVE, "status", status)
+            yield "announced", "textContent", escape(status.doing)
+
+
+class _Changes:
+    """What is to be patched."""
+
+    def __init__(self) -> None:
+        self.lanes: set[str] = set()
+        self.heard: dict[str, str] = {}
+        self.whole: set[str] = set()
+        self.void: set[str] = set()
+        self.closing = ""
+        self.closing_void = False
+        self.writer = self.news = self.ranking = self.ballots = False
+
+
+def _at_rest(board: Board) -> object:
+    """Who writes, without how much, which changes with every word."""
+    return board.writer and replace(board.writer, words=0, inside_word=False)
+
+
+def _partial(target: str, swap: str, content: str) -> str:
+    return f'<hx-partial hx-target="#{target}" hx-swap="{swap}">{content}</hx-partial>'
+
+
+def frame(seq: int, patch: str) -> bytes:
+    """A patch as one server-sent event; `seq` is where a lost connection is taken up again."""
+    # A bare carriage return would end the line, too.
+    lines = patch.replace("\r", "").split("\n")
+    return "\n".join([f"id: {seq}", *(f"data: {line}" for line in lines), "", ""]).encode()
+
+
+async def follow_live(
+    told: AsyncIterable[Tells],
+    live: LiveSession,
+    send: Callable[[bytes], Awaitable[None]],
+    *,
+    after: int = 0,
+) -> None:
+    """Send what happens as server-sent events, until the stream ends; then the event ``end``.
+
+    Parameters
+    ----------
+    told
+        Every event of the session from the first on: a page cannot be patched without its past.
+    after
+        The number of the last event that the reader's page already shows.
+    """
+    state = _Following(live, send, after)
+    async with anyio.create_task_group() as group:
+        group.start_soon(state.send_patches)
+        async for each in told:
+            state.take(each)
+        state.ended = True
+        state.wake.set()
+
+
+class _Following:
+    """What the side that listens tells the side that sends."""
+
+    def __init__(
+        self, live: LiveSession, send: Callable[[bytes], Awaitable[None]], after: int
+    ) -> None:
+        self.live, self.send, self.after = live, send, after
+        self.wake = anyio.Event()
+        self.ended = False
+
+    def take(self, told: Tells) -> None:
+        """Hear of an event, and wake the sender if the reader has not seen it."""
+        self.live.take(told.event)
+        if told.seq <= self.after:
+            self.live.seen()
+        else:
+            self.wake.set()
+
+    async def send_patches(self) -> None:
+        """Send a patch whenever something changed, but no more often than the eye can follow."""
+        while True:
+            with anyio.move_on_after(HEARTBEAT_SECONDS) as waiting:
+                await self.wake.wait()
+            if waiting.cancelled_caught:
+                await self.send(HEARTBEAT)
+                continue
+            self.wake = anyio.Event()
+            over = self.ended
+            patch = self.live.ended() if over else self.live.patch()
+            if patch:
+                await self.send(frame(self.live.seq, patch))
+            if over:
+                await self.send(END)
+                return
+            await anyio.sleep(FRAME_SECONDS)

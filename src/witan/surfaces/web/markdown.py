@@ -1,0 +1,109 @@
+"""Models' text as HTML that can do nothing: no markup of its own, no pictures, no odd links."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from witan.surfaces.text import readable
+
+__all__ = ["rendered"]
+
+_CITATION = re.compile(r"\[([A-Z]{1,3})\]")
+
+_SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
+
+_SHIFT = 3
+"""A text stands under headings of ours; its own first level is our fourth."""
+
+
+def rendered(text: str, cited: Mapping[str, str] | None = None) -> Markup:
+    """A text as HTML; the labels in `cited` become links to where it points."""
+    parser = _parser()
+    tokens = parser.parse(readable(text))
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + _SHIFT, 6)}"
+        elif token.type in ("th_open", "td_open"):
+            _align(token)
+        if token.children:
+            token.children = _linked(token.children, cited or {})
+    html: str = parser.renderer.render(tokens, parser.options, {})
+    return Markup(html)  # noqa: S704 - made of escaped text alone
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    # A definition such as "[A]: http://…" would turn every citation into a link of its own.
+    parser.disable("reference")
+    parser.validateLink = _may_link  # type: ignore[method-assign]
+    parser.add_render_rule("link_open", _link_open)
+    parser.add_render_rule("image", _image)
+    return parser
+
+
+def _may_link(url: str) -> bool:
+    return _SAFE_LINK.match(url) is not None
+
+
+def _align(token: Token) -> None:
+    """Say by class what would be said by a style, which no page of ours may hold."""
+    style = str(token.attrs.pop("style", ""))
+    if style.endswith(("right", "center")):
+        token.attrs["class"] = style.rpartition(":")[2]
+
+
+def _linked(children: Sequence[Token], cited: Mapping[str, str]) -> list[Token]:
+    """The pieces of a paragraph, its citations turned into links, but not inside links."""
+    out: list[Token] = []
+    depth = 0
+    for token in children:
+        depth += token.nesting if token.type.startswith("link_") else 0
+        if token.type == "text" and not depth and cited:
+            out += _cut(token.content, cited)
+        else:
+            out.append(token)
+    return out
+
+
+def _cut(text: str, cited: Mapping[str, str]) -> list[Token]:
+    out, end = list[Token](), 0
+    for found in _CITATION.finditer(text):
+        if (label := found[1]) not in cited:
+            continue
+        out.append(_text(text[end : found.start()]))
+        attrs: dict[str, str | int | float] = {"href": cited[label], "class": "cite"}
+        out.append(Token("link_open", "a", 1, attrs=attrs))
+        out.append(_text(f"[{label}]"))
+        out.append(Token("link_close", "a", -1))
+        end = found.end()
+    return [*out, _text(text[end:])]
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _link_open(
+    renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any
+) -> str:
+    token = tokens[at]
+    if token.attrs.get("class") != "cite":
+        token.attrs["rel"] = "noopener noreferrer nofollow"
+        token.attrs["class"] = "out"
+    return renderer.renderToken(tokens, at, options, env)
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    """A picture is never fetched: it stands as a link to where it is."""
+    token = tokens[at]
+    said = renderer.renderInlineAsText(token.children or [], options, env) or "picture"
+    link = Token("link_open", "a", 1, attrs={"href": str(token.attrs.get("src", ""))})
+    parts = [link, _text(f"picture: {said}"), Token("link_close", "a", -1)]
+    return renderer.renderInline(parts, options, env)

@@ -1,0 +1,197 @@
+"""Views to HTML: whole pages, a page that stands alone, and the parts that live pages patch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from witan.core.ballot import Ballot
+from witan.core.outcome import Outcome
+from witan.deliberation.session import Session
+from witan.surfaces.text import clean, readable
+from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
+from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.views.session import session_view
+
+if TYPE_CHECKING:
+    from witan.adapters.voting_papers import Paper, Revealed
+    from witan.surfaces.web.live import LiveSession
+
+__all__ = [
+    "PAGE_POLICY",
+    "SITE",
+    "Site",
+    "export_html",
+    "part",
+    "render",
+    "render_live",
+    "render_problem",
+    "render_reveal",
+    "render_session",
+    "render_vote",
+]
+
+PAGE_POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'"
+)
+"""The content security policy that every page of the server is sent with."""
+
+Children = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the pages stand.
+
+    Parameters
+    ----------
+    base
+        What stands before every path, without a slash at its end; empty: nothing.
+    alone
+        The page is a file: it links to no other, has no forms and holds its own styles.
+    """
+
+    base: str = ""
+    alone: bool = False
+
+    def at(self, *parts: str) -> str:
+        """The path of a page."""
+        return "/".join([self.base, *(quote(part, safe="") for part in parts)]) or "/"
+
+    def asset(self, name: str) -> str:
+        """The address of an asset."""
+        return asset_href(name, self.base)
+
+
+SITE = Site()
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("witan.surfaces.web"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals["style_files"] = STYLES
+    environment.filters |= {"clean": clean, "readable": readable}
+    return environment
+
+
+def render(template: str, /, *, site: Site = SITE, **values: Any) -> str:
+    """A template with these values."""
+    return _environment().get_template(template).render(site=site, **values)
+
+
+@lru_cache(maxsize=64)
+def _macro(template: str, name: str) -> Any:
+    return getattr(_environment().get_template(template).module, name)
+
+
+def part(template: str, name: str, /, *values: Any) -> str:
+    """One macro of a template: what a live page is patched with."""
+    return str(_macro(template, name)(*values))
+
+
+def render_session(
+    session: Session,
+    *,
+    revealed: bool = False,
+    recounted: Outcome | None = None,
+    without: tuple[str, ...] = (),
+    children: Children = (),
+    votes: Sequence[Ballot] = (),
+    site: Site = SITE,
+    may_vote: bool = True,
+) -> str:
+    """The page of a session that is over, or was broken off.
+
+    Parameters
+    ----------
+    revealed
+        Whether it says who wrote what.
+    recounted, without
+        The ballots counted again, and whose are left out; None: as the session counted them.
+    children
+        Name of each session that came of it, and what it is to this one.
+    votes
+        Ballots that people cast on it.
+    may_vote
+        Whether a person's vote on it can be kept.
+    """
+    view = session_view(
+        session,
+        revealed=revealed,
+        recounted=recounted,
+        without=without,
+        children=children,
+        votes=votes,
+    )
+    return render("session.html", site=site, view=view, may_vote=may_vote and not site.alone)
+
+
+def render_live(live: "LiveSession", *, site: Site = SITE) -> str:
+    """The page of a session under way, as far as it came; it follows the rest by itself."""
+    view = live.view()
+    return render("live.html", site=site, view=view, live=live)
+
+
+def export_html(
+    session: Session,
+    *,
+    revealed: bool = True,
+    children: Children = (),
+    votes: Sequence[Ballot] = (),
+) -> str:
+    """A session as one file: its own styles, no script, nothing that is fetched."""
+    view = session_view(session, revealed=revealed, children=children, votes=votes)
+    style = styles()
+    policy = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
+    return render(
+        "session.html",
+        site=Site(alone=True),
+        view=view,
+        may_vote=False,
+        style=Markup(style),  # noqa: S704 - our own file
+        policy=policy,
+    )
+
+
+def render_vote(
+    paper: "Paper",
+    *,
+    problem: str = "",
+    given: Mapping[str, str] | None = None,
+    site: Site = SITE,
+) -> str:
+    """The paper of a person: the answers under their labels, and a form to rank them.
+
+    `problem` says what is wrong with the ranking that was `given`, label to place.
+    """
+    texts = [(label, rendered(text)) for label, text in paper.texts.items()]
+    return render(
+        "vote.html", site=site, paper=paper, texts=texts, problem=clean(problem), given=given or {}
+    )
+
+
+def render_reveal(paper: "Paper", revealed: "Revealed", *, site: Site = SITE) -> str:
+    """What is behind a paper: who wrote what, and the panel's ranking beside the person's."""
+    from witan.surfaces.voting_text import accord_text
+
+    said = accord_text(revealed.accord)
+    return render("reveal.html", site=site, paper=paper, revealed=revealed, accord=said)
+
+
+def render_problem(title: str, problem: str, *, status: int = 400, site: Site = SITE) -> str:
+    """What went wrong, where, and what to do."""
+    return render(
+        "problem.html", site=site, title=clean(title), problem=clean(problem), status=status
+    )

@@ -1,0 +1,159 @@
+"""The answers side by side, and the closing text with links into them."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from witan.core.outcome import Outcome
+from witan.deliberation.session import Session
+from witan.surfaces.session_text import duration_text, verdict_text
+from witan.surfaces.text import counted
+from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.views.naming import Naming
+
+__all__ = ["AnswerCard", "Unanswered", "Verdict", "answers", "unanswered", "verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCard:
+    """One answer.
+
+    Parameters
+    ----------
+    author
+        Who wrote it; empty while names are hidden.
+    facts
+        Words, seconds, and whatever else is to be known before it is read.
+    rank
+        What the panel made of it; empty: nothing.
+    """
+
+    key: int
+    label: str
+    author: str
+    source: str
+    simulated: bool
+    facts: tuple[str, ...]
+    rank: str
+    text: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A seat without an answer, and why."""
+
+    seat: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The closing text.
+
+    Parameters
+    ----------
+    by
+        Who wrote it, in a few words.
+    said
+        In the mode ``verdict``: what it comes to.
+    legend
+        Label, where its answer stands, and who wrote that.
+    """
+
+    text: Markup
+    by: str
+    said: str
+    cut: bool
+    fell: tuple[str, ...]
+    legend: tuple[tuple[str, str, str], ...]
+
+
+def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
+    """Every answer, by its label while names are hidden, else in seat order."""
+    seats = {seat.name: seat for seat in session.opened.seats}
+    cards = []
+    for name, answer in session.answers.items():
+        seat = seats[name]
+        told_apart = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
+        cards.append(
+            AnswerCard(
+                key=naming.places[name],
+                label=naming.labels[name],
+                author="" if naming.veiled else naming.name(name),
+                source=seat.source if told_apart and not naming.veiled else "",
+                simulated=seat.simulated,
+                facts=tuple(_facts(session, name)),
+                rank=_rank(session.outcome, name),
+                text=rendered(naming.quoted(answer.text)),
+            )
+        )
+    return tuple(sorted(cards, key=lambda card: card.label) if naming.veiled else cards)
+
+
+def _facts(session: Session, name: str) -> list[str]:
+    answer = session.answers[name]
+    facts = [counted(len(answer.text.split()), "word"), duration_text(answer.spent.seconds)]
+    if answer.spent.usage.output_tokens is not None:
+        facts.append(counted(answer.spent.usage.output_tokens, "token"))
+    if answer.round > 1:
+        facts.append(f"round {answer.round}")
+    if answer.cut:
+        facts.append("cut at its token limit")
+    if name in session.failed:
+        facts.append(f"fails the safety gate: {', '.join(session.failed[name])}")
+    return facts
+
+
+def _rank(outcome: Outcome | None, name: str) -> str:
+    if outcome is None:
+        return ""
+    held = [line for line in outcome.standings if line.candidate == name and line.votes]
+    if not held:
+        return ""
+    tied = sum(line.tier == held[0].tier and line.votes > 0 for line in outcome.standings) > 1
+    return f"rank {held[0].rank}{', tied' if tied else ''}"
+
+
+def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
+    """The seats without an answer."""
+    return tuple(
+        Unanswered(seat, naming.name(seat), naming.said(why))
+        for seat, why in session.unanswered.items()
+    )
+
+
+def verdict(session: Session, naming: Naming) -> Verdict | None:
+    """The closing text; without one, the only answer there is; None: neither."""
+    if session.text is None:
+        return None
+    held = session.synthesis
+    if held is None:
+        return Verdict(rendered(naming.quoted(session.text)), "the only answer", "", False, (), ())
+    cited = {
+        label: naming.answer_at(seat)
+        for label, seat in held.labels.items()
+        if seat in session.answers
+    }
+    return Verdict(
+        text=rendered(naming.quoted(held.text), cited),
+        by=_written_by(held.chairman, naming),
+        said=verdict_text(held.approved) if held.mode == "verdict" else "",
+        cut=held.cut,
+        fell=tuple(
+            naming.said(f"chairman {chairman} failed: {why}")
+            for chairman, why in held.failed.items()
+        ),
+        legend=tuple(
+            (label, cited.get(label, "#answers"), "" if naming.veiled else naming.name(seat))
+            for label, seat in held.labels.items()
+        ),
+    )
+
+
+def _written_by(chairman: str | None, naming: Naming) -> str:
+    if chairman is None:
+        return "the answer ranked best"
+    if naming.veiled and chairman in naming.places:
+        return "written by the chairman, who is also a member"
+    return f"written by {naming.name(chairman)}"

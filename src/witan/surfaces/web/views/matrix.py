@@ -1,0 +1,292 @@
+"""The ballots: a row per reviewer, a column per candidate; and each review in full."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from witan.core.ballot import Ballot
+from witan.core.outcome import BallotNote
+from witan.deliberation import events as e
+from witan.deliberation.jury import Authorship
+from witan.deliberation.session import Session
+from witan.surfaces.session_text import overall_grade
+from witan.surfaces.text import counted, readable
+from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.views.naming import Naming
+
+__all__ = ["Cell", "Matrix", "Review", "Row", "matrix"]
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one reviewer said of one candidate.
+
+    Parameters
+    ----------
+    rank
+        On its ballot, its own answer left out; empty: it did not rank it.
+    equal
+        It shares that rank.
+    grade, place
+        The grade, and the place on the sheet; empty: unknown.
+    own
+        The reviewer wrote it.
+    shade
+        From 1, its best, to 5, its worst; 0: not ranked.
+    """
+
+    rank: str = ""
+    equal: bool = False
+    grade: str = ""
+    place: str = ""
+    own: bool = False
+    shade: int = 0
+
+    @property
+    def spoken(self) -> str:
+        """The cell in words, for whoever hears the page."""
+        if self.own:
+            return "its own answer"
+        if not (self.rank or self.grade):
+            return "not ranked"
+        ranked = f"rank {self.rank}{', shared' if self.equal else ''}" if self.rank else ""
+        grade = f"grade {self.grade}" if self.grade else ""
+        place = f"place {self.place} on its sheet" if self.place else ""
+        return ", ".join(part for part in (ranked, grade, place) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One text that a reviewer wrote, and what it is."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Everything that is known of one reviewer's review.
+
+    Parameters
+    ----------
+    order
+        The ballot in one line.
+    sheet
+        What it saw, in order: label, then whose answer it was.
+    facts
+        Sentences of ours: how it was read, what was overlooked, how far it agrees.
+    notes
+        What the reviewer itself said beside its ranking.
+    """
+
+    order: str
+    sheet: tuple[tuple[str, str], ...]
+    facts: tuple[str, ...]
+    notes: Markup | None
+    replies: tuple[Reply, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One reviewer.
+
+    Parameters
+    ----------
+    value
+        What stands for the reviewer in forms and addresses.
+    abstained
+        Why there is no ballot; empty: there is one.
+    pending
+        It may still come.
+    left_out
+        Its ballot is not in the count that is shown.
+    """
+
+    key: int
+    reviewer: str
+    value: str
+    cells: tuple[Cell, ...]
+    abstained: str
+    pending: bool
+    left_out: bool
+    weight: str
+    review: Review
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All ballots of a session."""
+
+    candidates: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+    cast: int
+
+    @property
+    def begun(self) -> bool:
+        """Whether some reviewer is done."""
+        return any(not row.pending for row in self.rows)
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the events tell of one reviewer."""
+
+    sheets: list[e.SheetDrawn] = field(default_factory=list)
+    repairs: list[e.BallotRepaired] = field(default_factory=list)
+    cast: e.BallotCast | None = None
+    abstained: e.BallotAbstained | None = None
+
+
+def matrix(
+    session: Session, naming: Naming, *, without: tuple[str, ...] = (), closed: bool = True
+) -> Matrix:
+    """The ballots of a session as far as it came; unless `closed`, more may come."""
+    heard = _heard(session)
+    counted_as = {} if session.outcome is None else {n.reviewer: n for n in session.outcome.ballots}
+    candidates = sorted(session.answers, key=naming.name) if naming.veiled else [*session.answers]
+    own = Authorship.of(session.opened).own
+    rows = []
+    for key, ballot in enumerate(session.ballots):
+        told = heard.get(ballot.reviewer, _Heard())
+        note = counted_as.get(ballot.reviewer)
+        groups = note.ranking if note else _without(ballot, own.get(ballot.reviewer, ()))
+        cells = _cells(session, ballot, groups, candidates, own.get(ballot.reviewer, ()))
+        pending = not closed and ballot.abstained and told.abstained is None
+        rows.append(
+            Row(
+                key=key,
+                reviewer=naming.name(ballot.reviewer),
+                value=naming.value(ballot.reviewer),
+                cells=cells,
+                abstained=_why(ballot, naming),
+                pending=pending,
+                left_out=ballot.reviewer in without,
+                weight="" if note is None or note.weight == 1 else f"{note.weight:.2f}",
+                review=_review(ballot, told, groups, note, naming),
+            )
+        )
+    if naming.veiled:
+        rows.sort(key=lambda row: row.reviewer)
+    named = tuple((naming.name(each), naming.answer_at(each)) for each in candidates)
+    cast = sum(not ballot.abstained for ballot in session.ballots)
+    return Matrix(named, tuple(rows), cast)
+
+
+def _heard(session: Session) -> Mapping[str, _Heard]:
+    heard: dict[str, _Heard] = {}
+    for event in session.events:
+        match event:
+            case e.SheetDrawn():
+                heard.setdefault(event.sheet.reviewer, _Heard()).sheets.append(event)
+            case e.BallotRepaired():
+                heard.setdefault(event.seat, _Heard()).repairs.append(event)
+            case e.BallotCast():
+                heard.setdefault(event.seat, _Heard()).cast = event
+            case e.BallotAbstained():
+                heard.setdefault(event.seat, _Heard()).abstained = event
+            case _:
+                pass
+    return heard
+
+
+def _without(ballot: Ballot, own: tuple[str, ...]) -> Groups:
+    kept = (tuple(name for name in group if name not in own) for group in ballot.groups)
+    return tuple(group for group in kept if group)
+
+
+def _cells(
+    session: Session,
+    ballot: Ballot,
+    groups: Groups,
+    candidates: list[str],
+    own: tuple[str, ...],
+) -> tuple[Cell, ...]:
+    ranks: dict[str, tuple[int, bool]] = {}
+    for group in groups:
+        rank = len(ranks) + 1
+        ranks |= dict.fromkeys(group, (rank, len(group) > 1))
+    rubric = session.opened.procedure.rubric
+    places = ballot.positions or {}
+    cells = []
+    for name in candidates:
+        if name in own:
+            cells.append(Cell(own=True))
+            continue
+        rank, equal = ranks.get(name, (0, False))
+        grade = overall_grade(ballot.grades.get(name), rubric)
+        cells.append(
+            Cell(
+                rank=str(rank) if rank else "",
+                equal=equal,
+                grade="" if grade is None else f"{grade:.1f}",
+                place=str(places[name]) if name in places else "",
+                shade=1 + 4 * (rank - 1) // max(len(ranks) - 1, 1) if rank else 0,
+            )
+        )
+    return tuple(cells)
+
+
+def _why(ballot: Ballot, naming: Naming) -> str:
+    if not ballot.abstained:
+        return ""
+    return naming.said(ballot.reason or "no reason given")
+
+
+def _review(
+    ballot: Ballot, told: _Heard, groups: Groups, note: BallotNote | None, naming: Naming
+) -> Review:
+    order = " > ".join(" = ".join(map(naming.name, group)) for group in groups)
+    sheet = told.sheets[-1].sheet if told.sheets else None
+    seen = () if sheet is None else tuple(zip(sheet.labels, sheet.candidates, strict=False))
+    # A reviewer writes of the labels of its own sheet, which the legend explains.
+    notes = rendered(naming.quoted(ballot.notes)) if ballot.notes else None
+    return Review(
+        order=order,
+        sheet=tuple((label, naming.name(each)) for label, each in seen),
+        facts=tuple(map(naming.said, _facts(told, note))),
+        notes=notes,
+        replies=tuple(_replies(told, naming)),
+    )
+
+
+def _facts(told: _Heard, note: BallotNote | None) -> list[str]:
+    facts = []
+    if told.cast is not None:
+        how = {
+            "schema": "The reply is as the schema asks.",
+            "tolerant": "The reply is not as the schema asks; the ballot was looked for in it.",
+        }
+        facts.append(how[told.cast.read_by])
+        facts += [f"Reader: {each}" for each in told.cast.notes]
+        if told.cast.compared:
+            pairs = counted(told.cast.compared, "pair")
+            facts.append(
+                f"It judged {told.cast.flipped} of {pairs} otherwise when its sheet was turned "
+                "round."
+            )
+        if told.cast.lost:
+            facts.append(f"Only one of its two orders could be read: {told.cast.lost}.")
+    facts += [f"It was asked again: {each.problem}." for each in told.repairs]
+    if note is not None and note.tau is not None:
+        facts.append(
+            f"Kendall's τ with the ranking is {note.tau:.2f} (1 the same, −1 the reverse)."
+        )
+    if note is not None and note.mismatch:
+        facts.append("Its ranking and its grades contradict each other in some pair.")
+    return facts
+
+
+def _replies(told: _Heard, naming: Naming) -> list[Reply]:
+    def reply(title: str, text: str) -> Reply:
+        return Reply(title, readable(naming.quoted(text)))
+
+    found = [reply("First reply, which could not be read", each.reply) for each in told.repairs]
+    last = told.cast or told.abstained
+    for number, text in enumerate(last.replies if last else (), start=1):
+        which = f" {number}, one of two orders" if last and len(last.replies) > 1 else ""
+        if not any(text == each.reply for each in told.repairs):
+            found.append(reply(f"Reply{which}", text))
+    return found

@@ -1,0 +1,208 @@
+"""The ranking: a line per candidate with its dot and interval, in the boxes of their tiers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from witan.core.outcome import Outcome, Standing
+from witan.core.rules import RULES
+from witan.surfaces.plots.standings import SCORES
+from witan.surfaces.render import p_best_text
+from witan.surfaces.text import UNKNOWN, decimals, number
+from witan.surfaces.web.views.naming import Naming
+
+__all__ = ["Box", "Dot", "Line", "Ranking", "ranking"]
+
+MARGIN = 3.0
+"""Percent of the plot left free at both ends, so that no dot is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """Where a score and its interval lie, in percent of the plot's width.
+
+    Parameters
+    ----------
+    start, width
+        Of the interval; None: there is none.
+    """
+
+    at: float
+    start: float | None
+    width: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One candidate.
+
+    Parameters
+    ----------
+    key
+        The same candidate at any time has the same; of no meaning else.
+    dot
+        None: it has no score.
+    was
+        Its rank before the recount, where that differs.
+    failed
+        What the safety gate found in it; empty: nothing.
+    """
+
+    key: str
+    name: str
+    rank: str
+    score: str
+    interval: str
+    dot: Dot | None
+    p_best: str
+    votes: str
+    grade: str
+    was: str
+    failed: str
+    answer: str
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A tier: lines that cannot be told apart, or one that stands alone.
+
+    Parameters
+    ----------
+    label
+        What is said of it; empty where there is nothing to say.
+    """
+
+    label: str
+    lines: tuple[Line, ...]
+    in_play: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Standings as they are drawn.
+
+    Parameters
+    ----------
+    zero
+        Where the score 0 lies, in percent, if it is in sight.
+    low, high
+        What the ends of the plot stand for, in print.
+    """
+
+    rule: str
+    why: str
+    said: str
+    axis: str
+    level: str
+    low: str
+    high: str
+    zero: float | None
+    boxes: tuple[Box, ...]
+    ballots: int
+    warnings: tuple[str, ...]
+    graded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From scores to percent of the width; worse is left."""
+
+    low: float
+    high: float
+    turned: bool
+
+    @classmethod
+    def of(cls, lines: Sequence[Standing], *, turned: bool) -> "_Scale":
+        held = [line.score for line in lines if line.score is not None]
+        held += [end for s in lines if s.interval for end in (s.interval.low, s.interval.high)]
+        low, high = min(held, default=0.0), max(held, default=1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return cls(low, high, turned)
+
+    def percent(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        place = MARGIN + (100 - 2 * MARGIN) * (1 - share if self.turned else share)
+        return round(place, 2)
+
+    def dot(self, line: Standing) -> Dot | None:
+        if line.score is None or line.votes == 0:
+            return None
+        if line.interval is None:
+            return Dot(self.percent(line.score), None, None)
+        ends = sorted(map(self.percent, (line.interval.low, line.interval.high)))
+        return Dot(self.percent(line.score), ends[0], round(ends[1] - ends[0], 2))
+
+
+def ranking(outcome: Outcome, naming: Naming, before: Outcome | None = None) -> Ranking:
+    """The standings of an outcome; `before` is the count that it is compared with."""
+    rule = RULES[outcome.fell_back_to or outcome.rule]
+    scale = _Scale.of(outcome.standings, turned=rule.lower_is_better)
+    better = "lower is better" if rule.lower_is_better else "higher is better"
+    ends = [number(end, 2).replace("-", "−") for end in (scale.low, scale.high)]
+    low, high = reversed(ends) if rule.lower_is_better else ends
+    return Ranking(
+        rule=outcome.rule,
+        why=naming.said(outcome.why),
+        said=naming.said(outcome.interpretation),
+        axis=f"{SCORES.get(rule.name, f'Score ({rule.name})')}; {better}",
+        level=f"{outcome.level * 100:g}%",
+        low=low,
+        high=high,
+        zero=scale.percent(0.0) if scale.low < 0 < scale.high else None,
+        boxes=tuple(_boxes(outcome, naming, scale, before)),
+        ballots=outcome.n_ballots,
+        warnings=tuple(map(naming.said, outcome.warnings)),
+        graded=any(line.mean_grade is not None for line in outcome.standings),
+    )
+
+
+def _boxes(outcome: Outcome, naming: Naming, scale: _Scale, before: Outcome | None) -> list[Box]:
+    """The tiers, best first; whoever no tier may hold stands without a box."""
+    digits = decimals([line.score for line in outcome.standings])
+    ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
+    boxes = []
+    for (in_play, _), held in groupby(outcome.standings, key=lambda s: (_in_play(s), s.tier)):
+        tier = list(held)
+        label = "cannot be told apart" if in_play and len(tier) > 1 else ""
+        lines = [_line(each, outcome, naming, scale.dot(each), digits) for each in tier]
+        shifted = [_shifted(line, each, ranks) for line, each in zip(lines, tier, strict=True)]
+        boxes.append(Box(label, tuple(shifted), in_play))
+    return boxes
+
+
+def _in_play(standing: Standing) -> bool:
+    """Whether a tier may hold it: it has votes, and the safety gate passed it."""
+    return standing.votes > 0 and not standing.failed
+
+
+def _line(line: Standing, outcome: Outcome, naming: Naming, dot: Dot | None, digits: int) -> Line:
+    ends = line.interval
+    interval = UNKNOWN
+    if ends is not None and dot is not None:
+        interval = f"{number(ends.low, digits)} to {number(ends.high, digits)}".replace("-", "−")
+    grade = UNKNOWN
+    if line.mean_grade is not None:
+        grade = f"{line.mean_grade:.1f} {line.band or ''}".rstrip()
+    return Line(
+        key=str(naming.places.get(line.candidate, f"other-{line.rank}")),
+        name=naming.name(line.candidate),
+        rank=str(line.rank) if line.votes else UNKNOWN,
+        score=number(line.score if dot else None, digits).replace("-", "−"),
+        interval=interval,
+        dot=dot,
+        p_best=p_best_text(line.p_best),
+        votes=str(line.votes),
+        grade=grade,
+        was="",
+        failed=", ".join(line.failed),
+        answer=naming.answer_at(line.candidate),
+        leads=line.candidate == outcome.clear_leader,
+    )
+
+
+def _shifted(line: Line, standing: Standing, ranks: dict[str, int]) -> Line:
+    """The line, with the rank it had before if it had another."""
+    was = ranks.get(standing.candidate)
+    return line if was is None or str(was) == line.rank else replace(line, was=str(was))

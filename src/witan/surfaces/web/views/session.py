@@ -1,0 +1,276 @@
+"""A session as its page shows it: every part, and what may be done with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from witan.core.ballot import Ballot
+from witan.core.outcome import Outcome
+from witan.core.rules import RULES
+from witan.deliberation.session import Session
+from witan.surfaces.board import Board
+from witan.surfaces.render import p_best_text
+from witan.surfaces.session_text import AS_CHILD, reliability_text, session_trust
+from witan.surfaces.text import clean, listed, readable
+from witan.surfaces.web.views.answers import (
+    AnswerCard,
+    Unanswered,
+    Verdict,
+    answers,
+    unanswered,
+    verdict,
+)
+from witan.surfaces.web.views.concord import Concord, concord
+from witan.surfaces.web.views.lanes import Lane, lanes
+from witan.surfaces.web.views.matrix import Matrix, matrix
+from witan.surfaces.web.views.naming import Naming
+from witan.surfaces.web.views.ranking import Ranking, ranking
+
+__all__ = ["Figure", "Recounted", "SessionView", "session_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number that must not be mixed up with another: its name, itself, what it means."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recounted:
+    """What became of the leader when the ballots were counted again."""
+
+    how: str
+    said: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What a person voted, in one line, and what was said with it."""
+
+    person: str
+    order: str
+    notes: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """Everything on the page of one session.
+
+    Parameters
+    ----------
+    parent
+        What it is to the session that it came of, the name of that, and whom it asked again.
+    judges
+        Who reviewed in place of the seats.
+    trust
+        The line of trust in its parts, the same words as everywhere.
+    missing
+        What a complete session would have had.
+    rules
+        Rules that a single session can be counted by, for the switch.
+    without
+        Whose ballots are left out, as forms and addresses have them.
+    retry
+        Seats that failed: as forms have them, and what they are called.
+    """
+
+    id: str
+    title: str
+    question: str
+    status: str
+    missing: tuple[str, ...]
+    simulated: bool
+    asked_at: str
+    files: str
+    notes: tuple[str, ...]
+    parent: tuple[str, str, str] | None
+    children: tuple[tuple[str, str], ...]
+    judges: str
+    votes: tuple[Vote, ...]
+    trust: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    lanes: tuple[Lane, ...]
+    verdict: Verdict | None
+    concord: Concord | None
+    ranking: Ranking | None
+    recounted: Recounted | None
+    matrix: Matrix
+    answers: tuple[AnswerCard, ...]
+    unanswered: tuple[Unanswered, ...]
+    veiled: bool
+    rule: str
+    without: tuple[str, ...]
+    rules: tuple[str, ...]
+    retry: tuple[tuple[str, str], ...]
+    naming: Naming = field(repr=False)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is missing."""
+        return self.status == "complete"
+
+
+def session_view(
+    session: Session,
+    *,
+    revealed: bool = False,
+    recounted: Outcome | None = None,
+    without: tuple[str, ...] = (),
+    children: Sequence[tuple[str, str]] = (),
+    votes: Sequence[Ballot] = (),
+    closed: bool = True,
+) -> SessionView:
+    """The page of a session.
+
+    Parameters
+    ----------
+    revealed
+        Whether names stand beside labels.
+    recounted, without
+        The ballots counted again, and whose were left out; None: as the session counted them.
+    children
+        Sessions that came of this one, and what they are to it.
+    votes
+        Ballots that people cast on it later, which its outcome does not count.
+    closed
+        False: it is under way, and more may come.
+    """
+    naming = Naming.of(session, veiled=not revealed)
+    shown = session.outcome if recounted is None else recounted
+    opened = session.opened
+    before = None if recounted is None else session.outcome
+    return SessionView(
+        id=session.id,
+        title=_title(session.question),
+        question=readable(session.question),
+        status=session.status if closed else "under way",
+        missing=tuple(map(naming.said, session.missing)) if closed else (),
+        simulated=session.simulated,
+        asked_at=f"{opened.at:%Y-%m-%d %H:%M} UTC",
+        files=clean(listed([*opened.files], most=20)),
+        notes=tuple(map(naming.said, opened.notes)),
+        parent=_parent(session, naming),
+        children=tuple(children),
+        judges=_judges(session, naming),
+        votes=tuple(_vote(ballot, naming) for ballot in votes),
+        trust=tuple(naming.said(session_trust(session)).split(" · ")) if closed else (),
+        figures=tuple(_figures(session)),
+        lanes=lanes(_board(session), naming),
+        verdict=verdict(session, naming),
+        concord=None if session.outcome is None else concord(session.outcome, naming),
+        ranking=None if shown is None else ranking(shown, naming, before),
+        recounted=_recounted(session.outcome, recounted, without, naming),
+        matrix=matrix(session, naming, without=without, closed=closed),
+        answers=answers(session, naming),
+        unanswered=unanswered(session, naming) if closed else (),
+        veiled=naming.veiled,
+        rule=shown.rule if shown is not None else "",
+        without=tuple(map(naming.value, without)),
+        rules=_rules(),
+        retry=_to_retry(session, naming),
+        naming=naming,
+    )
+
+
+def _parent(session: Session, naming: Naming) -> tuple[str, str, str] | None:
+    opened = session.opened
+    if opened.parent is None:
+        return None
+    again = f"{listed([*map(naming.name, opened.retried)])} asked again" if opened.retried else ""
+    return AS_CHILD[opened.relation], opened.parent, again
+
+
+def _judges(session: Session, naming: Naming) -> str:
+    jury = [naming.name(seat.name) for seat in session.opened.jury]
+    return f"judged by {listed(jury, most=len(jury))}" if jury else ""
+
+
+def _vote(ballot: Ballot, naming: Naming) -> Vote:
+    # While names are hidden, whoever is still to vote is told no order.
+    groups = () if naming.veiled else ballot.groups
+    order = " > ".join(" = ".join(map(naming.name, group)) for group in groups)
+    notes = "" if naming.veiled else readable(ballot.notes or "")
+    return Vote(clean(ballot.reviewer), order, notes)
+
+
+def _title(question: str) -> str:
+    line = clean(" ".join(question.split()))
+    return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def _board(session: Session) -> Board:
+    board = Board()
+    for event in session.events:
+        board = board.after(event)
+    return board.settled()
+
+
+def _figures(session: Session) -> list[Figure]:
+    """The two numbers that are never one, and what the votes are worth."""
+    outcome = session.outcome
+    if outcome is None or not outcome.leaders:
+        return []
+    sure = outcome.standings[0].p_best
+    said = [*reliability_text(session)]
+    reliable = session.reliability.value
+    worth = outcome.effective_votes
+    return [
+        Figure(
+            "agreement",
+            "unknown" if sure is None else p_best_text(sure),
+            "the chance that another draw of such reviewers would choose the same",
+        ),
+        Figure(
+            "reliability",
+            "unknown" if reliable is None else f"{reliable * 100:.0f}%",
+            "until there are votes of people to compare with" if reliable is None else said[-1],
+        ),
+        Figure(
+            "votes",
+            str(outcome.n_ballots),
+            "what they are worth is unknown: reviewers may share their mistakes"
+            if worth is None
+            else f"worth {worth:.1f} independent ones, as reviewers share mistakes",
+        ),
+    ]
+
+
+def _recounted(
+    before: Outcome | None, after: Outcome | None, without: tuple[str, ...], naming: Naming
+) -> Recounted | None:
+    if after is None:
+        return None
+    left_out = f", without {listed([*map(naming.name, without)])}" if without else ""
+    how = f"counted again by {after.rule}{left_out}"
+    was = _leading(before, naming)
+    now = _leading(after, naming)
+    led = set() if before is None else set(before.leaders)
+    if led == set(after.leaders):
+        return Recounted(how, f"{now}, as before", changed=False)
+    return Recounted(how, f"{now}; as the session counted, {was}", changed=True)
+
+
+def _leading(outcome: Outcome | None, naming: Naming) -> str:
+    if outcome is None or not outcome.leaders:
+        return "nobody leads"
+    names = listed([*map(naming.name, outcome.leaders)])
+    if len(outcome.leaders) > 1:
+        return f"{names} share the first place"
+    tied = [naming.name(name) for name in outcome.tied_for_best if name not in outcome.leaders]
+    return f"{names} leads, not told apart from {listed(tied)}" if tied else f"{names} leads"
+
+
+@lru_cache(maxsize=1)
+def _rules() -> tuple[str, ...]:
+    return tuple(sorted(name for name in RULES if RULES[name].needs != "history"))
+
+
+def _to_retry(session: Session, naming: Naming) -> tuple[tuple[str, str], ...]:
+    """Seats that did not answer, and reviewers that cast no ballot though they were awaited."""
+    silent = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
+    failed = dict.fromkeys((*session.unanswered, *silent))
+    return tuple((naming.value(seat), naming.name(seat)) for seat in failed)

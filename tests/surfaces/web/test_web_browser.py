@@ -1,0 +1,249 @@
+"""The page in a real Chromium: patches, focus, keyboard, width, and what its policy refuses."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from sessions import BEGAN, Story, spent
+from witan.deliberation import events as e
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from page_server import LiveServer, serving  # noqa: E402 - after what it needs was looked for
+
+expect = sync_api.expect
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+ARGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    with sync_api.sync_playwright() as playwright:
+        held = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield held
+        held.close()
+
+
+@pytest.fixture
+def server() -> Iterator[LiveServer]:
+    with serving() as held:
+        yield held
+
+
+@pytest.fixture
+def page(browser, server):
+    """A page that must not log an error, nor ask another host for anything."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    held = context.new_page()
+    problems: list[str] = []
+    held.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else 0)
+    held.on("pageerror", lambda error: problems.append(str(error)))
+    held.on("request", lambda r: None if r.url.startswith(server.url) else problems.append(r.url))
+    yield held
+    context.close()
+    assert problems == []
+
+
+def opening(*seats: str) -> Story:
+    story = Story(*seats, simulated=True)
+    for seat in seats:
+        story.tell(e.AnswerStarted, seat=seat)
+    return story
+
+
+def rest(story: Story) -> list[e.Event]:
+    """What follows: answers, ballots that move the ranking, and the closing text."""
+    known = len(story.events)
+    for seat in story.seats:
+        story.tell(e.AnswerDone, seat=seat, text=f"{seat} *says*.", spent=spent())
+    story.casts("ada: bob > cyd").casts("bob: cyd > ada").casts("cyd: bob > ada")
+    story.closing("So [A], then.", labels={"A": "cyd", "B": "bob", "C": "ada"}).closed()
+    return story.events[known:]
+
+
+class TestWatching:
+    """A session under way."""
+
+    def test_everything_happens_without_a_reload(self, page, server):
+        """Answers stream, ballots fall in, the ranking moves, and the page ends as a stored one."""
+        story = opening("ada", "bob", "cyd")
+        server.tell(*story)
+        page.goto(f"{server.url}/sessions/s1?reveal=1")
+        page.evaluate("window.same = true")
+        seq = len(story.events)
+        for n in range(20):
+            server.tell(e.AnswerDelta(seq=seq + n + 1, at=BEGAN, seat="ada", text=f"word{n} "))
+        expect(page.locator("#lane-0-text")).to_contain_text("word19")
+        written = page.locator("#lane-0-text").text_content()
+        assert written == "".join(f"word{n} " for n in range(20))
+
+        events = [replace(event, seq=event.seq + 20) for event in rest(story)]
+        first = next(i for i, x in enumerate(events) if isinstance(x, e.OutcomeChanged))
+        server.tell(*events[: first + 1])
+        page.wait_for_selector("#ranking circle")
+        assert page.locator("#lane-0-text em").text_content() == "says"
+        assert page.locator("#ballots tbody tr").count() == 3
+        server.tell(*events[first + 1 :])
+        server.end()
+        page.wait_for_selector("#answers")
+
+        assert page.locator(".closing .prose").text_content().strip() == "So [A], then."
+        assert page.locator("#announced").text_content() == "The session is over: complete."
+        assert page.evaluate("window.same")
+        page.wait_for_timeout(1500)
+        assert len(server.connections) == 1
+
+    def test_a_lost_connection_is_taken_up_where_it_was_lost(self, page, server):
+        """No word is lost, and none is shown twice."""
+        story = opening("ada", "bob", "cyd")
+        server.tell(*story)
+        page.goto(f"{server.url}/sessions/s1?reveal=1")
+        seq = len(story.events)
+        for n in range(6):
+            server.tell(e.AnswerDelta(seq=seq + n + 1, at=BEGAN, seat="ada", text=f"{n} "))
+            expect(page.locator("#lane-0-text")).to_contain_text(f"{n} ")
+            if n in (1, 3):
+                server.cut.set()
+
+        assert page.locator("#lane-0-text").text_content() == "0 1 2 3 4 5 "
+        assert len(server.connections) == 3
+        assert server.connections[0] == (None, str(seq))
+        assert all(last is not None for last, _ in server.connections[1:])
+
+    def test_running_seconds_are_counted(self, page, server):
+        """They go on between two patches."""
+        story = opening("ada", "bob")
+        server.tell(*[replace(event, at=datetime.now(UTC)) for event in story])
+        page.goto(f"{server.url}/sessions/s1?reveal=1")
+
+        expect(page.locator("#lane-0-head .num")).to_have_text("2 s")
+
+    def test_focus_stays_where_it_is(self, page, server):
+        """A patch of the ranking takes nobody's focus away."""
+        story = opening("ada", "bob", "cyd")
+        events = rest(story)
+        counted = [i for i, x in enumerate(events) if isinstance(x, e.OutcomeChanged)]
+        server.tell(*story.events[:4], *events[: counted[0] + 1])
+        page.goto(f"{server.url}/sessions/s1?reveal=1")
+        page.locator("#ranking a").first.focus()
+        held = page.evaluate("document.activeElement.textContent")
+        server.tell(*events[counted[0] + 1 : counted[2] + 1])
+        expect(page.locator("#ranking")).to_contain_text("3 ballots")
+
+        assert page.evaluate("document.activeElement.textContent") == held
+
+    def test_eight_answers_at_once_leave_the_page_smooth(self, page, server):
+        """While eight members write, twenty pieces a second each, no frame takes long."""
+        seats = [f"member{n}" for n in range(8)]
+        story = opening(*seats)
+        server.tell(*story)
+        page.goto(f"{server.url}/sessions/s1")
+        page.evaluate(
+            """() => { window.frames_ = []; let last = performance.now();
+            const step = (now) => { window.frames_.push(now - last); last = now;
+            requestAnimationFrame(step); }; requestAnimationFrame(step); }"""
+        )
+        seq, began, sent = len(story.events), time.monotonic(), 0
+        while (elapsed := time.monotonic() - began) < 3:
+            while sent < elapsed * 160:
+                seq, seat, sent = seq + 1, seats[sent % 8], sent + 1
+                piece = "some more words of it, "
+                server.tell(e.AnswerDelta(seq=seq, at=BEGAN, seat=seat, text=piece))
+            time.sleep(0.01)
+        frames = sorted(page.evaluate("window.frames_.slice(5)"))
+
+        assert frames[len(frames) // 2] < 1000 / 55
+        assert frames[int(len(frames) * 0.9)] < 1000 / 20  # two busy cores at the worst
+
+
+class TestReading:
+    """A session that is over."""
+
+    @pytest.fixture
+    def read(self, page, server):
+        story = opening("ada", "bob", "cyd")
+        rest(story)
+        server.tell(*story.events)
+        server.end()
+        page.goto(f"{server.url}/sessions/s1")
+        page.wait_for_selector("#answers")
+        return page
+
+    def test_a_citation_opens_the_answer(self, read):
+        """A click leads to it, and it is then shown in full."""
+        read.locator(".closing .prose a.cite").click()
+
+        card = read.locator(".answer:target")
+        assert card.locator(".label").text_content() == "A"
+        assert card.locator(".prose").evaluate("x => getComputedStyle(x).maxHeight") == "none"
+
+    def test_the_matrix_is_walked_with_arrows_and_a_key_opens_the_review(self, read):
+        """From cell to cell, over one's own; Enter opens, Escape closes and focus comes back."""
+        read.locator("#ballots tbody th button").first.focus()
+        read.keyboard.press("ArrowRight")
+        cell = "document.activeElement.closest('td').cellIndex"
+        assert read.evaluate(cell) == 2
+        read.keyboard.press("Enter")
+        sheet = read.locator(".review:popover-open")
+        assert sheet.locator("h3").text_content() == "Simulated review by A"
+        read.keyboard.press("Escape")
+        assert read.locator(".review:popover-open").count() == 0
+        assert read.evaluate(cell) == 2
+
+    @pytest.mark.parametrize("width", [360, 390, 768])
+    def test_the_body_never_scrolls_sideways(self, read, width):
+        """Whatever is wider scrolls in its own box."""
+        read.set_viewport_size({"width": width, "height": 800})
+
+        assert read.evaluate("document.documentElement.scrollWidth") == width
+
+    def test_it_is_painted_at_once(self, read):
+        """The first paint of a page that is loaded again comes within half a second."""
+        read.reload()
+        read.wait_for_timeout(200)
+        paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+        assert read.evaluate(paint) < 500
+
+
+class TestPolicy:
+    """What the content security policy would stop if all else failed."""
+
+    def test_a_script_in_the_page_does_not_run(self, browser, server):
+        """Even an element that somehow got into the page runs no handler and loads no picture."""
+        server.tell(*opening("ada", "bob"))
+        context = browser.new_context()
+        page = context.new_page()
+        outside: list[str] = []
+        context.route("http://evil.example/**", lambda route: outside.append(route.request.url))
+        page.goto(f"{server.url}/sessions/s1")
+        page.evaluate(
+            """() => { const box = document.createElement('div');
+            box.innerHTML = '<img src="http://evil.example/x" onerror="window.owned = 1">'
+              + '<p style="color: rgb(1, 2, 3)" id="styled">x</p>';
+            document.body.append(box);
+            const script = document.createElement('script');
+            script.textContent = 'window.owned = 2'; document.body.append(script); }"""
+        )
+        page.wait_for_timeout(300)
+
+        assert page.evaluate("window.owned") is None
+        colour = page.locator("#styled").evaluate("x => getComputedStyle(x).color")
+        assert colour != "rgb(1, 2, 3)"
+        assert outside == []
+        context.close()

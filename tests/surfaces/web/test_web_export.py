@@ -1,0 +1,91 @@
+"""``witan show --html``: a session as one file that needs nothing else."""
+
+import re
+
+import pytest
+
+from markup import parsed
+from sessions import Story
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+from witan.surfaces.web.assets import style_source
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A session in a file."""
+    story = Story("ada", "bob", "cyd", simulated=True).answers(ada="A.", bob="B.", cyd="C.")
+    story.casts("ada: bob > cyd").casts("bob: ada > cyd").abstains("cyd", "late")
+    story.closing("So [A].", labels={"A": "ada", "B": "bob", "C": "cyd"}).closed("cyd was late")
+    path = tmp_path / "session.json"
+    path.write_text(session_to_json(Session.of(story)), encoding="utf-8")
+    return path
+
+
+class TestFile:
+    """What is written."""
+
+    def test_it_shows_everything(self, witan, saved, tmp_path):
+        """Question, closing text, standings, ballots, answers, trust, and that it is simulated."""
+        said = witan("show", saved, "--html", tmp_path / "s.html")
+
+        assert (said.status, said.out) == (0, "")
+        root = parsed((tmp_path / "s.html").read_text(encoding="utf-8"))
+        assert root.one("h1").text == "Which?"
+        assert len(root.all("article", class_="answer")) == 3
+        assert root.all("table", class_="standings")
+        assert root.all("table", class_="matrix")
+        assert "cyd was late" in root.one(class_="shortfall").text
+        assert root.one(class_="trust").text.startswith("simulated")
+
+    def test_it_needs_nothing_else(self, witan, saved, tmp_path):
+        """No script, no form, no address: its own policy lets it load its own style alone."""
+        witan("show", saved, "--html", tmp_path / "s.html")
+        text = (tmp_path / "s.html").read_text(encoding="utf-8")
+        root = parsed(text)
+
+        assert not [x for tag in ("script", "link", "form", "img", "iframe") for x in root.all(tag)]
+        assert not [x for x in root.all() if "src" in x.attrs or "action" in x.attrs]
+        assert all(a.attrs["href"].startswith("#") for a in root.all("a"))
+        assert "url(" not in text
+        assert "@import" not in text
+        [policy] = root.all("meta", http_equiv="Content-Security-Policy")
+        style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+        expected = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
+        assert policy.attrs["content"] == expected
+
+    def test_an_earlier_file_stays_where_nothing_can_be_written(self, witan, saved, tmp_path):
+        """The error names the file; no part of a page is left."""
+        target = tmp_path / "no" / "s.html"
+
+        said = witan("show", saved, "--html", target)
+
+        assert said.status == 2
+        assert str(target) in said.err
+        assert not target.parent.exists()
+
+    def test_one_form_at_a_time(self, witan, saved, tmp_path):
+        """A page and JSON are not asked for together."""
+        said = witan("show", saved, "--json", "--html", tmp_path / "s.html")
+
+        assert said.status == 2
+        assert "choose one of --json, --events and --html" in said.err
+        assert not (tmp_path / "s.html").exists()
+
+
+class TestHistory:
+    """What the history knows beside the record."""
+
+    def test_votes_of_people_are_on_it(self, witan, tmp_path):
+        """A person's ranking stands on the page, under the person's name."""
+        history = f"--history={tmp_path / 'h.sqlite'}"
+        witan("demo", "--fast", history)
+        voted = witan("vote", "last", "--ranking", "A > B = C > D > E", "--as", "zoe", history)
+        assert voted.status == 0, voted.err
+
+        witan("show", "last", "--html", tmp_path / "s.html", history)
+
+        root = parsed((tmp_path / "s.html").read_text(encoding="utf-8"))
+        [section] = [x for x in root.all("section") if x.attrs.get("aria-labelledby") == "h-votes"]
+        assert "zoe" in section.text
+        assert " > " in section.text

@@ -1,0 +1,204 @@
+"""What models write is text on the page: no markup of theirs comes to life."""
+
+import pytest
+
+from markup import Element, parsed
+from sessions import Story
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+from witan.surfaces.web.live import LiveSession
+from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.rendering import export_html, render_live, render_session
+
+ATTACKS = {
+    "script": "<script>alert(1)</script>",
+    "script in a paragraph": "so <script src=//evil.example/x.js></script> it is",
+    "image with a handler": "<img src=x onerror=alert(1)>",
+    "svg": "<svg onload=alert(1)><circle/></svg>",
+    "style": "<style>body{display:none}</style>",
+    "frame": '<iframe src="https://evil.example"></iframe>',
+    "form": '<form action="https://evil.example"><button>Continue</button></form>',
+    "base": '<base href="https://evil.example/">',
+    "a close of ours": "</div></article></main><h1>Owned</h1>",
+    "a patch of ours": '<hx-partial hx-target="#session" hx-swap="innerHTML">gone</hx-partial>',
+    "a template": '<template hx type="partial" hx-target="body">gone</template>',
+    "htmx attributes": '<a hx-get="/x" hx-trigger="load">x</a>',
+    "javascript link": "[press](javascript:alert(1))",
+    "javascript link, disguised": "[press](JaVa\tScRiPt:alert(1)) [p](&#106;avascript:alert(1))",
+    "data link": "[press](data:text/html;base64,PHNjcmlwdD4=)",
+    "vbscript link": "<vbscript:msgbox(1)> [x](vbscript:msgbox)",
+    "file link": "[press](file:///etc/passwd)",
+    "relative link": "[press](/sessions/s1/cancel)",
+    "picture": "![a picture](https://evil.example/pixel.png)",
+    "picture in a link": "[![x](https://evil.example/a.png)](https://evil.example)",
+    "data picture": "![x](data:image/svg+xml;base64,PHN2Zy8+)",
+    "attribute breakout": '[x](https://ok.example/"onmouseover="alert(1))',
+    "title breakout": "[x](https://ok.example 'a\" onclick=\"alert(1)')",
+    "code block": '```" onload=alert(1)\n</code></pre><script>1</script>\n```',
+    "definition": "[A]: https://evil.example\n\nas [A] says",
+    "table": "| a |\n| --: |\n| <img src=x onerror=alert(1)> |",
+    "comment": "<!-- --><script>alert(1)</script><!-- -->",
+    "cdata": "<![CDATA[<script>alert(1)</script>]]>",
+    "entities": "&lt;script&gt;alert(1)&lt;/script&gt;",
+}
+
+OURS = {
+    "a", "article", "b", "body", "button", "circle", "dd", "details", "div", "dl", "dt", "em",
+    "fieldset", "footer", "form", "g", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header",
+    "html", "input", "label", "legend", "li", "line", "link", "main", "meta", "nav", "noscript",
+    "ol", "option", "p", "path", "pre", "code", "rect", "script", "section", "select", "span",
+    "strong", "style", "summary", "svg", "table", "tbody", "td", "th", "thead", "title", "tr",
+    "ul", "hx-partial",
+}  # fmt: skip
+
+
+def story(text: str) -> Story:
+    """A session in which everybody says the same, everywhere that anything can be said."""
+    told = Story("ada", "bob", "cyd", question=text, notes=(text,))
+    told.answers(ada=text, bob=text, cyd=text)
+    told.casts("ada: bob > cyd", notes=text)
+    told.tell(e.BallotRepaired, seat="bob", problem=text, reply=text)
+    told.casts("bob: ada > cyd").abstains("cyd", text)
+    return told.closing(f"{text}\n\nAs [A] says.", labels={"A": "ada", "B": "bob", "C": "cyd"})
+
+
+def pages(text: str) -> dict[str, str]:
+    """The page of that session: stored, saved, under way, and what it was patched with."""
+    told = [*story(text).closed(text)]
+    session = Session.of(told)
+    live = LiveSession(told[:1])
+    patches = []
+    for event in told[1:]:
+        if isinstance(event, e.AnswerDone):
+            piece = e.AnswerDelta(seq=event.seq, at=event.at, seat=event.seat, text=text)
+            live.take(piece)
+            patches.append(live.patch())
+        live.take(event)
+        patches.append(live.patch())
+    return {
+        "stored": render_session(session),
+        "revealed": render_session(session, revealed=True),
+        "saved": export_html(session),
+        "under way": render_live(LiveSession(told[:-1])),
+        "patches": "".join(patches),
+    }
+
+
+def links(root: Element) -> list[Element]:
+    return [a for a in root.all("a") if not a.attrs["href"].startswith(("#", "/"))]
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+class TestNoAttack:
+    """Whatever is written, wherever it is shown."""
+
+    def test_makes_an_element_or_attribute_that_is_not_ours(self, attack):
+        """There are no elements but those of our templates, no handlers, styles or pictures."""
+        for name, page in pages(attack).items():
+            root = parsed(page)
+            elements = root.all()
+            assert len(root.all("style")) == (name == "saved")
+            assert {element.tag for element in elements} <= OURS
+            names = {name for element in elements for name in element.attrs}
+            assert not [name for name in names if name.startswith("on") or name == "style"]
+            for element in elements:
+                if element.tag == "script":
+                    assert element.attrs["src"].startswith("/assets/")
+                    assert element.text == ""
+                if element.tag != "hx-partial":
+                    assert element.attrs.get("hx-target") is None
+            hx = [x for x in elements if any(name.startswith("hx-") for name in x.attrs)]
+            assert all(x.tag == "hx-partial" or x.attrs.get("id") == "live" for x in hx)
+
+    def test_links_anywhere_but_to_the_web_and_to_mail(self, attack):
+        """A link leads to http, https or mail, and gives nothing away of where it came from."""
+        for page in pages(attack).values():
+            for link in links(parsed(page)):
+                assert link.attrs["href"].startswith(("http://", "https://", "mailto:"))
+                assert link.attrs["rel"] == "noopener noreferrer nofollow"
+
+    def test_adds_a_form_or_moves_the_structure_of_the_page(self, attack):
+        """The page has the same forms and headings of ours as with harmless text."""
+
+        def frame(page: str) -> list[str]:
+            root = parsed(page)
+            forms = [form.attrs["action"] for form in root.all("form")]
+            return [*forms, *(h.attrs.get("id", "") for h in root.all("h2"))]
+
+        harmless = {name: frame(page) for name, page in pages("Quite so.").items()}
+        assert {name: frame(page) for name, page in pages(attack).items()} == harmless
+
+
+class TestCharacters:
+    """Characters that would steer a reader."""
+
+    @pytest.mark.parametrize(
+        ("char", "shown"),
+        [
+            ("\x1b", "\\x1b"),
+            ("\u202e", "\\u202e"),
+            ("\u2066", "\\u2066"),
+            ("\x00", "\\x00"),
+            ("\x08", "\\x08"),
+        ],
+        ids=["escape", "override", "isolate", "null", "backspace"],
+    )
+    def test_are_written_out(self, char, shown):
+        """Bidirectional controls, ANSI escapes and the like stand as what they are."""
+        for page in pages(f"safe{char}[31mtext").values():
+            assert char not in page
+            assert shown in page
+
+    def test_line_ends_do_not_end_a_patch(self):
+        """No carriage return of a model's ends a line of the stream of events."""
+        assert "\r" not in pages("a\r\nb\rc")["patches"]
+
+    def test_a_surrogate_is_no_error(self):
+        """Half a character, which no UTF-8 can hold, is written out."""
+        for page in pages("half \ud83d here").values():
+            page.encode()
+
+
+class TestMarkdown:
+    """What is left of markdown."""
+
+    def test_headings_stand_below_ours(self):
+        """The first level of a text is our fourth."""
+        root = parsed(rendered("# One\n\n###### Six"))
+
+        assert [h.tag for h in root.all()] == ["h4", "h6"]
+
+    def test_citations_are_links_into_the_page(self):
+        """A known label becomes a link; an unknown one, and one in code, stays text."""
+        root = parsed(rendered("As [A] and [B]; not `[A]`.", {"A": "#answer-1"}))
+
+        [link] = root.all("a")
+        assert (link.attrs["href"], link.attrs["class"], link.text) == ("#answer-1", "cite", "[A]")
+        assert root.text == "As [A] and [B]; not [A] ."
+
+    def test_a_citation_inside_a_link_stays_text(self):
+        """Links are not nested."""
+        root = parsed(rendered("[see [A] there](https://a.example)", {"A": "#answer-1"}))
+
+        assert [link.attrs["href"] for link in root.all("a")] == ["https://a.example"]
+
+    def test_nobody_can_define_where_a_citation_leads(self):
+        """A definition in the text does not take a label over."""
+        text = "[A]: https://evil.example\n\nAs [A] says."
+        root = parsed(rendered(text, {"A": "#answer-1"}))
+
+        assert {link.attrs["href"] for link in root.all("a", class_="cite")} == {"#answer-1"}
+        assert not [a for a in root.all("a") if "evil" in a.attrs["href"]]
+
+    def test_a_picture_is_a_link_to_it(self):
+        """It is not fetched; its words say what it is of."""
+        [link] = parsed(rendered("![a cat](https://a.example/c.png)")).all("a")
+
+        assert link.attrs["href"] == "https://a.example/c.png"
+        assert link.text == "picture: a cat"
+
+    def test_columns_of_numbers_keep_their_side(self):
+        """Alignment is said by class, as the page holds no styles."""
+        root = parsed(rendered("| a | b |\n|--:|:-:|\n| 1 | 2 |"))
+
+        assert [cell.attrs for cell in root.all("td")] == [{"class": "right"}, {"class": "center"}]

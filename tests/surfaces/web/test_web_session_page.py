@@ -1,0 +1,435 @@
+"""The page of a stored session: everything that is known of it, and what may be done with it."""
+
+import pytest
+
+from councils import council, member, members
+from markup import Element, parsed
+from sessions import Story, spent
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+from witan.surfaces.session_text import session_trust
+from witan.surfaces.web.rendering import render_problem, render_session
+from witan.surfaces.web.views.naming import seat_called
+
+ANSWERS = {"ada": "Ada says.", "bob": "Bob says.", "cyd": "Cyd says."}
+
+
+def told(**fields) -> Story:
+    """Three members, of one mind but for what each says of itself."""
+    story = Story("ada", "bob", "cyd", **fields).answers(**ANSWERS)
+    story.casts("ada: bob > cyd", positions={"bob": 2, "cyd": 1}, grades={"bob": 8, "cyd": 5})
+    return story.casts("bob: ada > cyd").casts("cyd: ada > bob", notes="Ada is *clearer*.")
+
+
+def closed(**fields) -> Session:
+    return Session.of(
+        told(**fields).closing("So, by [A].", labels={"A": "bob", "B": "cyd", "C": "ada"}).closed()
+    )
+
+
+def page(session: Session, **options) -> Element:
+    return parsed(render_session(session, **{"revealed": True, **options})).one("main")
+
+
+class TestTrust:
+    """How far the session can be trusted."""
+
+    def test_is_said_in_the_words_of_the_command_line(self):
+        """The strip holds the line of trust, part by part."""
+        session = closed()
+
+        strip = page(session).one(class_="trust")
+
+        assert [part.text for part in strip.all("li")] == session_trust(session).split(" · ")
+
+    def test_has_two_numbers_and_never_one(self):
+        """Agreement and reliability stand apart; without votes of people the latter is unknown."""
+        figures = page(closed()).one("dl")
+        names = [each.text for each in figures.all("dt")]
+        values = [each.text for each in figures.all(class_="figure")]
+
+        assert names == ["agreement", "reliability", "votes"]
+        assert values[1:] == ["unknown", "3"]
+        assert "worth" in figures.text
+
+    @pytest.mark.parametrize("status", ["degraded", "failed"])
+    def test_says_what_is_missing(self, status):
+        """A session that is not complete says so under a heading, and each thing it lacks."""
+        told_of = told().abstains("cyd", "late").closed("cyd cast no ballot", status=status)
+        box = page(Session.of(told_of)).one(class_="shortfall")
+
+        assert box.one("h2").text == f"This session is {status}"
+        assert [each.text for each in box.all("li")] == ["cyd cast no ballot"]
+
+    def test_a_complete_session_has_no_such_box(self):
+        """Nothing is missing."""
+        assert page(closed()).all(class_="shortfall") == []
+
+    def test_an_interrupted_session_can_be_resumed(self):
+        """It says that it was interrupted, and its only form of that box goes on with it."""
+        box = page(Session.of(told())).one(class_="shortfall")
+
+        assert box.one("h2").text == "This session is interrupted"
+        assert box.one("form").attrs["action"] == "/sessions/s1/resume"
+
+    def test_simulated_sessions_are_marked_on_every_part(self):
+        """Every heading of a part says that scripts wrote what is under it."""
+        root = page(closed(simulated=True))
+
+        headings = [h.text for h in root.all("h2")]
+        assert all(text.startswith("Simulated ") for text in headings)
+        assert len(headings) >= 6
+        cards = root.all("article", class_="answer")
+        assert all(card.all(class_="mark") for card in cards)
+
+    def test_a_session_without_an_outcome_says_why(self):
+        """Fewer ballots than the quorum: there is no ranking, and no number of agreement."""
+        story = Story("ada", "bob").answers(ada="A.", bob="B.").abstains("ada", "late")
+        root = page(Session.of(story.abstains("bob", "late").closed("no quorum", status="failed")))
+
+        assert "fewer ballots were cast than the quorum" in root.text
+        assert root.all(class_="standings") == root.all(class_="figure") == []
+
+
+class TestRetry:
+    """Seats that failed."""
+
+    def test_can_be_asked_again(self):
+        """The form names the seats without an answer or a ballot, all of them ticked."""
+        story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.")
+        story.tell(e.AnswerFailed, seat="cyd", reason="401 from its provider", spent=spent())
+        story.casts("ada: bob").abstains("bob", "late").closed("cyd did not answer")
+
+        root = page(Session.of(story))
+
+        form = root.one("form", action="/sessions/s1/retry")
+        boxes = form.all("input", type="checkbox")
+        assert [box.attrs["value"] for box in boxes] == ["cyd", "bob"]
+        assert all("checked" in box.attrs for box in boxes)
+        assert "401 from its provider" in root.one(class_="absent").text
+
+    def test_hidden_seats_are_called_by_numbers(self):
+        """While names are hidden the form tells none, and the numbers lead back to the seats."""
+        story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.", cyd="C.")
+        story.casts("ada: bob > cyd").abstains("bob", "late").casts("cyd: bob > ada")
+        session = Session.of(story.closed("bob cast no ballot"))
+
+        root = page(session, revealed=False)
+
+        [box] = root.one("form", action="/sessions/s1/retry").all("input")
+        assert box.attrs["value"] == "#1"
+        assert seat_called(session, "#1") == "bob"
+        assert seat_called(session, "bob") == "bob"
+        assert seat_called(session, "#9") == "#9"
+
+
+class TestVeil:
+    """Names are hidden until they are revealed."""
+
+    def test_no_name_stands_anywhere(self):
+        """Neither text nor attribute of the page tells a member's name."""
+        names = ("xenon", "yttrium", "zinc")
+        story = Story(*names, notes=("zinc is seated twice",))
+        story.answers(xenon="One.", yttrium="Two.")
+        story.tell(e.AnswerFailed, seat="zinc", reason="zinc timed out", spent=spent())
+        story.casts("xenon: yttrium").abstains("yttrium", "yttrium was late")
+        story.closing("So.", chairman="xenon", labels={"A": "yttrium", "B": "xenon"})
+        session = Session.of(story.closed("zinc did not answer", "yttrium cast no ballot"))
+
+        html = render_session(session, revealed=False).casefold()
+
+        assert not [name for name in names if name in html]
+        assert all(name in render_session(session, revealed=True) for name in names)
+
+    def test_labels_are_those_of_the_closing_text(self):
+        """[A] in the text, on the card, in the ranking and in the matrix is one answer."""
+        root = page(closed(), revealed=False)
+
+        cards = {card.one("h3").text: card for card in root.all("article", class_="answer")}
+        assert list(cards) == ["A", "B", "C"]
+        assert "Bob says." in cards["A"].text
+        [cite] = [a for a in root.one(class_="closing").all("a") if a.text == "[A]"][:1]
+        assert cite.attrs["href"] == f"#{cards['A'].attrs['id']}"
+        leader = root.one("table", class_="standings").all("th", class_="who")[1]
+        assert (leader.one("a").text, leader.one("a").attrs["href"]) == (
+            "C",
+            f"#{cards['C'].attrs['id']}",
+        )
+
+    def test_the_order_of_the_seats_tells_nothing(self):
+        """Cards and rows stand in the order of their labels."""
+        root = page(closed(), revealed=False)
+
+        rows = [r.one("th").text for r in root.one("table", class_="matrix").one("tbody").all("tr")]
+        assert rows == ["A", "B", "C"]
+
+    def test_revealing_is_a_link_and_voting_comes_first(self):
+        """Without a script both can be followed; once revealed, hiding is offered."""
+        veil = page(closed(), revealed=False).one(class_="veil")
+        links = [a.attrs["href"] for a in veil.all("a")]
+
+        assert links == ["/sessions/s1/vote", "/sessions/s1?reveal=1"]
+        assert [a.text for a in page(closed()).one(class_="veil").all("a")] == ["Hide them"]
+
+    def test_who_a_member_is_does_not_show_in_what_it_wrote(self):
+        """Names that an answer tells of its author are masked, as they are on a sheet."""
+        story = Story("ada-4", "bob").answers(**{"ada-4": "I am ada-4, so.", "bob": "No."})
+        session = Session.of(story.casts("bob: ada-4").closed())
+
+        assert "ada-4" not in render_session(session, revealed=False)
+        assert "I am ada-4" in render_session(session, revealed=True)
+
+
+class TestRanking:
+    """Dots with intervals, in the boxes of their tiers."""
+
+    def test_a_tie_is_one_box_and_nobody_in_it_leads_clearly(self):
+        """Whoever cannot be told apart shares a box that says so."""
+        root = page(closed())
+        boxes = root.one("table", class_="standings").all("tbody")
+
+        assert "cannot be told apart" in boxes[0].text
+        assert root.all(class_="clear") == []
+
+    def test_a_clear_leader_stands_alone(self):
+        """Beyond noise its box holds it alone, and it is said to lead clearly."""
+        names = [f"m{k}" for k in range(9)]
+        story = Story(*names, "best", "worst")
+        story.answers(**{name: f"{name}." for name in (*names, "best", "worst")})
+        for name in names:
+            rest = " = ".join(n for n in names if n != name)
+            story.casts(f"{name}: best > {rest} > worst")
+        root = page(Session.of(story.closed()))
+
+        first = root.one("table", class_="standings").all("tbody")[0]
+        assert len(first.all("circle")) == 1
+        assert first.one(class_="clear").text == "leads clearly"
+
+    def test_every_number_of_the_picture_can_be_heard(self):
+        """Each drawn line is named with its score and interval, which the table holds as well."""
+        root = page(closed())
+
+        for row in root.one("table", class_="standings").all("tr", role="row"):
+            for plot in row.all("svg"):
+                assert plot.attrs["role"] == "img"
+                assert row.one(class_="score").text in plot.attrs["aria-label"]
+                assert row.one(class_="interval").text in plot.attrs["aria-label"]
+
+    def test_a_recount_says_whether_the_leader_changes(self):
+        """Under another count, another leader is shown as such, with the ranks as they were."""
+        session = closed()
+        again = session.recount(without=["bob", "cyd"])
+
+        root = page(session, recounted=again, without=("bob", "cyd"))
+
+        said = root.one(class_="recounted")
+        assert said.text.startswith("Another leader: bob leads")
+        assert "as the session counted, ada leads" in said.text
+        assert "without bob and cyd" in said.text
+        assert "was 2" in [each.text for each in root.all(class_="was")]
+
+    def test_a_recount_with_the_same_leader_says_so(self):
+        """Nothing changes at the top."""
+        session = closed()
+        root = page(session, recounted=session.recount("schulze"))
+
+        assert root.one(class_="recounted").text.startswith("The same leader: ada leads")
+
+    def test_the_rule_is_switched_by_a_form(self):
+        """It works without a script, keeps whose ballots are left out, and offers what can rank."""
+        root = page(closed(), recounted=closed().recount(without=["bob"]), without=("bob",))
+        form = root.one("form", class_="switch")
+
+        assert (form.attrs["method"], form.attrs["action"]) == ("get", "/sessions/s1#ranking")
+        kept = {i.attrs["name"]: i.attrs["value"] for i in form.all("input")}
+        assert kept == {"reveal": "1", "without": "bob"}
+        rules = [option.text for option in form.all("option")]
+        assert "schulze" in rules
+        assert "elo" not in rules
+        [chosen] = [o.text for o in form.all("option") if "selected" in o.attrs]
+        assert chosen == closed().outcome.rule
+
+
+class TestConcord:
+    """What is agreed, and what is contested."""
+
+    def test_dissent_is_told_by_reviewer(self):
+        """Who ranks another above the leader is named."""
+        story = Story("ada", "bob", "cyd", "dan")
+        story.answers(ada="A.", bob="B.", cyd="C.", dan="D.")
+        story.casts("ada: bob > cyd > dan").casts("bob: ada > cyd > dan")
+        story.casts("cyd: dan > ada > bob").casts("dan: ada > bob > cyd")
+        panel = page(Session.of(story.closed())).one(class_="concord")
+
+        assert "Reviewer cyd ranks dan above ada." in panel.text
+        assert "cannot be told apart" in panel.text
+
+    def test_many_open_pairs_are_counted(self):
+        """Beyond ten, it is only said how many more there are."""
+        names = [f"m{k}" for k in range(8)]
+        story = Story(*names).answers(**{name: f"{name}." for name in names})
+        story.casts("m0: m1 = m2 = m3 = m4 = m5 = m6 = m7").casts("m1: m0 = m2 = m3 = m4 = m5")
+        panel = page(Session.of(story.closed())).one(class_="concord")
+
+        assert "more pairs" in panel.text
+
+
+class TestMatrix:
+    """Reviewer by candidate."""
+
+    def test_a_cell_has_rank_grade_and_place(self):
+        """They are there to be seen, and in words to be heard; one's own answer is hatched."""
+        [ada, *_] = page(closed()).one("table", class_="matrix").one("tbody").all("tr")
+        own, bob, cyd = ada.all("td")[:3]
+
+        assert own.attrs["class"] == "own"
+        assert own.one(class_="hear").text == "its own answer"
+        assert bob.one(class_="hear").text == "rank 1, grade 8.0, place 2 on its sheet"
+        assert cyd.one(class_="hear").text == "rank 2, grade 5.0, place 1 on its sheet"
+
+    def test_an_abstention_has_its_reason(self):
+        """A row without a ballot says why."""
+        story = Story("ada", "bob", "cyd").answers(**ANSWERS).casts("ada: bob > cyd")
+        story.casts("bob: ada > cyd").abstains("cyd", "call timeout").closed("cyd")
+        row = page(Session.of(story)).one(id="ballot-2")
+
+        assert row.one(class_="abstained").text == "abstained call timeout"
+
+    def test_a_click_opens_the_review_without_a_script(self):
+        """Cell and reviewer are buttons that open the sheet with notes, reading and raw reply."""
+        root = page(closed())
+
+        opens = {b.attrs["popovertarget"] for b in root.one("table", class_="matrix").all("button")}
+        assert opens == {"review-0", "review-1", "review-2"}
+        sheet = root.one(id="review-2")
+        assert "popover" in sheet.attrs
+        assert sheet.one("em").text == "clearer"
+        assert "The reply is as the schema asks." in sheet.text
+        assert sheet.one("pre").text == "{}"
+        assert [each.text for each in sheet.one("ol").all("li")] == [
+            "A was ada",
+            "B was bob",
+            "C was cyd",
+        ]
+
+    def test_a_row_can_be_left_out(self):
+        """The link recounts without this reviewer; one that is left out says so."""
+        root = page(closed(), recounted=closed().recount(without=["bob"]), without=("bob",))
+        acts = [each.text for each in root.all(class_="row-act")]
+
+        assert acts == ["without", "left out", "without"]
+        link = root.one(id="ballot-0").one(class_="row-act").one("a")
+        assert link.attrs["href"] == "/sessions/s1?reveal=1&without=ada#ranking"
+
+    def test_a_repaired_review_shows_both_replies(self):
+        """What could not be read stands beside what could."""
+        story = Story("ada", "bob", "cyd").answers(**ANSWERS)
+        story.tell(e.BallotRepaired, seat="ada", problem="it ranks nobody", reply="Hmm.")
+        sheet = page(Session.of(story.casts("ada: bob > cyd").closed())).one(id="review-0")
+
+        assert "It was asked again: it ranks nobody." in sheet.text
+        assert [pre.text for pre in sheet.all("pre")] == ["Hmm.", "{}"]
+
+
+class TestAnswers:
+    """Side by side."""
+
+    def test_a_citation_opens_the_answer(self):
+        """Every label of the closing text leads to a card on the page."""
+        root = page(closed())
+        ids = {each.attrs.get("id") for each in root.all("article")}
+
+        targets = [a.attrs["href"] for a in root.all("a", class_="cite")]
+        assert targets
+        assert {target.removeprefix("#") for target in targets} <= ids
+
+    def test_the_only_answer_stands_for_the_closing_text(self):
+        """With one answer there is nothing to rank, and that answer is what there is."""
+        story = Story("ada").answers(ada="Only this.")
+        root = page(Session.of(story.closed("one answer alone")))
+
+        assert "Only this." in root.one(class_="closing").text
+        assert root.all(class_="veil") == []
+
+    def test_a_verdict_says_what_it_comes_to(self):
+        """In the mode verdict, approval or rejection stands above its reasons."""
+        told_of = told().closing("No.", mode="verdict", approved=False).closed()
+
+        assert page(Session.of(told_of)).one(class_="decision").text == "rejected"
+
+
+class TestStructure:
+    """Of the document."""
+
+    def test_ids_are_unique_and_everything_named_is_there(self):
+        """No id is there twice; labels, popovers and anchors lead somewhere on the page."""
+        root = parsed(render_session(closed()))
+        ids = [x.attrs["id"] for x in root.all() if "id" in x.attrs]
+
+        assert len(ids) == len(set(ids))
+        for element in root.all():
+            for key in ("aria-labelledby", "popovertarget", "for"):
+                assert element.attrs.get(key, ids[0]) in ids
+            if element.attrs.get("href", "").startswith("#"):
+                assert element.attrs["href"][1:] in ids
+
+    def test_it_has_one_first_heading_and_the_landmarks(self):
+        """The question is the heading of the page, which has header, navigation, main, footer."""
+        root = parsed(render_session(closed()))
+
+        assert root.one("h1").text == "Which?"
+        for landmark in ("header", "nav", "main", "footer"):
+            assert root.all(landmark)
+
+    def test_a_problem_has_a_page(self):
+        """It says what is wrong and what to do, and nothing in it is markup."""
+        root = parsed(render_problem("No such session", "there is no session <b>", status=404))
+
+        assert root.one(role="alert").text == "there is no session <b>"
+
+    def test_names_in_addresses_are_quoted(self):
+        """A session may be called anything."""
+        story = Story("ada", "bob", session="a/b?c #d").answers(ada="A.", bob="B.")
+        root = page(Session.of(story), revealed=False)
+
+        assert root.one(class_="veil").all("a")[1].attrs["href"] == (
+            "/sessions/a%2Fb%3Fc%20%23d?reveal=1"
+        )
+
+
+class TestRealSessions:
+    """Sessions of a council."""
+
+    @pytest.mark.anyio
+    async def test_a_mirrored_session_tells_of_both_orders(self):
+        """The reply to each order is kept, and how many pairs the reviewer turned round."""
+        seated = [*members("abc", "cab"), member("d", "abc")]
+        async with council(seated, [member("chair")], mirrored=True) as sitting:
+            session = await sitting.ask("Which sea?")
+
+        root = page(session)
+
+        sheet = root.one(id="review-0")
+        assert len(sheet.all("pre")) == 2
+        assert "otherwise when its sheet was turned round" in sheet.text
+
+    @pytest.mark.anyio
+    async def test_the_labels_of_a_session_are_known_before_its_closing_text(self):
+        """What was called A while the ballots came in is called A in the closing text."""
+        async with council(members("abcde", "cabde"), [member("chair")]) as sitting:
+            session = await sitting.ask("Which sea?")
+        before = [x for x in session.events if not isinstance(x, e.SynthesisDone | e.SessionClosed)]
+
+        def cards(of: Session) -> list[str]:
+            return [card.text[:20] for card in page(of, revealed=False).all(class_="answer")]
+
+        assert cards(Session.of(before)) == cards(session)
+
+    def test_people_who_voted_are_not_seats(self):
+        """Counting again with a person's ballot shows the panel's rows alone, and no error."""
+        session = closed()
+        [outcome] = tally_sessions(session.ballots, Settings.of("borda"))
+
+        assert page(session, recounted=outcome).all("tr", id="ballot-2")

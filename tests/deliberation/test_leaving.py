@@ -1,19 +1,21 @@
 """What a session leaves in a history: rows of its ballots, answers and standings."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
 from councils import QUESTION, CountingClock, member
 from elections import ballot
+from histories import told as of_five
 from sessions import BEGAN, Story, spent
 from witan.core.entering import entries_of
 from witan.core.entries import AnswerEntry
+from witan.core.settings import Settings
 from witan.core.tally import tally
 from witan.deliberation import events as e
 from witan.deliberation.council import Council
-from witan.deliberation.leaving import session_cast, session_entries
+from witan.deliberation.leaving import entries_of_sessions, session_cast, session_entries
 from witan.deliberation.ports import StoredAnswer, Usage
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
@@ -156,6 +158,39 @@ class TestRows:
         assert entries.matchups == ()
         assert [row.failed for row in entries.answers] == [True, True]
         assert [row.abstained for row in entries.ballots] == [True, True]
+
+
+class TestManyAtOnce:
+    """Sessions that end together are counted together."""
+
+    def test_each_leaves_what_it_leaves_alone(self):
+        """Whatever its settings, its gate and its ballots, but for the last digits of numbers."""
+        gated = Story("a", "b", "c").answers(a="A", b="B", c="C")
+        gated.tell(e.GateVerdict, seat="b", flags=("self_harm",))
+        gated.casts("a: b > c").casts("c: b > a")
+        voteless = Story("a", "b").answers(a="A", b="B").closed("all", status="failed")
+        plain = [Session.of(of_five(f"s{number}")) for number in range(2, 12)]
+        other = council_of_three(procedure=Procedure(counting=Settings.of("schulze")))
+        sessions = [told(gated.closed()), *plain, told(other), told(voteless), plain[0]]
+
+        together = entries_of_sessions(sessions)
+
+        assert [rounded(held) for held in together] == [
+            rounded(session_entries(session)) for session in sessions
+        ]
+
+    def test_none(self):
+        """Where none ends, nothing is left."""
+        assert entries_of_sessions([]) == []
+
+
+def rounded(value: object) -> object:
+    """A value with its numbers to nine digits."""
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    if is_dataclass(value):
+        return {f.name: rounded(getattr(value, f.name)) for f in fields(value)}
+    return [rounded(held) for held in value] if isinstance(value, tuple) else value
 
 
 class TestVotes:

@@ -11,7 +11,7 @@ from witan.adapters.history.counting import Left, leave
 from witan.adapters.history.database import Database
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.history.sessions import SessionRow, check_names, insert_sessions
-from witan.adapters.history.stored_events import read_events, write_events
+from witan.adapters.history.stored_events import event_rows, insert_events, read_events
 from witan.adapters.history.voting import check, vote
 from witan.adapters.history.writing import Rows, microseconds, stored_text
 from witan.core.ballot import Ballot
@@ -146,7 +146,7 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
     insert_sessions(database, [left.row for left in lefts])
     for one in new:
         if one.session_record is not None:
-            write_events(database, one.session, one.session_record.events)
+            insert_events(database, event_rows(one.session, one.session_record.events))
     rows.write(database)
     counted = (left for left in lefts if left.entries is not None)
     return Counter(ballot.kind for left in counted for ballot in left.ballots)

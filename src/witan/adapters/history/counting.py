@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from witan.adapters.history.database import Database
-from witan.adapters.history.sessions import SessionRow, complete
+from witan.adapters.history.sessions import SessionRow
 from witan.adapters.history.writing import Rows
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries
-from witan.deliberation.leaving import session_entries
+from witan.deliberation.leaving import entries_of_sessions, session_entries
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 
-__all__ = ["Left", "leave"]
+__all__ = ["Left", "leave", "leave_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +33,6 @@ class Left:
     entries: Entries | None
     ballots: Sequence[Ballot]
     answers: Mapping[str, str]
-
-    def write(self, database: Database, rows: Rows) -> None:
-        """Complete the session's row, and hand the others on."""
-        complete(database, self.row)
-        self.add_to(rows)
 
     def of_source(self, source: str, at: datetime) -> "Left":
         """The same, as it came in from a file at a time."""
@@ -66,9 +60,22 @@ def leave(session: Session, votes: Sequence[Ballot] = ()) -> Left:
         except WitanError:
             if entries is not None:
                 raise
+    return _left(session, entries, votes)
+
+
+def leave_all(sessions: Sequence[Session]) -> list[Left]:
+    """Count closed sessions, all at once; where one cannot be counted, each by itself."""
+    entries: Sequence[Entries | None]
+    try:
+        entries = entries_of_sessions(sessions)
+    except WitanError:
+        entries = [_entries(session) for session in sessions]
+    return [_left(session, held) for session, held in zip(sessions, entries, strict=True)]
+
+
+def _left(session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()) -> Left:
     answers = {seat: answer.text for seat, answer in session.answers.items()}
-    row = _row(session, entries)
-    return Left(row, entries, (*session.ballots, *votes), answers)
+    return Left(_row(session, entries), entries, (*session.ballots, *votes), answers)
 
 
 def _entries(session: Session) -> Entries | None:

@@ -4,17 +4,18 @@ Whoever deliberates never waits for the disk. What has been told while one commi
 into the next, so that many sessions share the price of one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Event as Signal
 from threading import Lock, Thread
-from typing import Self
+from typing import Any, Self
 
-from witan.adapters.history.counting import leave
+from witan.adapters.history.counting import Left, leave_all
 from witan.adapters.history.database import Database
 from witan.adapters.history.holders import new_token
-from witan.adapters.history.stored_events import Piece, admit, write_events
+from witan.adapters.history.sessions import complete
+from witan.adapters.history.stored_events import Piece, admit, event_rows, insert_events
 from witan.adapters.history.writing import Rows
 from witan.deliberation.events import (
     AnswerDelta,
@@ -239,26 +240,58 @@ class Writer:
 def _commit(database: Database, told: "Sequence[tuple[Recording, _Line, int]]") -> None:
     """Write the next pieces of several sessions in one transaction.
 
-    They come in the order of their names, in which every writer locks them.
+    They come in the order of their names, in which every writer locks them. Every row is made
+    before the transaction: while it lasts, other writers wait.
     """
-    pieces = [(who, line, upto, line.piece(upto)) for who, line, upto in told]
-    left = {id(piece): leave(piece.closing) for *_, piece in pieces if piece.closing is not None}
+    pieces = [(who, line, upto, _Ready(line.piece(upto))) for who, line, upto in told]
+    ending = _counted([ready for *_, ready in pieces])
+    rows = _rows(ending)
     refused: list[tuple[Recording, _Line, HistoryError]] = []
-    rows = Rows()
     with database.transaction():
-        for who, line, _, piece in pieces:
-            fresh = admit(database, piece)
+        ended = []
+        for who, line, _, ready in pieces:
+            fresh = admit(database, ready.piece)
             if isinstance(fresh, HistoryError):
                 refused.append((who, line, fresh))
                 continue
-            write_events(database, piece.session, fresh)
-            if fresh and id(piece) in left:
-                left[id(piece)].write(database, rows)
+            insert_events(database, ready.events[len(ready.events) - len(fresh) :])
+            if fresh and ready.left is not None:
+                complete(database, ready.settled)
+                ended.append(ready)
+        if len(ended) < len(ending):
+            rows = _rows(ended)
         rows.write(database)
     for who, line, error in refused:
         _fail(who, line, error)
     for _, line, upto, _ in pieces:
         line.written = upto
+
+
+class _Ready:
+    """The next piece of a session, and what it leaves where it ends the session."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece = piece
+        self.events = event_rows(piece.session, piece.events)
+        self.left: Left | None = None
+        self.settled: Mapping[str, Any] = {}
+
+
+def _counted(pieces: Sequence[_Ready]) -> list[_Ready]:
+    """Those that end a session, with what it leaves."""
+    closing = [(ready, held) for ready in pieces if (held := ready.piece.closing) is not None]
+    for (ready, _), left in zip(closing, leave_all([held for _, held in closing]), strict=True):
+        ready.left, ready.settled = left, left.row.settled()
+    return [ready for ready, _ in closing]
+
+
+def _rows(ended: Sequence[_Ready]) -> Rows:
+    """What sessions leave beside their own rows."""
+    rows = Rows()
+    for ready in ended:
+        if ready.left is not None:
+            ready.left.add_to(rows)
+    return rows
 
 
 def _fail(recording: Recording, line: _Line, error: Exception) -> None:

@@ -31,8 +31,13 @@ _COLUMNS = (
     *("noise_unit", "noise_variance", "noise_df", "effect_variance"),
 )
 
-_SETTLED = _COLUMNS[_COLUMNS.index("status") :]
-"""What is known once the session is over."""
+_SETTLED = ("category", *_COLUMNS[_COLUMNS.index("status") :])
+"""What is known once the session is over. Its group is written once, when it is opened."""
+
+_COMPLETE = (
+    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _SETTLED)}"  # noqa: S608
+    " WHERE session = :session"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,11 @@ class SessionRow:
             *(number(self.cost_usd), number(self.seconds), *_counted(self.entry)),
         )
 
+    def settled(self) -> dict[str, Any]:
+        """What is known of it once it is over, by column."""
+        held = dict(zip(_COLUMNS, self.values(0), strict=True))
+        return {name: held[name] for name in ("session", *_SETTLED)}
+
 
 def _text(text: str | None) -> str | None:
     return None if text is None else stored_text(text)
@@ -152,15 +162,9 @@ def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]
     return bucket_of(first.session)
 
 
-def complete(database: Database, row: SessionRow) -> None:
+def complete(database: Database, settled: Mapping[str, Any]) -> None:
     """Write what is known of a session now over what was known when it was opened."""
-    # Its group is written once, when it is opened.
-    values = dict(zip(_COLUMNS, row.values(0), strict=True))
-    settled = ", ".join(f"{name} = :{name}" for name in _SETTLED)
-    database.execute(
-        f"UPDATE sessions SET category = :category, {settled} WHERE session = :session",  # noqa: S608
-        values,
-    )
+    database.execute(_COMPLETE, settled)
 
 
 def recounted(database: Database, entry: SessionEntry) -> None:

@@ -11,9 +11,12 @@ from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 
-__all__ = ["Piece", "admit", "opened_row", "read_events", "write_events"]
+__all__ = ["Piece", "admit", "event_rows", "insert_events", "read_events"]
 
 _COLUMNS = ("session", "seq", "kind", "at_us", "body")
+
+EventRow = tuple[str, int, str, int, str]
+"""An event as it is stored, in the order of the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,13 @@ def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:
     return fresh
 
 
-def write_events(database: Database, session: str, events: Sequence[Event]) -> None:
-    """Add events that were admitted."""
-    rows = [(session, e.seq, e.kind, microseconds(e.at), event_to_json(e)) for e in events]
+def event_rows(session: str, events: Sequence[Event]) -> list[EventRow]:
+    """The events of a session as rows, one each."""
+    return [(session, e.seq, e.kind, microseconds(e.at), event_to_json(e)) for e in events]
+
+
+def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
+    """Add events that were admitted, of any number of sessions."""
     database.insert("events", _COLUMNS, rows)
 
 

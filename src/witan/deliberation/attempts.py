@@ -96,15 +96,13 @@ class Attempt:
             if errand.began is None:
                 errand.began = began
             try:
-                with anyio.move_on_after(errand.left):
-                    return await self._race()
+                return await self._race()
             except BaseExceptionGroup as group:
                 if len(group.exceptions) > 1:
                     raise
                 raise group.exceptions[0] from None  # of one request, which needs no group
             finally:
                 errand.used += errand.clock.seconds() - began
-        raise ModelError(errand.member.name, f"timed out after {errand.seconds:g} s")
 
     def take_floor(self, ear: "_Ear") -> bool:
         """Whether a request is the one that is heard: the first that said a word."""
@@ -119,8 +117,9 @@ class Attempt:
         Each is a task of its own: a model that cancels itself then ends alone.
         """
         failures: list[WitanError] = []
-        hedge_seconds = self._hedge_seconds
+        errand, hedge_seconds = self._errand, self._hedge_seconds
         async with anyio.create_task_group() as group:
+            group.cancel_scope.deadline = anyio.current_time() + errand.left
             group.start_soon(self._first, group, failures)
             if hedge_seconds is not None:
                 with anyio.move_on_after(hedge_seconds):
@@ -129,9 +128,11 @@ class Attempt:
                     await self._second(group, f"said nothing for {hedge_seconds:g} s")
         if self._replies:
             return self._replies[0]
+        if group.cancel_scope.cancel_called:
+            raise ModelError(errand.member.name, f"timed out after {errand.seconds:g} s")
         if failures:
             raise failures[0]
-        raise ModelError(self._errand.member.name, "cancelled its own call", transient=True)
+        raise ModelError(errand.member.name, "cancelled its own call", transient=True)
 
     async def _first(self, group: TaskGroup, failures: list[WitanError]) -> None:
         try:

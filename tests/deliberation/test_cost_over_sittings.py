@@ -1,6 +1,7 @@
 """What a session costs that was broken off and taken up: nothing of it is forgotten."""
 
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from councils import QUESTION, council, member, members
 from witan.adapters.scripted import Line
 from witan.deliberation import events as e
-from witan.deliberation.ports import Price
+from witan.deliberation.ports import Member, Price
 from witan.deliberation.session import Session
 
 pytestmark = pytest.mark.anyio
@@ -16,27 +17,13 @@ pytestmark = pytest.mark.anyio
 PRICE = Price(10.0, 30.0)
 
 
-def priced(names: str = "abc", **models: object) -> list:
-    """Members who cost something; those named play these models in place of their scripts."""
-    return [
-        replace(seat, price=PRICE, model=models.get(seat.name, seat.model))
-        for seat in members(names)
-    ]
-
-
-class Mute:
-    """A model that never replies, and counts how often it was called."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def complete(self, _call, _hear, /):
-        self.calls += 1
-        await anyio.sleep_forever()
+def priced(names: str) -> list[Member]:
+    """Members who cost something."""
+    return [replace(seat, price=PRICE) for seat in members(names)]
 
 
 async def cut_off(opened, until: type[e.Event], session: Session | None = None) -> list[e.Event]:
-    """What was told of a session until an event of this kind, and until all that was asked hangs."""
+    """What was told of a session until an event of this kind, and until all its calls hang."""
     heard: list[e.Event] = []
     seen = anyio.Event()
 
@@ -100,3 +87,64 @@ class TestCutOff:
             whole = await opened.resume(Session.of(heard))
 
         assert whole.cost.total_usd == 0.0
+
+
+class Slow:
+    """A listener that has kept what it was told once it is let."""
+
+    def __init__(self) -> None:
+        self.heard: list[e.Event] = []
+        self.asked = 0
+        self.let = anyio.Event()
+
+    def __call__(self, event: e.Event) -> None:
+        self.heard.append(event)
+
+    async def kept(self) -> None:
+        self.asked += 1
+        await self.let.wait()
+
+
+class Mute:
+    """A model that never replies, and counts how often it was called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def complete(self, _call, _hear, /):
+        self.calls += 1
+        await anyio.sleep_forever()
+
+
+class TestBegun:
+    """Under a ceiling a request is made once it is kept that it may be billed."""
+
+    async def test_no_call_is_made_before(self):
+        """It waits; then all are made."""
+        mute, slow = Mute(), Slow()
+        seated = [replace(seat, model=mute) for seat in priced("ab")]
+        async with council(seated, max_cost_usd=1.0) as opened, anyio.create_task_group() as group:
+            group.start_soon(partial(opened.ask, QUESTION, listener=slow))
+            await anyio.wait_all_tasks_blocked()
+            assert (mute.calls, slow.asked) == (0, 2)
+            assert [event.kind for event in slow.heard[1:]] == ["answer_started"] * 2
+            slow.let.set()
+            await anyio.wait_all_tasks_blocked()
+            assert mute.calls == 2
+            group.cancel_scope.cancel()
+
+    async def test_whoever_waits_too_long_cost_nothing(self):
+        """A call that was not made is not billed: its seat is out of time, and that is all."""
+        slow = Slow()
+        async with council(priced("ab"), max_cost_usd=1.0, stage_seconds=0.05) as opened:
+            session = await opened.ask(QUESTION, listener=slow)
+
+        assert (session.status, session.cost.total_usd) == ("failed", 0.0)
+
+    async def test_without_a_ceiling_nothing_is_waited_for(self):
+        """However slow a listener is at keeping, the session goes on."""
+        slow = Slow()
+        async with council(priced("abc")) as opened:
+            session = await opened.ask(QUESTION, listener=slow)
+
+        assert (session.status, slow.asked) == ("complete", 0)

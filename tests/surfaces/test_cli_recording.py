@@ -1,18 +1,13 @@
 """``witan ask`` and its record, black box: kept in the history, or where it is said."""
-# ruff: noqa: S603 - every process started here is our own command
 
-import json
-import subprocess
 from contextlib import closing
-from pathlib import Path
 from sqlite3 import connect
 
 import pytest
 
 from histories import stages
-from recorded import WITAN, keep, listed, place_of_its_own
+from recorded import keep, listed, place_of_its_own
 from scripts import write_council
-from witan.adapters.history import History
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +20,6 @@ def place(tmp_path, monkeypatch):
 def seats(tmp_path) -> list[str]:
     """Three scripted members who agree, and a chairman."""
     return write_council(tmp_path)
-
-
-SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
-"""A member that leaves time for something to go wrong."""
 
 
 class TestRecording:
@@ -104,26 +95,6 @@ class TestRecording:
         assert words in said.err
         assert said.err.endswith("--no-history\n")
         assert "hush" not in said.err
-
-    def test_what_the_history_did_not_keep_is_kept_in_a_file(self, tmp_path, place):
-        """The answer is printed, the loss is said, and the record is where it says."""
-        witan_ask = [*WITAN, "ask", "Is it so?", *write_council(tmp_path, ada=SLOW)]
-        with History.open(place):
-            pass
-        with subprocess.Popen(
-            [*witan_ask, "--events"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            assert "session_opened" in process.stdout.readline()
-            with closing(connect(place, timeout=20)) as spoilt:
-                spoilt.execute("ALTER TABLE events RENAME TO gone")
-            _, err = process.communicate(timeout=60)
-
-        assert process.returncode == 0
-        told = err.splitlines()[-1]
-        assert told.startswith("the history did not keep the session: ")
-        path = told.rpartition("; its record is ")[2]
-        assert path.startswith(str(tmp_path / "state"))
-        assert json.loads(Path(path).read_text(encoding="utf-8"))["status"] == "complete"
 
     def test_sessions_beyond_their_age_are_forgotten(self, witan, seats, place, monkeypatch):
         """With ``keep_days`` an old session goes once another was recorded; the new one stays."""

@@ -1,6 +1,6 @@
 """One attempt at a call: in its provider's limits, in time, and made twice if it stalls."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -33,6 +33,8 @@ class Errand:
         One for every request sent.
     began
         On the clock's seconds, when the first attempt did; None: not yet.
+    begun
+        Awaited before every request; None: nothing is.
     """
 
     member: Member
@@ -45,6 +47,7 @@ class Errand:
     used: float = 0.0
     reservations: list[Reservation] = field(default_factory=list)
     began: float | None = None
+    begun: Callable[[], Awaitable[None]] | None = None
 
     @property
     def left(self) -> float:
@@ -157,6 +160,7 @@ class Attempt:
             errand.reservations.append(reservation)
             if sending is not None:
                 sending()
+            await _announced(errand, reservation)
             return await _complete(errand, reservation, _Ear(self, errand.hear))
 
 
@@ -179,6 +183,19 @@ class _Ear:
             except Exception as error:
                 self.fault = error  # the listener's, which no model is to be blamed for
                 raise
+
+
+async def _announced(errand: Errand, reservation: Reservation) -> None:
+    """Wait until it outlives this process that the request was begun; else it is not sent."""
+    if errand.begun is None:
+        return
+    told = False
+    try:
+        await errand.begun()
+        told = True
+    finally:
+        if not told:
+            reservation.release()
 
 
 async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Reply:

@@ -1,6 +1,6 @@
 """The calls of one session, each seen through to a reply or to the reason why there is none."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -66,6 +66,8 @@ class Caller:
     rng
         Drawn from once: how long a call waits between attempts then depends on its seat, its stage
         and the attempt alone, and not on which other call happens to fail first.
+    begun
+        Awaited before every request, once its beginning was told; None: nothing is.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Caller:
         clock: Clock,
         rng: np.random.Generator,
         notice: Notice,
+        begun: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._limits = limits
         self._throttles = throttles
@@ -84,6 +87,7 @@ class Caller:
         self._clock = clock
         self._seed = int(rng.integers(2**32))
         self._notice = notice
+        self._begun = begun
         self._errands: dict[str, list[Errand]] = {}
 
     async def call(self, member: Member, call: Call, hear: Hear = deaf) -> Made | Failed:
@@ -95,7 +99,8 @@ class Caller:
         """
         throttle = self._throttles[member.provider]
         seconds = self._limits.call_seconds
-        errand = Errand(member, call, hear, throttle, self._purse, self._clock, seconds)
+        purse, clock = self._purse, self._clock
+        errand = Errand(member, call, hear, throttle, purse, clock, seconds, begun=self._begun)
         self._errands.setdefault(member.name, []).append(errand)
         try:
             reply = await self._persist(errand)

@@ -34,7 +34,7 @@ from witan.deliberation.recorder import Listener, Recorder
 from witan.deliberation.rehearsal import rehearse
 from witan.deliberation.rejudging import rejudging
 from witan.deliberation.session import Session
-from witan.deliberation.sitting import Sitting
+from witan.deliberation.sitting import Sitting, standing
 from witan.deliberation.teaching import taught
 from witan.errors import InvalidParameter, NoCouncil
 from witan.version import __version__
@@ -361,6 +361,7 @@ class Council:
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
             notice=notice,
+            begun=None if limits.max_cost_usd is None else recorder.kept,
         )
         return Sitting(
             opened=opened,
@@ -372,7 +373,7 @@ class Council:
             check=self._check,
             clock=self._clock,
             deadline=self._clock.seconds() + limits.session_seconds,
-            earlier=earlier,
+            earlier=standing(earlier),
         )
 
     async def _held(self, sitting: Sitting) -> Session:

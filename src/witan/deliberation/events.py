@@ -6,6 +6,7 @@ SessionOpened
 ├── counting       OutcomeChanged, Decided
 ├── synthesis      SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone
 ├── any call       CallRetried
+├── SittingInVain
 └── SessionClosed
 
 Deltas are shown and not kept: the event that ends a text holds all of it.
@@ -28,8 +29,8 @@ __all__ = [
     "EVENTS", "AnswerDelta", "AnswerDone", "AnswerFailed", "AnswerStarted", "BallotAbstained",
     "BallotCast", "BallotRepaired", "CallRetried", "Decided", "Event", "GateVerdict",
     "OutcomeChanged", "ReadBy", "Relation", "ReviewStarted", "Seat", "SessionClosed",
-    "SessionOpened", "SheetDrawn", "Spent", "Status", "SynthesisDelta", "SynthesisDone",
-    "SynthesisFailedOver", "SynthesisStarted",
+    "SessionOpened", "SheetDrawn", "SittingInVain", "Spent", "Status", "SynthesisDelta",
+    "SynthesisDone", "SynthesisFailedOver", "SynthesisStarted",
 ]  # fmt: skip
 
 Status = Literal["complete", "degraded", "failed"]
@@ -351,6 +352,17 @@ class CallRetried(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SittingInVain(Event):
+    """The session was taken up, and nothing came of it but what that cost.
+
+    It can be taken up again where it stood before: at the event of the number `since`.
+    """
+
+    kind: ClassVar[str] = "sitting_in_vain"
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionClosed(Event):
     """The end.
 
@@ -375,25 +387,10 @@ class SessionClosed(Event):
 EVENTS: Mapping[str, type[Event]] = {
     event.kind: event
     for event in (
-        SessionOpened,
-        AnswerStarted,
-        AnswerDelta,
-        AnswerDone,
-        AnswerFailed,
-        GateVerdict,
-        SheetDrawn,
-        ReviewStarted,
-        BallotRepaired,
-        BallotCast,
-        BallotAbstained,
-        OutcomeChanged,
-        Decided,
-        SynthesisStarted,
-        SynthesisDelta,
-        SynthesisFailedOver,
-        SynthesisDone,
-        CallRetried,
-        SessionClosed,
+        SessionOpened, AnswerStarted, AnswerDelta, AnswerDone, AnswerFailed, GateVerdict,
+        SheetDrawn, ReviewStarted, BallotRepaired, BallotCast, BallotAbstained, OutcomeChanged,
+        Decided, SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone, CallRetried,
+        SittingInVain, SessionClosed,
     )
-}
+}  # fmt: skip
 """Every kind of event, by its name in records."""

@@ -1,15 +1,28 @@
 """The one stream of a session: numbers its events, keeps them, and tells whoever listens."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from witan.deliberation.events import AnswerDelta, Event, SynthesisDelta
 from witan.deliberation.ports import Clock
 
-__all__ = ["Listener", "Recorder"]
+__all__ = ["Keeper", "Listener", "Recorder"]
 
 Listener = Callable[[Event], None]
 """Called with every event, in order, as it happens; it must not wait."""
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A listener that keeps what it is told."""
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in; nothing is waited for."""
+        ...
+
+    async def kept(self) -> None:
+        """Wait until what was told so far outlives this process, as far as it can be kept."""
+        ...
 
 
 class Recorder:
@@ -27,6 +40,11 @@ class Recorder:
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Record that something happened now."""
         self._keep(event(seq=self._seq + 1, at=self._clock.now(), **fields))
+
+    async def kept(self) -> None:
+        """Wait until everything recorded outlives this process, where somebody keeps it."""
+        if isinstance(self._listener, Keeper):
+            await self._listener.kept()
 
     def _keep(self, event: Event) -> None:
         self._seq = event.seq

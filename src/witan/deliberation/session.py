@@ -300,6 +300,8 @@ class _Fold:
                 self.outcome = event.outcome
             case e.SynthesisFailedOver():
                 self.fell[event.chairman] = event.reason
+            case e.SittingInVain():
+                self.fell.clear()
             case e.SynthesisDone():
                 self.synthesis = Synthesis(
                     event.text,

@@ -1,18 +1,28 @@
 """A session while it runs: what every stage works with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from witan.core.gate import SafetyCheck
 from witan.deliberation.calls import Caller
-from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.events import Event, SessionOpened, SittingInVain
 from witan.deliberation.jury import Authorship
 from witan.deliberation.masking import names_of
 from witan.deliberation.ports import Call, Clock, Member, Message, Stage
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.recorder import Recorder
 
-__all__ = ["Sitting"]
+__all__ = ["Sitting", "standing"]
+
+
+def standing(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events that a session is taken up from: without what happened in vain."""
+    kept: list[Event] = []
+    for event in events:
+        if isinstance(event, SittingInVain):
+            kept = [before for before in kept if before.seq <= event.since]
+        kept.append(event)
+    return tuple(kept)
 
 
 @dataclass(frozen=True, slots=True)

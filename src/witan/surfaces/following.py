@@ -110,6 +110,10 @@ class Following:
             self.board = self.board.after(event)
             self.panel.show(self.board)
 
+    async def kept(self) -> None:
+        """Wait until what was heard so far outlives this process, as far as it can be kept."""
+        await self.record.kept(self.heard)
+
     def _simulated(self, event: e.Event) -> bool:
         """Whether any seat of this session plays a script."""
         if isinstance(event, e.SessionOpened):
@@ -147,7 +151,8 @@ class Following:
             # What was paid for is shown even where it cannot be saved.
             self._print(session)
             self._say_where(session)
-        return session_status(session, require_winner=self.telling.require_winner)
+        status = session_status(session, require_winner=self.telling.require_winner)
+        return status or (Status.MISUSED if self.record.lost else Status.ANSWERED)
 
     def _say_where(self, session: Session) -> None:
         """Wait for the history, and say what became of the record there."""

@@ -11,6 +11,7 @@ from witan.errors import HistoryError, MissingExtra, UnknownName, WitanError
 
 if TYPE_CHECKING:
     from witan.adapters.history import History, Patience
+    from witan.adapters.history.whereabouts import Whereabouts
     from witan.deliberation.session import Session
     from witan.surfaces.config import Config
 
@@ -39,9 +40,12 @@ class Place:
         What a command has to be given to find it again: nothing, or `` --history URL``.
     own
         It is a file of the user's own, in which nobody else can have put a session.
+    whereabouts
+        The file that it was opened in.
     """
 
     history: "History"
+    whereabouts: "Whereabouts"
     keep_days: int | None = None
     option: str = ""
     own: bool = True
@@ -148,6 +152,8 @@ def recorded(
     HistoryError
         If it cannot be opened; it says how to do without.
     """
+    from witan.adapters.history.whereabouts import Whereabouts
+
     settings = config.history
     if not settings.enabled and not settings.by_option:
         return None
@@ -162,7 +168,7 @@ def recorded(
     named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
-    return Place(history, settings.keep_days, option, settings.own)
+    return Place(history, Whereabouts(history), settings.keep_days, option, settings.own)
 
 
 def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:

@@ -1,18 +1,20 @@
 """A council's sessions as a history keeps them, used from Python."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
 
 from witan.adapters.history import History, Recording
+from witan.adapters.history.whereabouts import Whereabouts
 from witan.core.learned import Learned
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.recorder import Listener
+from witan.deliberation.recorder import Keeper, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
-from witan.surfaces.recording import set_aside
+from witan.surfaces.setting_aside import set_aside
 
 __all__ = ["Kept"]
 
@@ -50,6 +52,7 @@ class Kept:
             self._history = given
         else:
             self._history = await anyio.to_thread.run_sync(partial(History.open, given))
+        self._whereabouts = Whereabouts(self._history)
 
     async def close(self) -> None:
         """Wait until everything told is durable.
@@ -78,17 +81,12 @@ class Kept:
     def listening(self, listener: Listener | None) -> Listener:
         """A listener for one session, which tells the other, too."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
-        recording = self._history.recording()
+        return _Telling(self, self._history.recording(), listener)
 
-        def told(event: Event) -> None:
-            if isinstance(event, SessionOpened):
-                self._recordings[event.session] = recording
-                self._trim()
-            recording(event)
-            if listener is not None:
-                listener(event)
-
-        return told
+    def hold(self, session: str, recording: Recording) -> None:
+        """Note which stream a session is told to."""
+        self._recordings[session] = recording
+        self._trim()
 
     def _trim(self) -> None:
         """Let go of the oldest streams, which nobody waits for; what failed is said at the end."""
@@ -115,6 +113,7 @@ class Kept:
         """
         try:
             await self.flush(session.id)
+            self._whereabouts.check()
         except HistoryError as error:
             try:
                 path = await anyio.to_thread.run_sync(set_aside, session)
@@ -130,3 +129,25 @@ class Kept:
         recording = self._recordings.pop(session, None)
         if recording is not None:
             await anyio.to_thread.run_sync(recording.flush)
+
+
+class _Telling:
+    """Tells a history, and whoever else listens, of one session."""
+
+    def __init__(self, kept: Kept, recording: Recording, listener: Listener | None) -> None:
+        self._kept, self._recording, self._listener = kept, recording, listener
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        if isinstance(event, SessionOpened):
+            self._kept.hold(event.session, self._recording)
+        self._recording(event)
+        if self._listener is not None:
+            self._listener(event)
+
+    async def kept(self) -> None:
+        """Wait until what was told is durable; what is not is said when the session ends."""
+        with suppress(HistoryError):
+            await anyio.to_thread.run_sync(self._recording.flush, abandon_on_cancel=True)
+        if isinstance(self._listener, Keeper):
+            await self._listener.kept()

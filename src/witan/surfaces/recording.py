@@ -1,21 +1,26 @@
 """What becomes of a session's record while it is held and after: the history, else a file."""
 
-import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from operator import gt
 from pathlib import Path
+from threading import Lock
+
+import anyio
+import anyio.to_thread
 
 from witan.adapters.session_files import write_session
-from witan.deliberation.events import AnswerDone, BallotCast, Event, SessionClosed, SynthesisDone
+from witan.deliberation.events import Event, SheetDrawn
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.surfaces.histories import Place
 from witan.surfaces.seating import to_trust
+from witan.surfaces.setting_aside import set_aside
+from witan.surfaces.taking_up import TakenUp
 from witan.surfaces.text import clean, counted
 
-__all__ = ["Record", "got_on", "set_aside"]
+__all__ = ["Record"]
 
 
 class Record:
@@ -28,70 +33,96 @@ class Record:
         session is broken off.
     save
         The file that was asked for.
+
+    Attributes
+    ----------
+    lost
+        Neither the history nor a file has the session.
     """
 
     def __init__(self, place: Place | None, save: Path | None) -> None:
         self.place, self.save = place, save
+        self.lost = False
         self._recording = None if place is None else place.history.recording()
-        self._before: Session | None = None
-        self._held_back: list[Event] = []
+        self._option = " --no-history" if place is None else place.option
+        self._taken_up: TakenUp | None = None
+        self._filing = Lock()
+        self._filed = 0
 
     def goes_on_from(self, session: Session, *, apart: bool = False) -> None:
         """Hold back what happens until something comes of it; or keep it `apart` from the history.
 
-        In the history a session that was closed could never be taken up again, even if whoever was
-        still to answer failed once more.
+        It is kept apart where the history has the session closed.
         """
-        self._before = session
+        self._taken_up = TakenUp(session)
         if apart:
             self.place = self._recording = None
 
     def take(self, event: Event) -> None:
         """Queue an event for the history; nothing is waited for."""
-        if self._recording is None:
-            return
-        if self._before is None:
-            self._recording(event)
-            return
-        self._held_back.append(event)
-        if self._counts(event, self._before):
-            self._let_go()
+        self._pass_on((event,) if self._taken_up is None else self._taken_up.take(event))
 
-    def _counts(self, event: Event, before: Session) -> bool:
-        if event.seq <= before.events[-1].seq:
-            return False
-        if isinstance(event, SessionClosed):
-            return got_on(before, Session.of(self._held_back))
-        by_nobody = isinstance(event, SynthesisDone) and event.chairman is None
-        return isinstance(event, AnswerDone | BallotCast | SynthesisDone) and not by_nobody
-
-    def _let_go(self) -> None:
-        held, self._held_back, self._before = self._held_back, [], None
-        for event in held:
-            if self._recording is not None:
+    def _pass_on(self, events: Iterable[Event]) -> None:
+        if self._recording is not None:
+            for event in events:
                 self._recording(event)
+
+    async def kept(self, heard: Sequence[Event]) -> None:
+        """Wait until what was heard outlives this process; of a file that is taken up, there too.
+
+        What cannot be kept is said at the end.
+        """
+        told = tuple(heard)
+        if self._taken_up is not None:
+            self._pass_on(self._taken_up.let_go())
+        if self._recording is not None:
+            await anyio.to_thread.run_sync(self._problem, abandon_on_cancel=True)
+        if self._taken_up is not None and self.save is not None:
+            await anyio.to_thread.run_sync(self._file, told)
+
+    def _file(self, told: Sequence[Event]) -> None:
+        """Write the file that was asked for, unless it holds more already."""
+        with self._filing, suppress(WitanError, OSError):
+            if self.save is not None and len(told) > self._filed:
+                write_session(Session.of(told), self.save)
+                self._filed = len(told)
+
+    def left_in_vain(self) -> Session | None:
+        """The session as it is left where nothing came of taking it up; None: something did."""
+        assert self._taken_up is not None  # noqa: S101 - asked of what was taken up
+        found = self._taken_up.in_vain()
+        if found is None:
+            return None
+        left, events = found
+        self._pass_on(events)
+        return left
 
     def broken_off(self, why: str, heard: Sequence[Event]) -> str:
         """Keep what came in; say where it is, and how to go on."""
         if not heard:
             return f"{why} before the session was opened"
         session = Session.of(heard)
-        self._let_go()
+        if self._taken_up is not None:
+            self._pass_on(self._taken_up.let_go())
         problem = self._problem()
         held = self.place is not None and problem is None
-        again = f"{session.id}{self.place.option}" if held and self.place is not None else ""
+        again = session.id
         unkept = "" if problem is None else f"the history did not keep it ({problem}); "
         try:
-            if not held:
-                again = shlex.quote(str(self._written(session)))
-            elif self.save is not None:
-                write_session(session, self.save)
+            with self._filing:
+                if not held:
+                    again = shlex.quote(str(self._written(session)))
+                elif self.save is not None:
+                    write_session(session, self.save)
+                self._filed = len(heard)
         except (WitanError, OSError) as error:
             if not held:
+                self.lost = True
                 return f"{why}; {unkept}nothing is kept: {clean(str(error))}"
             unkept = f"{clean(str(error))}; "
         trust = " --trust" if self._asks_for_trust(session, held=held) else ""
-        return f"{why}; {unkept}{_kept(session)}; resume with: witan resume {again}{trust}"
+        again = f"witan resume {again}{self._option}{trust}"
+        return f"{why}; {unkept}{_kept(session)}; resume with: {again}"
 
     def closed(self, session: Session) -> str | None:
         """Wait until the session is durable in the history; say where its record is if it is not.
@@ -104,23 +135,30 @@ class Record:
         try:
             path = self._written(session)
         except (WitanError, OSError) as error:
+            self.lost = True
             return f"{said}; nor could its record be written: {clean(str(error))}"
-        return f"{said}; its record is {path}"
+        again = f"witan import {shlex.quote(str(path))}{self._option}"
+        return f"{said}; its record is {path}; put it in with: {again}"
 
     def _written(self, session: Session) -> Path:
+        """Write the file that was asked for; one among the user's state where that fails."""
         if self.save is not None:
-            write_session(session, self.save)
+            try:
+                write_session(session, self.save)
+            except (WitanError, OSError):
+                return set_aside(session)
             return self.save
         return set_aside(session)
 
     def _problem(self) -> str | None:
         """Why something of the session is not in the history; None: all of it is."""
-        if self._recording is None:
+        if self._recording is None or self.place is None:
             return None
         try:
             self._recording.flush()
-        except Exception as error:  # noqa: BLE001 - the writer's thread hands over whatever it was
-            return clean(str(error) or type(error).__name__)
+            self.place.whereabouts.check()
+        except HistoryError as error:
+            return clean(str(error))
         return None
 
     def _asks_for_trust(self, session: Session, *, held: bool) -> bool:
@@ -139,44 +177,13 @@ class Record:
         return None if forgotten.note is None else f"older sessions are forgotten; {forgotten.note}"
 
 
-def got_on(before: Session, after: Session) -> bool:
-    """Whether there is an answer, a ballot or a closing text more than before."""
-    had, has = (
-        (len(s.answers), sum(not ballot.abstained for ballot in s.ballots), _has_ended(s))
-        for s in (before, after)
-    )
-    return after.status == "complete" or any(map(gt, has, had))
-
-
-def _has_ended(session: Session) -> bool:
-    """Whether it has what it is to close with: a text that somebody wrote, or an outcome."""
-    procedure = session.opened.procedure
-    if procedure.mode == "best" or not procedure.synthesis:
-        return session.outcome is not None
-    return session.synthesis is not None and session.synthesis.chairman is not None
-
-
 def _kept(session: Session) -> str:
-    """How much of an interrupted session is there: of a jury, its ballots."""
-    if session.opened.jury:
-        cast = sum(not ballot.abstained for ballot in session.ballots)
-        return f"{cast} of {counted(len(session.ballots), 'ballot')} kept"
-    return f"{len(session.answers)} of {counted(len(session.opened.seats), 'answer')} kept"
-
-
-def set_aside(session: Session) -> Path:
-    """Write a session to a file of its own among the user's state, which nobody else may read.
-
-    Raises
-    ------
-    SessionFileError, OSError
-        If it cannot be written.
-    """
-    from platformdirs import user_state_path
-
-    name = re.sub(r"[^\w.-]", "_", session.id).lstrip(".")
-    path = user_state_path("witan") / "interrupted" / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
-    write_session(session, path, private=True)
-    return path
+    """How much of an interrupted session is there: answers, and ballots once they are asked for."""
+    answers, ballots = len(session.answers), session.ballots
+    parts = []
+    if not session.opened.jury:
+        parts.append(f"{answers} of {counted(len(session.opened.seats), 'answer')}")
+    if session.opened.jury or any(isinstance(event, SheetDrawn) for event in session.events):
+        cast = sum(not ballot.abstained for ballot in ballots)
+        parts.append(f"{cast} of {counted(len(ballots), 'ballot')}")
+    return f"{', '.join(parts)} kept"

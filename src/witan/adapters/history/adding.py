@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from witan.adapters.ballots.records import to_record
+from witan.adapters.history.completing import completed
 from witan.adapters.history.counting import Left, leave
 from witan.adapters.history.database import Database
 from witan.adapters.history.importing import Added, Imported
@@ -18,6 +19,7 @@ from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entering import entries_of_many
 from witan.core.entries import Entries
+from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 
 __all__ = ["add", "known_as"]
@@ -36,7 +38,7 @@ def add(
     Raises
     ------
     HistoryError
-        If a session of that name is there with other ballots.
+        If a session of that name is there with other ballots, or is still under way.
     """
     added, already = 0, 0
     cast = Counter[str]()
@@ -45,9 +47,10 @@ def add(
         if not database.insert("imports", _IMPORTS, [row], keep=True):
             return Added(0, known_as(database, digest) or 0, 0)
         for block in _blocks(imported):
-            new = _unknown(database, block, source)
-            already += len(block) - len(new)
-            added += len(new)
+            new, further = _unknown(database, block, source)
+            already += len(block) - len(new) - len(further)
+            added += len(new) + len(further)
+            cast += Counter(ballot.kind for record in further for ballot in record.ballots)
             cast += _vote(database, block, new)
             cast += _write(database, new, source, at)
             brought = [(digest, session) for session in block]
@@ -77,8 +80,10 @@ def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
         yield block
 
 
-def _unknown(database: Database, block: Mapping[str, Imported], source: str) -> list[Imported]:
-    """Those that are not in the history; refuse what has other ballots there."""
+def _unknown(
+    database: Database, block: Mapping[str, Imported], source: str
+) -> tuple[list[Imported], list[Session]]:
+    """Those that are not in the history, and those of which it had less; refuse other ballots."""
     check_names(database, block)
     given = {f"s{k}": session for k, session in enumerate(block)}
     sql = (
@@ -87,15 +92,22 @@ def _unknown(database: Database, block: Mapping[str, Imported], source: str) -> 
     )
     # Whoever is forgetting one is waited for: by then it is gone, or it stays until this is done.
     known = {session for (session,) in database.rows(sql + database.locking, given)}
+    rows = Rows()
+    further = []
     for session in sorted(known):
-        if not _same(database, block[session]):
+        if _same(database, block[session]):
+            continue
+        record = block[session].session_record
+        if record is None or not completed(database, record, rows):
             raise HistoryError(
                 source,
                 f"the session {session} is in the history {database.where} with other ballots; "
                 "nothing of the file was imported",
                 "forget that session first, or import the file with a --prefix",
             )
-    return [one for session, one in block.items() if session not in known]
+        further.append(record)
+    rows.write(database)
+    return [one for session, one in block.items() if session not in known], further
 
 
 def _same(database: Database, one: Imported) -> bool:

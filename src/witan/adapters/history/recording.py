@@ -25,12 +25,15 @@ from witan.deliberation.events import (
     SynthesisDelta,
 )
 from witan.deliberation.session import Session
-from witan.errors import HistoryError
+from witan.errors import HistoryError, WitanError
 
 __all__ = ["Recording", "Writer"]
 
 MOST_AT_ONCE = 1_000
 """Most sessions of one commit."""
+
+SPOILT = (WitanError, ValueError, ArithmeticError)
+"""What one session with a text, a time or a number that no row holds may raise for all of them."""
 
 
 class _Line:
@@ -87,7 +90,7 @@ class Recording:
         if kind is None:
             self.flush()
             return
-        with suppress(Exception):  # what the block raised says more
+        with suppress(HistoryError):  # what the block raised says more
             self.flush()
 
     def __call__(self, event: Event) -> None:
@@ -178,12 +181,7 @@ class Writer:
             while True:
                 told, signals = self._taken()
                 if told:
-                    try:
-                        database = self._connect() if database is None else database
-                        self._keep(database, told)
-                    except Exception as error:  # noqa: BLE001 - whoever flushes is told
-                        for recording, line in told:
-                            _fail(recording, line, error)
+                    database = self._kept(database, told)
                 for signal in signals:
                     signal.set()
                 if self._end in signals:
@@ -193,6 +191,21 @@ class Writer:
             self._let_go()
             if database is not None:
                 database.close()
+
+    def _kept(
+        self, database: Database | None, told: "dict[tuple[Recording, _Line], int]"
+    ) -> Database | None:
+        """Commit what was told, on this connection or a new one; the connection, if there is one.
+
+        The thread lives on whatever comes up, and whoever flushes is told of it.
+        """
+        try:
+            database = self._connect() if database is None else database
+            _keep(database, told)
+        except Exception as error:  # noqa: BLE001 - the thread serves every other session, too
+            for recording, line in told:
+                _fail(recording, line, error)
+        return database
 
     def _let_go(self) -> None:
         with self._starting:
@@ -219,22 +232,23 @@ class Writer:
                 told[item[0], item[1]] = item[2]
         return told, signals
 
-    def _keep(self, database: Database, told: "dict[tuple[Recording, _Line], int]") -> None:
-        """Commit what was told; where that fails as one, session by session."""
-        lines = sorted(told.items(), key=lambda item: item[0][1].opened.session)
-        alive = [
-            (who, line, upto)
-            for (who, line), upto in lines
-            if line.failure is None and upto > line.written
-        ]
-        try:
-            _commit(database, alive)
-        except Exception:  # noqa: BLE001 - one session may have spoilt it for the others
-            for one in alive:
-                try:
-                    _commit(database, [one])
-                except Exception as error:  # noqa: BLE001 - whoever flushes is told
-                    _fail(one[0], one[1], error)
+
+def _keep(database: Database, told: "dict[tuple[Recording, _Line], int]") -> None:
+    """Commit what was told; where that fails as one, session by session."""
+    lines = sorted(told.items(), key=lambda item: item[0][1].opened.session)
+    alive = [
+        (who, line, upto)
+        for (who, line), upto in lines
+        if line.failure is None and upto > line.written
+    ]
+    try:
+        _commit(database, alive)
+    except SPOILT:
+        for one in alive:
+            try:
+                _commit(database, [one])
+            except SPOILT as error:
+                _fail(one[0], one[1], error)
 
 
 def _commit(database: Database, told: "Sequence[tuple[Recording, _Line, int]]") -> None:
@@ -295,5 +309,9 @@ def _rows(ended: Sequence[_Ready]) -> Rows:
 
 
 def _fail(recording: Recording, line: _Line, error: Exception) -> None:
+    session = line.opened.session
+    if not isinstance(error, HistoryError):
+        problem = f"could not keep the session {session}: {str(error) or type(error).__name__}"
+        error = HistoryError("the history", problem, "see what it says, and try again")
     line.failure = error
-    recording.fail(line.opened.session, error)
+    recording.fail(session, error)

@@ -68,7 +68,7 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
             "a session of the history is taken up in it; without it, give a FILE"
         )
     telling = Telling.of(options, save=file)
-    vain: list[Session] = []
+    vain: list[tuple[Session, bool]] = []
 
     def opened(say: Say) -> "Place | None":
         place = recorded_by({**options, "config": config}, say)
@@ -93,7 +93,8 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
 
     status = hold(telling, seat, opened)
     if vain:
-        _leave(vain[0], file, telling)
+        left, spent = vain[0]
+        _leave(left, file, telling, spent=spent)
     _clear_away(file, config, options)
     return status
 
@@ -146,13 +147,14 @@ def _going_on(
     session: "Session",
     config: Path | None,
     say: Say,
-    in_vain: "Callable[[Session], None]",
+    in_vain: "Callable[[tuple[Session, bool]], None]",
     *,
     apart: bool,
 ) -> "Hold":
-    """Seat those who sat, and let them go on; what comes of it is kept `apart` from the history."""
-    from witan.surfaces.recording import got_on
+    """Seat those who sat, and let them go on; what comes of it is kept `apart` from the history.
 
+    `in_vain` is told how the session is left where nothing does, and whether that cost something.
+    """
     opened = session.opened
     given: dict[str, Any] = {"members": [_table(held) for held in opened.reviewers]}
     given["chairmen"] = [_table(held) for held in opened.chairmen]
@@ -162,21 +164,22 @@ def _going_on(
         following.record.goes_on_from(session, apart=apart)
         async with council:
             after = await council.resume(session, listener=following)
-        if not got_on(session, after):
-            in_vain(session)
+        if (left := following.record.left_in_vain()) is not None:
+            in_vain((left, left is not session))
         return after
 
     return held
 
 
-def _leave(session: "Session", file: Path | None, telling: Telling) -> None:
-    """Leave the session as it was: closed, it could never be taken up again."""
+def _leave(session: "Session", file: Path | None, telling: Telling, *, spent: bool) -> None:
+    """Leave the session open: closed, it could never be taken up again."""
     if file is not None and telling.save == file:
         from witan.adapters.session_files import write_session
 
         write_session(session, file)
     where = session.id if file is None else file
-    click.echo(f"nothing more came of it: {where} is left as it was, to be resumed", err=True)
+    came = "nothing more came of it but its cost" if spent else "nothing more came of it"
+    click.echo(f"{came}: {where} is left as it was, to be resumed", err=True)
 
 
 def _shown(session: "Session") -> "Hold":

@@ -105,4 +105,5 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
         entry=None if entries is None else entries.session,
         parent=session.opened.parent,
         relation=session.opened.relation,
+        jury=bool(session.opened.jury),
     )

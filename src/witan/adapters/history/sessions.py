@@ -54,6 +54,8 @@ class SessionRow:
         None: not counted.
     parent, relation
         The session that it came of, and how; written once, when it is opened.
+    jury
+        A jury judges answers that were given in another session.
     added
         When it entered the history; None: when it was asked.
     """
@@ -73,12 +75,18 @@ class SessionRow:
     entry: SessionEntry | None = None
     parent: str | None = None
     relation: str | None = None
+    jury: bool = False
     added: datetime | None = None
 
     @property
     def rejudged(self) -> bool:
         """Whether it judges the answers of another session, which count there."""
-        return self.relation == "rejudged"
+        return self.jury or self.relation == "rejudged"
+
+    @property
+    def shares_answers(self) -> bool:
+        """Whether answers of its parent stand in it."""
+        return self.relation in ("rejudged", "retried")
 
     @property
     def at_us(self) -> int:
@@ -145,14 +153,14 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
 
 
 def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
-    """The group of a session: that of the first one whose answers it judges.
+    """The group of a session: that of the first one whose answers stand in it.
 
     Answers that are judged again are the same answers. Where the parent is unknown, it is taken
     for the first.
     """
     first = row
     for _ in among:
-        if not first.rejudged or first.parent is None:
+        if not first.shares_answers or first.parent is None:
             break
         if first.parent not in among:
             sql = "SELECT bucket FROM sessions WHERE session = :session"

@@ -1,0 +1,59 @@
+"""Of a session and those that retry it only the latest counts, on each engine."""
+
+from collections.abc import Iterator
+
+import pytest
+from families import ENGINES, insert_family, reductions_of
+from generated_histories import merged
+
+from witan.adapters.engines import Reductions
+from witan.adapters.history.database import Database
+from witan.adapters.history.schema import bucket_of, code_of
+
+FAMILY = (
+    ("q1", None, None),
+    ("q2", "q1", "retried"),
+    ("q3", "q2", "retried"),
+    ("q4", "q1", "retried"),
+    ("q5", "q4", "rejudged"),
+)
+APART = (("r1", None, None), ("r2", "elsewhere", "retried"))
+UNDER_WAY = (("r3", "r1", "retried"),)
+
+
+def store(database: Database) -> None:
+    """A session retried three times, the second time in turn; one judged again; others."""
+    insert_family(database, (*FAMILY, *APART))
+    insert_family(database, UNDER_WAY, holder="somebody")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
+    yield from reductions_of(request, tmp_path_factory.mktemp("retried"), store)
+
+
+def test_kept_answers_and_ballots_count_once(reductions):
+    """Standings, matchups and answers are of the last retrial, and of those apart."""
+    b = code_of("b")
+
+    standings = merged(reductions.standings("borda"))
+    answers = merged(reductions.answers())
+
+    apart = {bucket_of("r1"), bucket_of("elsewhere")}
+    assert {bucket for bucket, _ in standings} == {bucket_of("q1"), *apart}
+    assert standings[bucket_of("q1"), b]["sessions"] == 1
+    assert standings[bucket_of("r1"), b]["sessions"] == 1
+    assert reductions.coverage("borda") == 3
+    assert reductions.matchups().ties.sum() == 6.0
+    assert answers[bucket_of("q1"), code_of("a")]["answers"] == 1
+
+
+def test_reviewers_are_audited_once_for_a_ballot(reductions):
+    """The jury that judged the last retrial is audited beside it, in the same group."""
+    ballots = merged(reductions.ballots())
+    panel = reductions.panel()
+
+    assert ballots[bucket_of("q1"), code_of("a"), 0]["ballots"] == 2
+    assert ballots[bucket_of("r1"), code_of("a"), 0]["ballots"] == 1
+    sessions = dict(zip(panel.bucket.tolist(), panel.sessions.tolist(), strict=True))
+    assert sessions[bucket_of("q1")] == 2

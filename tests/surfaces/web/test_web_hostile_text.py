@@ -149,6 +149,17 @@ class TestCharacters:
             assert char not in page
             assert shown in page
 
+    def test_in_names_and_sources_of_seats_are_written_out_too(self):
+        """A seat may be called anything, on the page as on a terminal."""
+        name = "bob\x1b[2J<b>\u202e"
+        story = Story("ada", name).answers(**{"ada": "A.", name: "B."}).casts(f"ada: {name}")
+        session = Session.of(story.abstains(name, "late"))
+
+        for page in (render_session(session, revealed=True), export_html(session)):
+            assert not {"\x1b", "\u202e"}.intersection(page)
+            assert "<b>" not in page
+            assert "bob\\x1b[2J&lt;b&gt;\\u202e" in page
+
     def test_line_ends_do_not_end_a_patch(self):
         """No carriage return of a model's ends a line of the stream of events."""
         assert "\r" not in pages("a\r\nb\rc")["patches"]

@@ -207,6 +207,13 @@ class TestRanking:
         assert len(first.all("circle")) == 1
         assert first.one(class_="clear").text == "leads clearly"
 
+    def test_the_only_candidate_with_votes_leads_nobody(self):
+        """Where there is nobody to compare it with, nothing is clear."""
+        story = Story("ada", "bob").answers(ada="A.", bob="B.").casts("ada: bob")
+        root = page(Session.of(story.abstains("bob", "late").closed("bob cast no ballot")))
+
+        assert root.all(class_="clear") == []
+
     def test_every_number_of_the_picture_can_be_heard(self):
         """Each drawn line is named with its score and interval, which the table holds as well."""
         root = page(closed())
@@ -267,7 +274,7 @@ class TestConcord:
         assert "cannot be told apart" in panel.text
 
     def test_many_open_pairs_are_counted(self):
-        """Beyond ten, it is only said how many more there are."""
+        """Beyond eight, it is only said how many more there are."""
         names = [f"m{k}" for k in range(8)]
         story = Story(*names).answers(**{name: f"{name}." for name in names})
         story.casts("m0: m1 = m2 = m3 = m4 = m5 = m6 = m7").casts("m1: m0 = m2 = m3 = m4 = m5")

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 __all__ = [
     "PAGE_POLICY",
     "SITE",
+    "Choice",
     "Site",
     "export_html",
     "part",
     "render",
+    "render_ask",
     "render_live",
     "render_problem",
     "render_reveal",
@@ -136,6 +138,55 @@ def render_session(
         votes=votes,
     )
     return render("session.html", site=site, view=view, may_vote=may_vote and not site.alone)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A council that can be asked.
+
+    Parameters
+    ----------
+    words
+        What it is called on the page: who sits in it.
+    problem
+        Why it cannot be asked; empty: it can.
+    """
+
+    name: str
+    words: str
+    problem: str = ""
+
+
+MODES = (
+    ("", "as configured"),
+    ("consensus", "one answer that says what was agreed and contested"),
+    ("best", "the answer ranked best, without a chairman"),
+    ("verdict", "approve or reject"),
+)
+"""What a closing text can be, in the words of the form."""
+
+
+def render_ask(
+    profiles: Sequence[Choice],
+    *,
+    demo_question: str,
+    parent: str = "",
+    problem: str = "",
+    given: Mapping[str, str] | None = None,
+    site: Site = SITE,
+) -> str:
+    """The form that asks a question; `problem` says what is wrong with what was `given`."""
+    councils = [Choice(each.name, clean(each.words), clean(each.problem)) for each in profiles]
+    return render(
+        "ask.html",
+        site=site,
+        profiles=councils,
+        modes=MODES,
+        demo_question=demo_question,
+        parent=parent,
+        problem=clean(problem),
+        given=given or {},
+    )
 
 
 def render_live(live: "LiveSession", *, site: Site = SITE) -> str:

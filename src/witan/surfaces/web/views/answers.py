@@ -7,7 +7,7 @@ from markupsafe import Markup
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import duration_text, verdict_text
-from witan.surfaces.text import counted
+from witan.surfaces.text import clean, counted
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.views.naming import Naming
 
@@ -81,7 +81,7 @@ def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
                 key=naming.places[name],
                 label=naming.labels[name],
                 author="" if naming.veiled else naming.name(name),
-                source=seat.source if told_apart and not naming.veiled else "",
+                source=clean(seat.source) if told_apart and not naming.veiled else "",
                 simulated=seat.simulated,
                 facts=tuple(_facts(session, name)),
                 rank=_rank(session.outcome, name),

@@ -11,7 +11,7 @@ from witan.surfaces.web.views.naming import Naming
 
 __all__ = ["Concord", "concord"]
 
-DISSENTS = PAIRS = 10
+DISSENTS = PAIRS = 8
 """Reviewers and pairs that are told of one by one; of more, only how many."""
 
 

@@ -198,7 +198,9 @@ def _line(line: Standing, outcome: Outcome, naming: Naming, dot: Dot | None, dig
         was="",
         failed=", ".join(line.failed),
         answer=naming.answer_at(line.candidate),
-        leads=line.candidate == outcome.clear_leader,
+        # Whom nobody is compared with leads nobody.
+        leads=line.candidate == outcome.clear_leader
+        and sum(each.votes > 0 for each in outcome.standings) > 1,
     )
 
 

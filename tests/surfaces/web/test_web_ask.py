@@ -1,0 +1,50 @@
+"""The form that asks a question."""
+
+from markup import parsed
+from witan.surfaces.web.rendering import Choice, render_ask
+
+COUNCILS = [
+    Choice("", "ada, bob and cyd"),
+    Choice("broken", "two <of> them", "the key OPENAI_API_KEY is not set"),
+]
+
+
+def page(**fields):
+    return parsed(render_ask(COUNCILS, demo_question="Which zone?", **fields))
+
+
+class TestForm:
+    """What can be asked, and of whom."""
+
+    def test_a_question_is_put_to_a_council(self):
+        """Question, council and closing text are fields with labels, and need no script."""
+        form = page().all("form")[0]
+
+        assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")
+        named = {x.attrs["name"] for tag in ("textarea", "select") for x in form.all(tag)}
+        assert named == {"question", "profile", "mode"}
+        assert {label.attrs["for"] for label in form.all("label")} == named
+
+    def test_a_council_that_cannot_be_asked_says_why(self):
+        """It is there, cannot be chosen, and its problem stands beside it."""
+        form = page().all("form")[0]
+
+        [off] = [o for o in form.all("option") if "disabled" in o.attrs]
+        assert off.text == "two <of> them"
+        assert "two <of> them: the key OPENAI_API_KEY is not set" in form.text
+
+    def test_the_demonstration_needs_one_click(self):
+        """It asks the scripted council its own question."""
+        form = page().all("form")[1]
+        fields = {i.attrs["name"]: i.attrs["value"] for i in form.all("input")}
+
+        assert fields == {"profile": "demo", "question": "Which zone?"}
+
+    def test_what_was_given_stays_when_it_is_refused(self):
+        """The problem is told, and the question is not lost."""
+        root = page(problem="say who sits", given={"question": "Why <so>?", "mode": "best"})
+
+        assert root.one(role="alert").text == "say who sits"
+        assert root.one("textarea").text == "Why <so>?"
+        [mode] = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs][1:]
+        assert mode == "best"

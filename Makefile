@@ -15,7 +15,7 @@ test: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks examples typing_tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 # One after another: they bring many processes of their own, or measure what this one holds.
 test-slow: $(VENV)/.test

@@ -4,7 +4,6 @@ import gc
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -22,17 +21,24 @@ FOR_FEW_ROWS = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items) -> None:
-    """Let one process run all tests of a file, and all of what is dear to start or to install."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    here = Path(__file__).parent
-    for item in items:
-        place = item.path.relative_to(here).as_posix()
-        dear = [name for name in ("spark", "aimock") if name in item.fixturenames]
-        group = "spark" if place.startswith("adapters/engines/") else next(iter(dear), place)
-        item.add_marker(pytest.mark.xdist_group(group))
+DEAR = {
+    "spark": ("tests/adapters/engines/", "spark"),
+    "aimock": ("aimock", "test_rejudging_over_http"),
+}
+"""What is dear to start or to install, and what the tests that need it have in their names."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log) -> object:
+    """Let one process run all tests of a file, and all of what is dear: they share it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsShared(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            dear = (name for name, parts in DEAR.items() if any(part in nodeid for part in parts))
+            return next(dear, nodeid.partition("::")[0])
+
+    return ByWhatIsShared(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -316,10 +316,11 @@ class TestInterrupt:
         status, err = self.interrupted("ask", "Is it so?", *given, number=number)
 
         assert status == 130
-        assert err == f"interrupted; 2 of 3 answers kept; resume with: witan resume {path}\n"
+        again = f"witan resume {path} --no-history"
+        assert err == f"interrupted; 2 of 3 answers kept; resume with: {again}\n"
 
         write_council(tmp_path, ada={"answer": HANGS})
-        said = witan("resume", path)
+        said = witan(*again.split()[1:])
 
         assert said.status == 0
         assert said.out == "All told: so.\n"
@@ -350,7 +351,7 @@ class TestInterrupt:
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         status, err = self.interrupted("ask", "Is it so?", "--no-history", *seats)
 
-        path = re.fullmatch(r"interrupted; .*: witan resume (.*)\n", err)[1]
+        path = re.fullmatch(r"interrupted; .*: witan resume (.*) --no-history\n", err)[1]
         assert status == 130
         assert os.stat(path).st_mode & 0o777 == 0o600  # noqa: PTH116
         assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700  # noqa: PTH116, PTH120

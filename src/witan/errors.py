@@ -16,6 +16,7 @@ WitanError
 ├── MissingKey           a member without the key it needs (LookupError)
 ├── ModelError           a model's call that brought no reply (RuntimeError)
 ├── OverBudget           a call that could cross the ceiling on cost (RuntimeError)
+├── Busy                 more than is held at once, or asked in a while (RuntimeError)
 └── MissingExtra         an optional feature that is not installed (ImportError)
 
 Each has two parents, ours and Python's; keeps its fields in ``args`` so that it pickles;
@@ -27,6 +28,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BallotFileError",
+    "Busy",
     "ConfigError",
     "HistoryError",
     "InvalidBallot",
@@ -251,6 +253,17 @@ class OverBudget(WitanError, RuntimeError):
 
     def __str__(self) -> str:
         return f"{self.member} is not called: {self.problem}"
+
+
+class Busy(WitanError, RuntimeError):
+    """Nothing is wrong with what was asked, but not now: it can be asked again later."""
+
+    def __init__(self, problem: str, remedy: str, retry_seconds: float | None = None) -> None:
+        self.problem, self.remedy, self.retry_seconds = problem, remedy, retry_seconds
+        super().__init__(problem, remedy, retry_seconds)
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.remedy}"
 
 
 class MissingExtra(WitanError, ImportError):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from witan.core.blinding import Sheet
 from witan.deliberation.fences import neutral
@@ -38,13 +39,19 @@ def answer_messages(
     verdict: bool,
     nonce: str,
 ) -> tuple[Message, ...]:
-    """Put the question to a member, after the conversation it belongs to."""
+    """Put the question to a member, after the conversation it belongs to.
+
+    What the conversation begins with as `system` joins what is said to this member: many models
+    take one such message, and that first.
+    """
     parts = [data_rule(nonce), *files_shown(files, nonce)] if files else []
     parts.append(neutral(question))
     if verdict:
         parts.append(VERDICT_LINE)
-    said = (Message(message.role, neutral(message.text)) for message in conversation)
-    return (*opening(system), *said, Message("user", "\n\n".join(parts)))
+    said = [Message(message.role, neutral(message.text)) for message in conversation]
+    first = [message.text for message in takewhile(lambda said: said.role == "system", said)]
+    asked = Message("user", "\n\n".join(parts))
+    return (*opening(system, *first), *said[len(first) :], asked)
 
 
 def debate_messages(

@@ -41,7 +41,8 @@ async def answer(sitting: Sitting) -> dict[str, str]:
             nonce=nonce,
         )
 
-    enough = sitting.procedure.enough or len(sitting.members)
+    most = len(sitting.members)
+    enough = most if sitting.retries else sitting.procedure.enough or most
     answers = await _Round(sitting, 1, enough).held(sitting.members, first)
     for number in range(2, sitting.procedure.debate_rounds + 2):
         if len(answers) < 2:
@@ -107,12 +108,19 @@ class _Round:
             for event in sitting.earlier
             if isinstance(event, e.AnswerDone) and event.round == number
         }
-        self.failed: set[str] = set()
+        self.failed = {
+            event.seat
+            for event in sitting.earlier
+            if isinstance(event, e.AnswerFailed)
+            and event.round == number
+            and event.seq <= sitting.final
+        }
 
     async def held(self, members: Sequence[Member], asked: Asked) -> dict[str, str]:
         """Ask those who have not answered yet; leave no seat without a word on why."""
         closed = any(isinstance(event, e.SheetDrawn) for event in self.sitting.earlier)
-        waiting = [m for m in members if m.name not in self.answers and not closed]
+        settled = {*self.answers, *self.failed}
+        waiting = [m for m in members if m.name not in settled and not closed]
         grace_ran_out = False
         with anyio.move_on_after(self.sitting.seconds_left()):
             async with anyio.create_task_group() as group:

@@ -131,7 +131,8 @@ class Attempt:
                     await self._second(group, f"said nothing for {hedge_seconds:g} s")
         if self._replies:
             return self._replies[0]
-        if group.cancel_scope.cancel_called:
+        # A model that cancels itself may cancel the group, too, on one of the event loops.
+        if anyio.current_time() >= group.cancel_scope.deadline:
             raise ModelError(errand.member.name, f"timed out after {errand.seconds:g} s")
         if failures:
             raise failures[0]

@@ -74,12 +74,17 @@ class _Closing:
         self._best()
 
     def _chain(self) -> list[Member]:
-        """The chairmen, then the best-ranked member that answered."""
+        """The chairmen, then the best-ranked member that answered, but for those who failed."""
         chain = list(self.sitting.chairmen)
         best = self._best_ranked()
         if best.name not in {chairman.name for chairman in chain}:
             chain.append(best)
-        return chain
+        failed = {
+            event.chairman
+            for event in self.sitting.earlier
+            if isinstance(event, e.SynthesisFailedOver) and event.seq <= self.sitting.final
+        }
+        return [chairman for chairman in chain if chairman.name not in failed]
 
     def _best_ranked(self) -> Member:
         """Who wrote the best answer of those that the members wrote; of none, the first member."""

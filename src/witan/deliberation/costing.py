@@ -26,9 +26,16 @@ class Cost:
 
 
 class Costing:
-    """Adds the calls up as events come, those that were begun and never ended included."""
+    """Adds the calls up as events come, those that were begun and never ended included.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    kept
+        Events after the opening that stand as they were in an earlier session, which paid for them.
+    """
+
+    def __init__(self, kept: int = 0) -> None:
+        self._paid = 1 + kept
         self._one: dict[tuple[str, str], float | None] = {}
         self._under_way: dict[tuple[str, str], list[float | None]] = {}
         self._cut_off: list[float | None] = []
@@ -37,6 +44,8 @@ class Costing:
 
     def take(self, event: e.Event) -> None:
         """Note which call an event begins, or ends."""
+        if event.seq <= self._paid:
+            return
         match event:
             case e.AnswerStarted():
                 self._ask("answer", event.seat, event.worst_usd)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 from typing import Self
@@ -13,7 +14,7 @@ from witan.core.decided import check_offered
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
-from witan.deliberation.events import CallRetried, Event, Seat, SessionOpened
+from witan.deliberation.events import Event, Seat, SessionOpened
 from witan.deliberation.jury import Authorship, told_apart
 from witan.deliberation.limits import Throttles
 from witan.deliberation.money import Purse
@@ -21,6 +22,9 @@ from witan.deliberation.opening import (
     check_category,
     check_material,
     check_question,
+    continuing,
+    check_seated,
+    check_seats,
     drawn_seed,
     seat_of,
     session_name,
@@ -28,11 +32,12 @@ from witan.deliberation.opening import (
 from witan.deliberation.pipeline import sit
 from witan.deliberation.plan import Plan
 from witan.deliberation.planning import make_plan
-from witan.deliberation.ports import Clock, Member, Message, Stage, Teacher
+from witan.deliberation.ports import Clock, Member, Message, Teacher
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.recorder import Listener, Recorder
 from witan.deliberation.rehearsal import rehearse
 from witan.deliberation.rejudging import rejudging
+from witan.deliberation.retrying import retrying
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting, standing
 from witan.deliberation.teaching import taught
@@ -65,6 +70,8 @@ class Council:
         What to know about how the council was seated, a sentence each.
     teacher
         Earlier sessions to learn from before counting; None: nothing is learned.
+    throttles
+        The limits of the providers, where other councils share them; None: its own.
 
     Raises
     ------
@@ -85,6 +92,7 @@ class Council:
         closing: Iterable[Callable[[], Awaitable[None]]] = (),
         notes: Iterable[str] = (),
         teacher: Teacher | None = None,
+        throttles: Throttles | None = None,
     ) -> None:
         self.members = tuple(members)
         self.chairmen = tuple(chairmen)
@@ -92,10 +100,11 @@ class Council:
         self._clock = clock
         self._check = check
         self._teacher = teacher
+        self._shared = throttles
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
         self._asked = 0
-        self._check_seats()
+        check_seats(self.members, self.chairmen)
         seated = {member.name for member in self.members}
         both = [f"the chairman {c.name} is a member too" for c in self.chairmen if c.name in seated]
         self.notes = (*notes, *both)
@@ -108,27 +117,13 @@ class Council:
             check_offered(self.procedure.counting, graded=self.procedure.graded)
         rehearse(self.procedure, len(self.members))
 
-    def _check_seats(self) -> None:
-        if len(self.members) < 2:
-            count = "there is one" if self.members else "there is none"
-            raise NoCouncil(
-                f"a council needs at least two members, and {count}",
-                "seat another; the same model may hold several seats",
-            )
-        held: dict[str, Member] = {}
-        for number, seat in enumerate((*self.members, *self.chairmen)):
-            # A chairman may be a member; another under a member's name would pass for it.
-            if seat.name in held and (number < len(self.members) or held[seat.name] != seat):
-                expected = "a name that no other seat has"
-                raise InvalidParameter("the name of a seat", seat.name, expected)
-            held[seat.name] = seat
-
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             for close in self._closing:
                 stack.push_async_callback(close)
             self._group = await stack.enter_async_context(anyio.create_task_group())
-            self._throttles = Throttles(self.procedure.limits.providers, self._clock)
+            own = Throttles(self.procedure.limits.providers, self._clock)
+            self._throttles = own if self._shared is None else self._shared
             self._open = stack.pop_all()
         return self
 
@@ -166,6 +161,7 @@ class Council:
         files: Mapping[str, str] = NO_FILES,
         seed: int | None = None,
         category: str | None = None,
+        parent: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
         """Put a question to the council; return everything that came of it.
@@ -176,6 +172,8 @@ class Council:
             What sheets and labels are drawn from, 0 ≤ seed < 2**53; None: drawn afresh.
         category
             What kind of question it is, such as ``coding``, for leaderboards to be read by.
+        parent
+            The session whose conversation this is, and whose closing text the question goes on from.
         listener
             Told of every event as it happens.
 
@@ -189,7 +187,7 @@ class Council:
         check_question(question)
         check_material(conversation, files)
         opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
-        opening = await taught(opening, self._teacher)
+        opening = await taught(continuing(opening, parent), self._teacher)
         return await self._held(self._sitting(opening, (), listener))
 
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
@@ -204,19 +202,38 @@ class Council:
         """
         if session.status != "interrupted":
             return session
-        opened = session.opened
-        members, chairmen = self._seated(opened.seats if opened.jury else ())
-        for who, here, there in (
-            ("members", members, opened.reviewers),
-            ("chairmen", chairmen, opened.chairmen),
-        ):
-            if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
-                seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
-                raise NoCouncil(
-                    f"the session {session.id} was begun by other {who}",
-                    f"seat {seats or 'none'} to take it up",
-                )
-        return await self._held(self._sitting(opened, session.events, listener))
+        self._check_begun_by(session)
+        return await self._held(self._sitting(session.opened, session.events, listener))
+
+    async def retry(
+        self,
+        session: Session,
+        seats: Iterable[str] | None = None,
+        *,
+        listener: Listener | None = None,
+    ) -> Session:
+        """Ask the seats that failed in a closed session again (None: all), in one of its own.
+
+        What does not hang on them stands, and costs nothing; the limits are those of this council.
+
+        Raises
+        ------
+        NothingToCount, UnknownName, InvalidParameter
+            If the session is not closed, or no seat failed in it, or not these.
+        NoCouncil
+            If the session was begun by other members or chairmen.
+        """
+        self._check_begun_by(session)
+        asked = session.opened
+        as_asked = self._opened(
+            asked.question, asked.conversation, asked.files, asked.seed, category=asked.category
+        )
+        retrial = retrying(as_asked, session, seats)
+        sitting = self._sitting(retrial.opened, retrial.events, listener)
+        return await self._held(replace(sitting, reserve=retrial.reserve))
+
+    def _check_begun_by(self, session: Session) -> None:
+        check_seated(session, *self._seated(session.opened.seats if session.opened.jury else ()))
 
     async def rejudge(
         self, session: Session, *, seed: int | None = None, listener: Listener | None = None
@@ -259,6 +276,7 @@ class Council:
         files: Mapping[str, str] = NO_FILES,
         seed: int | None = None,
         category: str | None = None,
+        parent: str | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Put a question to the council; yield every event as it happens.
 
@@ -270,7 +288,7 @@ class Council:
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
         opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
-        opening = await taught(opening, self._teacher)
+        opening = await taught(continuing(opening, parent), self._teacher)
 
         def tell(event: Event) -> None:
             with suppress(anyio.BrokenResourceError):  # nobody listens any more
@@ -340,17 +358,6 @@ class Council:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         recorder = Recorder(self._clock, listener, earlier or (opened,))
-
-        def notice(seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
-            recorder.emit(
-                CallRetried,
-                seat=seat,
-                stage=stage,
-                attempt=attempt,
-                reason=reason,
-                wait_seconds=wait,
-            )
-
         members, chairmen = self._seated(opened.seats if opened.jury else ())
         limits = opened.procedure.limits
         before = Session.of(earlier).cost.committed_usd if earlier else 0.0
@@ -360,7 +367,7 @@ class Council:
             purse=Purse(limits.max_cost_usd, before),
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
-            notice=notice,
+            notice=recorder.retried,
             begun=None if limits.max_cost_usd is None else recorder.kept,
         )
         return Sitting(
@@ -373,6 +380,7 @@ class Council:
             check=self._check,
             clock=self._clock,
             deadline=self._clock.seconds() + limits.session_seconds,
+            final=1 + opened.kept,
             earlier=standing(earlier),
         )
 

@@ -117,7 +117,8 @@ class Count:
         ]
 
     def _is_decided(self) -> bool:
-        if not (self._last and self._bounded and self.sitting.procedure.stop_when_decided):
+        stops = self.sitting.procedure.stop_when_decided and not self.sitting.retries
+        if not (self._last and self._bounded and stops):
             return False
         if len(self.ballots) < self.sitting.procedure.quorum:
             return False

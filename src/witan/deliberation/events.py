@@ -35,8 +35,8 @@ __all__ = [
 
 Status = Literal["complete", "degraded", "failed"]
 
-Relation = Literal["continued", "rejudged"]
-"""What a session is to its parent: it goes on from its closing text, or judges its answers."""
+Relation = Literal["continued", "rejudged", "retried"]
+"""To its parent: it goes on from its closing text, judges its answers, asks who failed again."""
 
 ReadBy = Literal["schema", "tolerant"]
 """How a review was read: as the schema says, or by looking for what was meant."""
@@ -85,6 +85,8 @@ class SessionOpened(Event):
         What the jury judges: the answers of the seats, given in an earlier session.
     parent, relation
         The session that this one follows from, and what it is to it.
+    retried, kept
+        Who is asked again; how many events after this one stand as in the parent, which paid them.
     calibration
         How often a panel so sure had matched people by then; None: unknown.
     """
@@ -106,6 +108,8 @@ class SessionOpened(Event):
     answers: tuple[StoredAnswer, ...] = ()
     parent: str | None = None
     relation: Relation | None = None
+    retried: tuple[str, ...] = ()
+    kept: int = 0
     calibration: Calibration | None = None
 
     @property

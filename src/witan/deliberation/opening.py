@@ -1,18 +1,24 @@
 """What a session is opened with: what is asked, checked, and who sits, as the record keeps it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2s
 
 import numpy as np
 
+from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Member, Message, Seat
-from witan.errors import InvalidParameter
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter, NoCouncil
 
 __all__ = [
     "check_category",
     "check_material",
     "check_question",
+    "check_seated",
+    "check_seats",
+    "continuing",
     "drawn_seed",
     "seat_of",
     "session_name",
@@ -39,6 +45,47 @@ def check_material(conversation: object, files: object) -> None:
     texts = [*files, *files.values()] if isinstance(files, Mapping) else [None]
     if not all(isinstance(text, str) for text in texts):
         raise InvalidParameter("files", files, "a table from name to text")
+
+
+def check_seated(session: Session, members: Sequence[Member], chairmen: Sequence[Member]) -> None:
+    """Refuse to go on with a session under other members, or chairmen, than it was begun by."""
+    opened = session.opened
+    for who, here, there in (
+        ("members", members, opened.reviewers),
+        ("chairmen", chairmen, opened.chairmen),
+    ):
+        if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
+            seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
+            raise NoCouncil(
+                f"the session {session.id} was begun by other {who}",
+                f"seat {seats or 'none'} to take it up",
+            )
+
+
+def check_seats(members: Sequence[Member], chairmen: Sequence[Member]) -> None:
+    """Refuse a council of fewer than two members, and one in which two seats share a name."""
+    if len(members) < 2:
+        count = "there is one" if members else "there is none"
+        raise NoCouncil(
+            f"a council needs at least two members, and {count}",
+            "seat another; the same model may hold several seats",
+        )
+    held: dict[str, Member] = {}
+    for number, seat in enumerate((*members, *chairmen)):
+        # A chairman may be a member; another under a member's name would pass for it.
+        if seat.name in held and (number < len(members) or held[seat.name] != seat):
+            expected = "a name that no other seat has"
+            raise InvalidParameter("the name of a seat", seat.name, expected)
+        held[seat.name] = seat
+
+
+def continuing(opened: SessionOpened, parent: object) -> SessionOpened:
+    """An opening that names the session whose closing text its question goes on from, if any."""
+    if parent is None:
+        return opened
+    if not (isinstance(parent, str) and parent.strip()):
+        raise InvalidParameter("parent", parent, "the name of a session, or None")
+    return replace(opened, parent=parent, relation="continued")
 
 
 def drawn_seed(seed: int | None) -> int:

@@ -7,6 +7,7 @@ from witan.deliberation.answering import answer, gate
 from witan.deliberation.closing import close
 from witan.deliberation.counting import Count
 from witan.deliberation.masking import mask
+from witan.deliberation.retrying import reinstated
 from witan.deliberation.reviewing import review
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting
@@ -19,17 +20,18 @@ async def sit(sitting: Sitting) -> Session:
     began = sitting.clock.seconds()
     answers = await answer(sitting)
     failed = gate(sitting, answers)
-    count = Count(sitting, tuple(answers), failed)
+    reviewed = reinstated(sitting, "review")
+    count = Count(reviewed, tuple(answers), failed)
     for event in sitting.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
     if len(answers) > 1:
         masked = {c: mask(text, sitting.question, sitting.names) for c, text in answers.items()}
-        await review(sitting, masked, count)
+        await review(reviewed, masked, count)
         count.finish()
         sound = {name: text for name, text in answers.items() if name not in failed}
         if sitting.procedure.synthesis and sound:
-            await close(sitting, sound, masked, count.outcome)
+            await close(reinstated(reviewed, "synthesis"), sound, masked, count.outcome)
     return _closed(sitting, count, began)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from witan.deliberation.events import AnswerDelta, Event, SynthesisDelta
-from witan.deliberation.ports import Clock
+from witan.deliberation.events import AnswerDelta, CallRetried, Event, SynthesisDelta
+from witan.deliberation.ports import Clock, Stage
 
 __all__ = ["Keeper", "Listener", "Recorder"]
 
@@ -40,6 +40,17 @@ class Recorder:
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Record that something happened now."""
         self._keep(event(seq=self._seq + 1, at=self._clock.now(), **fields))
+
+    def retried(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
+        """Record that an attempt at a call came to nothing, or stalls, and another follows."""
+        self.emit(
+            CallRetried,
+            seat=seat,
+            stage=stage,
+            attempt=attempt,
+            reason=reason,
+            wait_seconds=wait,
+        )
 
     async def kept(self) -> None:
         """Wait until everything recorded outlives this process, where somebody keeps it."""

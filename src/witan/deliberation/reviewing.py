@@ -21,7 +21,7 @@ from witan.deliberation.reviews import Review, read_review
 from witan.deliberation.sitting import Sitting
 from witan.errors import InvalidBallot
 
-__all__ = ["review"]
+__all__ = ["IDLE", "review"]
 
 REVIEW, MIRROR = 2, 3
 """Which of the session's draws the sheets come from."""
@@ -32,6 +32,8 @@ ALONE = "has nothing to compare: there is one answer besides its own"
 
 AUTHOR = "has nothing to judge: it wrote every answer"
 
+IDLE = (ALONE, AUTHOR)
+"""Why a reviewer is not asked at all."""
 
 Shown = tuple[tuple[Sheet, Call], ...]
 """What a reviewer is asked: the sheets it sees, one or two, and the call for each."""
@@ -171,6 +173,8 @@ class _Round:
                     self.settled.add(event.seat)
                 case e.BallotAbstained() if event.round == self.number:
                     self.count.reasons[event.seat] = event.reason
+                    if event.seq <= self.sitting.final:
+                        self.settled.add(event.seat)
 
     async def _seat(self, member: Member, shown: Shown) -> None:
         reads = await self._both(member, shown) if shown else [_Read(None, self._idle(member), ())]

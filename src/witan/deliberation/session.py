@@ -257,7 +257,7 @@ class _Fold:
         self.synthesis: Synthesis | None = None
         self.fell: dict[str, str] = {}
         self.closed: e.SessionClosed | None = None
-        self.costing = Costing()
+        self.costing = Costing(opened.kept)
 
     def take(self, event: e.Event) -> None:
         """Fold one more event in."""

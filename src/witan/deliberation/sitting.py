@@ -37,6 +37,10 @@ class Sitting:
         What an interrupted session had come to before this one takes it up.
     deadline
         When, on the clock's seconds, the session's time is up.
+    reserve
+        Of the session that is retried, what stands again if nobody who is asked anew is heard.
+    final
+        The number of the last event that stands as it was there; a failure among those is final.
     """
 
     opened: SessionOpened
@@ -49,6 +53,8 @@ class Sitting:
     clock: Clock
     deadline: float
     earlier: tuple[Event, ...] = ()
+    reserve: tuple[Event, ...] = ()
+    final: int = 0
 
     @property
     def session(self) -> str:
@@ -89,6 +95,11 @@ class Sitting:
     def names(self) -> tuple[str, ...]:
         """What an answer may not be recognised by."""
         return names_of((*self.opened.seats, *self.members))
+
+    @property
+    def retries(self) -> bool:
+        """Whether seats that failed in an earlier session are asked again: each is waited for."""
+        return self.opened.relation == "retried"
 
     def seconds_left(self) -> float:
         """How long a stage that begins now may take."""

@@ -17,7 +17,7 @@ from witan.surfaces.text import clean
 __all__ = ["cli", "main"]
 
 COMMANDS = (
-    "ask", "demo", "plan", "show", "recount", "resume", "rejudge",
+    "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
     "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "doctor",
     "tally", "compare", "explain", "rules", "rubrics", "convert",
 )  # fmt: skip

@@ -1,9 +1,9 @@
 """The council as it is used from Python: seats as strings, members, or models of one's own."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -14,34 +14,28 @@ from anyio.from_thread import start_blocking_portal
 
 from witan.adapters.connections import Connections
 from witan.adapters.pydantic_ai_model import Providers
-from witan.adapters.scripted import Scripted
 from witan.adapters.system_clock import SystemClock
 from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.ports import Member, Message, Model, Price, Teacher
+from witan.deliberation.limits import Throttles
+from witan.deliberation.ports import Member, Message, Teacher
 from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting
-from witan.errors import ConfigError, InvalidParameter, NoCouncil
+from witan.errors import InvalidParameter, NoCouncil
 from witan.surfaces.arranging import arrange, procedure_of, traced
 from witan.surfaces.config import Config, load_config
 from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
 from witan.surfaces.finding import Found, find_council, shared_votes
-from witan.surfaces.seating import SeatSpec, name_seats, no_such_seat, parse_seat, seat
+from witan.surfaces.seatable import Seatable, Seating
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
     from witan.surfaces.kept import Kept
 
 __all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits"]
-
-Seatable = str | SeatSpec | Member | Model
-"""A seat as it is written or taken apart, a member, or anything that can complete a call."""
-
-OWN = "python"
-"""The provider of models that were handed over as objects."""
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
@@ -69,6 +63,8 @@ class Council(deliberation.Council):
         `History`, or a path or URL of one, which is opened with the council's block. None: nowhere.
     teacher
         What the council learns from where it records nothing itself.
+    throttles
+        As of the base.
     **options
         Fields of `Procedure`, `Limits` and `Settings` by name, parameters of the rule, and
         `rubric` as a name, a path or a `Rubric`, with `rubric_weights`.
@@ -93,13 +89,14 @@ class Council(deliberation.Council):
         notes: Sequence[str] = (),
         history: "History | str | Path | None" = None,
         teacher: Teacher | None = None,
+        throttles: Throttles | None = None,
         **options: Any,
     ) -> None:
         if procedure is not None and options:
             raise InvalidParameter(min(options), options[min(options)], "either it or a procedure")
         arranged = arrange(options) if procedure is None else procedure
         connections, providers = Connections(), Providers()
-        seating = _Seating(environment, connections, providers)
+        seating = Seating(environment, connections, providers)
         seated = seating.members(members)
         chairmen = seating.chairmen(_listed(chairman))
         self._kept = None if history is None else _keeping(history)
@@ -111,6 +108,27 @@ class Council(deliberation.Council):
             closing=(connections.aclose, providers.aclose, *seating.closing),
             notes=(*notes, *(note for note in shared_votes(seated) if note not in notes)),
             teacher=teacher if self._kept is None else self._kept,
+            throttles=throttles,
+        )
+
+    def varied(
+        self,
+        procedure: Procedure,
+        members: Sequence[Member],
+        chairmen: Sequence[Member],
+        history: "History | None" = None,
+    ) -> "Council":
+        """Another council of members of this one, which deliberates otherwise.
+
+        They share what the members hold open, which this one closes, and the limits of their
+        providers; so it is used within this one's block.
+        """
+        return Council(
+            members,
+            list(chairmen),
+            procedure=procedure,
+            history=history,
+            throttles=self._throttles,
         )
 
     async def __aenter__(self) -> Self:
@@ -153,6 +171,7 @@ class Council(deliberation.Council):
         environment: Mapping[str, str] = os.environ,
         procedure: Procedure | None = None,
         history: "History | str | Path | None" = None,
+        profile: str = "",
         **overrides: Any,
     ) -> "Council":
         """Seat the configured council, or else one of what is found, as ``witan ask`` does.
@@ -167,6 +186,8 @@ class Council(deliberation.Council):
             How they deliberate, as a whole, in place of what is configured.
         history
             Where every session is recorded; as of `Council`, whatever is configured.
+        profile
+            The council that the configuration calls so.
         **overrides
             Settings by the last word of their key, parameters of the rule, and `providers`;
             stronger than files and variables.
@@ -179,7 +200,9 @@ class Council(deliberation.Council):
         given = _configurable(overrides)
         if chairman is not None:
             given["chairmen"] = [each for each in chairmen if isinstance(each, str)]
-        config = load_config(environment, Path.cwd(), path, given, overriding="from_config")
+        config = load_config(
+            environment, Path.cwd(), path, given, overriding="from_config", profile=profile
+        )
         seated: list[Seatable] = list(config.chairmen)
         for place, each in enumerate(chairmen):
             if not isinstance(each, str):
@@ -220,10 +243,16 @@ def seat_council(
             config.chairmen if chairmen is None else chairmen,
             environment=environment,
             procedure=arranged,
-            notes=found.notes,
+            notes=(*found.notes, *_unseated_notes(config)),
             history=history,
             teacher=teacher,
         )
+
+
+def _unseated_notes(config: Config) -> Iterator[str]:
+    """What became of chairmen who were members of a council that other members replaced."""
+    for name in config.unseated:
+        yield f"the configured chairman {name} has no seat among these members, and is not asked"
 
 
 def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
@@ -254,6 +283,7 @@ def ask(
     files: Mapping[str, str] = NO_FILES,
     seed: int | None = None,
     category: str | None = None,
+    parent: str | None = None,
     listener: Listener | None = None,
     **options: Any,
 ) -> Session:
@@ -276,6 +306,7 @@ def ask(
                 files=files,
                 seed=seed,
                 category=category,
+                parent=parent,
                 listener=listener,
             )
 
@@ -320,80 +351,3 @@ def _keeping(history: "History | str | Path") -> "Kept":
     from witan.surfaces.kept import Kept
 
     return Kept(history)
-
-
-class _Seating:
-    """Makes members of whatever was handed over, each under a name of its own."""
-
-    def __init__(
-        self, environment: Mapping[str, str], connections: Connections, providers: Providers
-    ) -> None:
-        self._environment = environment
-        self._connections, self._providers = connections, providers
-        self._seated: list[tuple[SeatSpec, Member]] = []
-        self.closing: list[Callable[[], Awaitable[None]]] = []
-
-    def members(self, given: Sequence[Seatable]) -> list[Member]:
-        """The members, in order."""
-        specs = [_spec(each, f"members[{n}]") for n, each in enumerate(given, start=1)]
-        named = name_seats(specs)
-        made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
-        self._seated = list(zip(named, made, strict=True))
-        return made
-
-    def chairmen(self, given: Sequence[Seatable]) -> list[Member]:
-        """The chairmen, in order; one that is written as a member, or named as one, is that one."""
-        found = []
-        taken = [member.name for _, member in self._seated]
-        for number, each in enumerate(given, start=1):
-            member = self._already(each)
-            if member is None:
-                key = f"chairmen[{number}]"
-                if isinstance(each, str) and ":" not in each and self._seated:
-                    raise ConfigError("the council", key, no_such_seat(each, taken))
-                [spec] = name_seats([_spec(each, key)], taken)
-                taken.append(spec.name)
-                member = self._made(each, spec)
-            found.append(member)
-        return found
-
-    def _already(self, each: Seatable) -> Member | None:
-        """The member that a chairman is, if it is one."""
-        written = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
-        spec = _spec(each, "chairman") if written else None
-        for seated, member in self._seated:
-            if each in (member, member.name) or each is member.model:
-                return member
-            same = spec is not None and replace(seated, name=spec.name) == spec
-            if spec is not None and same and spec.name in ("", seated.name):
-                return member
-        return None
-
-    def _made(self, each: Seatable, spec: SeatSpec) -> Member:
-        if isinstance(each, Member):
-            return each
-        if not isinstance(each, str | SeatSpec):
-            scripted = isinstance(each, Scripted)
-            price = Price(0, 0) if scripted else None
-            return Member(spec.name, each, provider=OWN, price=price, simulated=scripted)
-        member = seat(spec, self._environment, self._connections, self._providers)
-        close = getattr(member.model, "aclose", None)
-        if close is not None:
-            self.closing.append(close)
-        return member
-
-
-def _spec(each: Seatable, key: str) -> SeatSpec:
-    """What was handed over as a seat that can be named."""
-    if isinstance(each, SeatSpec):
-        return each
-    if isinstance(each, str):
-        return parse_seat(each, key=key, base=Path.cwd())
-    model = each.model if isinstance(each, Member) else each
-    if isinstance(model, type) or not callable(getattr(model, "complete", None)):
-        what = "a seat such as 'openai:MODEL', a Member, or an object with a method complete"
-        raise InvalidParameter(key, model, what)
-    if isinstance(each, Member):
-        return SeatSpec(each.source, each.provider, each.name, name=each.name)
-    name = getattr(each, "name", None)
-    return SeatSpec("", OWN, name if isinstance(name, str) and name else type(each).__name__)

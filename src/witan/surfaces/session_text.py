@@ -128,6 +128,8 @@ def session_text(
     yield page.prose(session.question)
     if session.opened.files:
         yield page.sentence(f"with {listed([*session.opened.files], most=20)}", "dim")
+    if session.opened.category is not None:
+        yield page.sentence(f"category {session.opened.category}", "dim", hang=2)
     for note in (*_relations(session), *came_of_it):
         yield page.sentence(note, "dim", hang=2)
     for note in session.opened.notes:

@@ -66,7 +66,9 @@ class TestAdding:
         history.add([session("s1")], "old.csv", "d1")
         before = everything(history)
 
-        with pytest.raises(HistoryError, match="session s1 is in the history .* with other ballots"):
+        with pytest.raises(
+            HistoryError, match="session s1 is in the history .* with other ballots"
+        ):
             history.add([session("s0"), session("s1", "a: c > b")], "new.csv", "d2")
         assert everything(history) == before
 

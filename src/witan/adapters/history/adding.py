@@ -13,6 +13,7 @@ from witan.adapters.history.database import Database
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.history.sessions import SessionRow, check_names, insert_sessions
 from witan.adapters.history.stored_events import event_rows, insert_events, read_events
+from witan.adapters.history.superseding import RETRIED, mark_family
 from witan.adapters.history.voting import check, vote
 from witan.adapters.history.writing import Rows, microseconds, stored_text
 from witan.core.ballot import Ballot
@@ -159,6 +160,8 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
+            if one.session_record.opened.relation == RETRIED:
+                mark_family(database, rows, one.session)
     rows.write(database)
     counted = (left for left in lefts if left.entries is not None)
     return Counter(ballot.kind for left in counted for ballot in left.ballots)

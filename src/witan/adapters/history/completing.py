@@ -6,6 +6,7 @@ from witan.adapters.history.holders import another_alive
 from witan.adapters.history.sessions import complete
 from witan.adapters.history.stored_events import event_rows, insert_events, read_events
 from witan.adapters.history.superseding import RETRIED, mark_family
+from witan.adapters.history.superseding import RETRIED, mark_family
 from witan.adapters.history.writing import Rows
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
@@ -35,6 +36,8 @@ def completed(database: Database, record: Session, rows: Rows) -> bool:
     left = leave(record)
     complete(database, left.row.settled())
     left.add_to(rows)
+    if record.opened.relation == RETRIED:
+        mark_family(database, rows, record.id)
     if record.opened.relation == RETRIED:
         mark_family(database, rows, record.id)
     return True

@@ -16,6 +16,7 @@ from witan.adapters.history.database import Database
 from witan.adapters.history.holders import new_token
 from witan.adapters.history.sessions import complete
 from witan.adapters.history.stored_events import Piece, admit, event_rows, insert_events
+from witan.adapters.history.superseding import RETRIED, mark_family
 from witan.adapters.history.writing import Rows
 from witan.deliberation.events import (
     AnswerDelta,
@@ -274,6 +275,9 @@ def _commit(database: Database, told: "Sequence[tuple[Recording, _Line, int]]") 
                 ended.append(ready)
         if len(ended) < len(ending):
             rows = _rows(ended)
+        for ready in ended:
+            if ready.piece.opened.relation == RETRIED:
+                mark_family(database, rows, ready.piece.session)
         rows.write(database)
     for who, line, error in refused:
         _fail(who, line, error)

@@ -1,8 +1,7 @@
 """``witan resume``: take up an interrupted session."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,13 @@ import click
 
 from witan.errors import UnknownName, WitanError
 from witan.surfaces.asking import Telling
-from witan.surfaces.commands.council_options import config_option, seated, telling_options
+from witan.surfaces.commands.council_options import config_option, telling_options
 from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
-    from witan.deliberation.ports import Seat
     from witan.deliberation.session import Session
     from witan.surfaces.following import Following, Hold
     from witan.surfaces.histories import Place
@@ -34,11 +33,7 @@ Examples:
 @click.command("resume", short_help="Take up an interrupted session.", epilog=EXAMPLES)
 @click.argument("session", metavar="ID|FILE")
 @config_option
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="Run the programs, and use the keys and addresses, that the record names.",
-)
+@trust_option
 @click.option(
     "--take-over",
     is_flag=True,
@@ -81,7 +76,7 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
         if taken.status != "interrupted":
             return _shown(taken)
         if not (trust or trusted):
-            _refuse_untrusted(taken.opened.called)
+            refuse_untrusted(taken.opened.called)
         apart = (
             file is not None
             and place is not None
@@ -155,10 +150,7 @@ def _going_on(
 
     `in_vain` is told how the session is left where nothing does, and whether that cost something.
     """
-    opened = session.opened
-    given: dict[str, Any] = {"members": [_table(held) for held in opened.reviewers]}
-    given["chairmen"] = [_table(held) for held in opened.chairmen]
-    council = seated(config, given, say, opened.procedure, giver="the record")
+    council = reseated(session, config, say)
 
     async def held(following: "Following") -> "Session":
         following.record.goes_on_from(session, apart=apart)
@@ -189,26 +181,3 @@ def _shown(session: "Session") -> "Hold":
         return session
 
     return held
-
-
-def _refuse_untrusted(seats: "Iterable[Seat]") -> None:
-    """A record may come from anywhere; what it would run, or send a key to, is not its to say."""
-    from witan.surfaces.seating import to_trust
-
-    for seat in seats:
-        if (deed := to_trust(seat)) is not None:
-            raise click.UsageError(f"the record would {deed}; allow it with --trust")
-
-
-def _table(seat: "Seat") -> dict[str, Any]:
-    """A seat of the record, as the configuration writes it."""
-    if not seat.source:
-        problem = f"{seat.name} is a model of your own: take the session up from Python."
-        raise click.UsageError(problem)
-    options = {name: value for name, value in asdict(seat.options).items() if value is not None}
-    table = {"seat": seat.source, "name": seat.name, **options}
-    table |= {"url": seat.url} if seat.url is not None else {}
-    table |= {"key": seat.key_variable} if seat.key_variable is not None else {}
-    if seat.price is not None:
-        table["price"] = [seat.price.input_usd, seat.price.output_usd]
-    return table

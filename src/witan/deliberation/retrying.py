@@ -1,0 +1,285 @@
+"""A session that asks again those who failed in an earlier one; what does not hang on them stands.
+
+What a seat says, all that comes after it may hang on. So the events of the parent are cut at the
+first failure that is retried, and what is kept of them opens the new session, which then goes on
+as an interrupted one does. What was cut off waits in reserve: where those who are asked again fail
+again, it stands after all, and nobody else is asked for the same a second time.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+
+from witan.deliberation import events as e
+from witan.deliberation.jury import Authorship
+from witan.deliberation.masking import mask, names_of
+from witan.deliberation.plan import Plan
+from witan.deliberation.planning import make_plan, plan_of, plan_rejudging
+from witan.deliberation.ports import Stage
+from witan.deliberation.reviewing import IDLE
+from witan.deliberation.session import Session
+from witan.deliberation.sitting import Sitting, standing
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
+
+__all__ = ["Retrial", "failed_seats", "reinstated", "retrying"]
+
+ANSWERS, GATE, REVIEWS, DECIDED, SYNTHESIS = range(5)
+
+Place = tuple[int, int]
+"""A stage, and its round."""
+
+END, NOWHERE = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
+
+Failure = tuple[Place, str]
+"""Where a seat failed, and which."""
+
+NOTHING = e.Spent(cost_usd=0.0, calls=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrial:
+    """A session as it is opened to retry another.
+
+    Parameters
+    ----------
+    events
+        The opening, and what stands after it.
+    reserve
+        What stands besides if nobody who is asked again is heard.
+    """
+
+    events: tuple[e.Event, ...]
+    reserve: tuple[e.Event, ...]
+
+    @property
+    def opened(self) -> e.SessionOpened:
+        """The opening."""
+        opened = self.events[0]
+        assert isinstance(opened, e.SessionOpened)  # noqa: S101 - as it is made
+        return opened
+
+
+def failed_seats(session: Session) -> tuple[str, ...]:
+    """Who could be asked again: those without an answer or ballot, and chairmen without a text.
+
+    They stand in seat order, chairmen last. A reviewer whom nobody waited for is among them, one
+    that has nothing to compare is not.
+    """
+    found = {seat for _, seat in _failures(session)}
+    seated = (*session.opened.seats, *session.opened.called)
+    return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in found))
+
+
+def retrying(
+    opened: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
+) -> Retrial:
+    """The session as it is opened to ask these seats again; None: every one that failed.
+
+    Parameters
+    ----------
+    opened
+        As the question would be asked now: its name, its time and its limits are those of the new
+        session. Everything else, the seed too, is the parent's.
+
+    Raises
+    ------
+    NothingToCount
+        If the session is not closed, or no seat failed in it.
+    UnknownName, InvalidParameter
+        If a seat is not there, or did not fail.
+    """
+    chosen = _chosen(session, seats if seats is None or isinstance(seats, str) else tuple(seats))
+    before = session.opened
+    failures = {failure for failure in _failures(session) if failure[1] in chosen}
+    past = [event for event in standing(session.events) if _place(event) < END]
+    kept = _cut(past, failures)
+    opening = replace(
+        before,
+        seq=opened.seq,
+        at=opened.at,
+        session=opened.session,
+        witan=opened.witan,
+        procedure=replace(before.procedure, limits=opened.procedure.limits),
+        parent=session.id,
+        relation="retried",
+        retried=chosen,
+        kept=len(kept),
+    )
+    opening = replace(opening, plan=_plan(opening, failures))
+    taken = (
+        replace(_renamed(event, opening.session), seq=number, at=opening.at)
+        for number, event in enumerate(kept, start=opening.seq + 1)
+    )
+    reserve = (_renamed(event, opening.session) for event in _reserve(past, failures))
+    return Retrial((opening, *taken), tuple(reserve))
+
+
+def reinstated(sitting: Sitting, stage: Stage) -> Sitting:
+    """Let stand what the parent had come to at a stage, if nobody who was asked again was heard.
+
+    What it cost is the parent's to tell, and nothing here.
+    """
+    closing = stage == "synthesis"
+    held = [x for x in sitting.reserve if (_place(x)[0] == SYNTHESIS) == closing]
+    paid = 1 + sitting.opened.kept
+    heard = any(
+        isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
+        for event in sitting.recorder.events
+    )
+    if heard or not held:
+        return sitting
+    for event in held:
+        told = {field.name: getattr(event, field.name) for field in fields(event)}
+        told |= {"spent": NOTHING} if "spent" in told else {}
+        told |= {"worst_usd": 0.0} if "worst_usd" in told else {}
+        del told["seq"], told["at"]
+        sitting.recorder.emit(type(event), **told)
+    events = tuple(sitting.recorder.events)
+    return replace(sitting, earlier=events, final=events[-1].seq)
+
+
+def _chosen(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
+    if session.status == "interrupted":
+        problem = f"the session {session.id} was interrupted"
+        raise NothingToCount(f"{problem}: resume it, and then retry what failed in it")
+    failed = failed_seats(session)
+    if not failed:
+        raise NothingToCount(
+            f"no seat failed in the session {session.id}: nothing is to be retried"
+        )
+    if isinstance(seats, str):
+        raise InvalidParameter("seats", seats, "a list of names")
+    known = {seat.name for seat in (*session.opened.seats, *session.opened.called)}
+    for name in () if seats is None else seats:
+        if name not in known:
+            raise UnknownName("seat", name, failed)
+        if name not in failed:
+            expected = f"a seat that failed: {', '.join(failed)}"
+            raise InvalidParameter("the seat to retry", name, expected)
+    chosen = tuple(name for name in failed if seats is None or name in seats)
+    if not chosen:
+        raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed)}")
+    return chosen
+
+
+def _failures(session: Session) -> set[Failure]:
+    """Where who failed; what was made good within the session is no failure."""
+    ends: dict[Failure, bool] = {}
+    for event in standing(session.events):
+        place = _place(event)
+        match event:
+            case e.AnswerDone() | e.BallotCast():
+                ends[place, event.seat] = False
+            case e.AnswerFailed():
+                ends[place, event.seat] = True
+            case e.BallotAbstained():
+                ends[place, event.seat] = event.reason not in IDLE
+            case e.SynthesisFailedOver():
+                ends[place, event.chairman] = True
+            case e.SynthesisDone(chairman=str(chairman)):
+                ends[place, chairman] = False
+    return {at for at, failed in ends.items() if failed}
+
+
+def _cut(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
+    """What stands without those who failed: all before the first of it, and who did not fail there.
+
+    An outcome is counted again in any case.
+    """
+    cut = min((place for place, _ in failures), default=END)
+    again: set[str | None] = {seat for place, seat in failures if place == cut}
+    if cut[0] == SYNTHESIS:
+        again |= {x.chairman for x in events if isinstance(x, e.SynthesisDone)}
+    return [x for x in events if _place(x) < cut or (_place(x) == cut and _seat(x) not in again)]
+
+
+def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
+    """What was cut off, as it stands if who is asked again fails again.
+
+    Nothing does where a debate went on after that: it is held again.
+    """
+    cut = min(place for place, _ in failures)
+    if any(cut < _place(event) < (GATE, 0) for event in events):
+        return []
+    later = [failure for failure in failures if failure[0][0] > ANSWERS]
+    last = [failure for failure in failures if failure[0][0] == SYNTHESIS]
+    held = []
+    if cut[0] == ANSWERS:
+        held += [x for x in _cut(events, later) if GATE < _place(x)[0] < SYNTHESIS]
+    if cut[0] < SYNTHESIS:
+        held += [x for x in _cut(events, last) if _place(x)[0] == SYNTHESIS]
+    return held
+
+
+def _plan(opened: e.SessionOpened, failures: Collection[Failure]) -> Plan:
+    """What is asked for again, and costs at most."""
+    cut = min(place for place, _ in failures)
+    again = {seat for place, seat in failures if place == cut}
+    rounds = {ANSWERS: opened.procedure.debate_rounds + 1, REVIEWS: opened.procedure.review_rounds}
+    goes_on = cut[1] < rounds.get(cut[0], 1)
+    stages: dict[Stage, int] = {"answer": ANSWERS, "review": REVIEWS, "repair": REVIEWS}
+    lines = []
+    for line in _whole_plan(opened).lines:
+        stage = stages.get(line.stage, SYNTHESIS)
+        if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in again)):
+            lines.append(line)
+    return plan_of(lines)
+
+
+def _whole_plan(opened: e.SessionOpened) -> Plan:
+    if not opened.jury:
+        return make_plan(
+            opened.seats,
+            opened.chairmen,
+            opened.procedure,
+            opened.question,
+            conversation=opened.conversation,
+            files=opened.files,
+        )
+    names = names_of((*opened.seats, *opened.jury))
+    return plan_rejudging(
+        opened.jury,
+        opened.chairmen,
+        opened.procedure,
+        opened.question,
+        conversation=opened.conversation,
+        files=opened.files,
+        answers={a.seat: mask(a.text, opened.question, names) for a in opened.answers},
+        own=Authorship.of(opened).own,
+    )
+
+
+def _place(event: e.Event) -> Place:
+    """Where in a session something happened; `NOWHERE`: it says nothing that could stand."""
+    match event:
+        case e.AnswerStarted() | e.AnswerDone() | e.AnswerFailed():
+            return ANSWERS, event.round
+        case e.GateVerdict():
+            return GATE, 0
+        case (
+            e.SheetDrawn()
+            | e.ReviewStarted()
+            | e.BallotRepaired()
+            | e.BallotCast()
+            | e.BallotAbstained()
+        ):
+            return REVIEWS, event.round
+        case e.Decided():
+            return DECIDED, 0
+        case e.SynthesisStarted() | e.SynthesisFailedOver() | e.SynthesisDone():
+            return SYNTHESIS, 0
+    return NOWHERE
+
+
+def _seat(event: e.Event) -> str | None:
+    """Whose doing it was; None: nobody's."""
+    if isinstance(event, e.SheetDrawn):
+        return event.sheet.reviewer
+    name: str | None = getattr(event, "seat", getattr(event, "chairman", None))
+    return name
+
+
+def _renamed(event: e.Event, session: str) -> e.Event:
+    """The event as it is told in another session."""
+    if isinstance(event, e.BallotCast):
+        return replace(event, ballot=replace(event.ballot, session=session))
+    return event

@@ -1,0 +1,83 @@
+"""``witan retry``: the seats of a session that failed are asked again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.asking import Telling
+from witan.surfaces.commands.council_options import config_option, telling_options
+from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
+from witan.surfaces.holding import Say, hold
+
+if TYPE_CHECKING:
+    from witan.deliberation.recorder import Listener
+    from witan.deliberation.session import Session
+    from witan.surfaces.following import Hold
+    from witan.surfaces.histories import Place
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan retry last
+  witan retry session.json --seat ada --save again.json
+"""
+
+
+@click.command("retry", short_help="Ask the seats that failed again.", epilog=EXAMPLES)
+@click.argument("session", metavar="ID|FILE")
+@click.option(
+    "--seat", "seats", multiple=True, metavar="NAME", help="Ask this one, of those that failed."
+)
+@config_option
+@trust_option
+@telling_options
+@recording_options
+@click.option(
+    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
+)
+def command(
+    session: str, config: Path | None, trust: bool, seats: tuple[str, ...], **options: Any
+) -> int:
+    """Ask the seats that failed in a session again; what does not hang on them is kept.
+
+    Without --seat, every seat that failed or abstained. After a review the ballots are counted and
+    the closing text is written again; after an answer all reviews are made again as well; after a
+    chairman's failure only the closing text. What comes of it is a new session, which names the
+    other as its parent; that one stays as it was. Its cost is that of the new calls alone. Exit
+    status: as for witan ask.
+    """
+    telling = Telling.of(options)
+
+    def opened(say: Say) -> "Place | None":
+        return recorded_by({**options, "config": config}, say)
+
+    def seat(say: Say, _: "Place | None") -> "Hold":
+        parent, trusted = _parent(session, config, options["history"])
+        if not (trust or trusted):
+            refuse_untrusted(parent.opened.called)
+        council = reseated(parent, config, say)
+
+        async def held(listener: "Listener") -> "Session":
+            async with council:
+                return await council.retry(parent, seats or None, listener=listener)
+
+        return held
+
+    return hold(telling, seat, opened)
+
+
+def _parent(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":
+    """The session to retry, and whether its seats are those that the user himself configured."""
+    from witan.errors import SessionFileError
+    from witan.surfaces.histories import configured, session_called
+
+    with session_called(name, config, history) as (session, place):
+        if isinstance(session, str):
+            raise SessionFileError(name, "came in as ballots: no council can be asked again")
+        own = place is not None and configured(config, history).history.own
+        trusted = own and place is not None and place.about(session.id).source == "council"
+    return session, trusted

@@ -1,0 +1,97 @@
+"""Seats as they are handed over from Python: written, taken apart, members, models of one's own."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from witan.adapters.connections import Connections
+from witan.adapters.pydantic_ai_model import Providers
+from witan.adapters.scripted import Scripted
+from witan.deliberation.ports import Member, Model, Price
+from witan.errors import ConfigError, InvalidParameter
+from witan.surfaces.seating import SeatSpec, name_seats, no_such_seat, parse_seat, seat
+
+__all__ = ["Seatable", "Seating"]
+
+Seatable = str | SeatSpec | Member | Model
+"""A seat as it is written or taken apart, a member, or anything that can complete a call."""
+
+OWN = "python"
+"""The provider of models that were handed over as objects."""
+
+
+class Seating:
+    """Makes members of whatever was handed over, each under a name of its own."""
+
+    def __init__(
+        self, environment: Mapping[str, str], connections: Connections, providers: Providers
+    ) -> None:
+        self._environment = environment
+        self._connections, self._providers = connections, providers
+        self._seated: list[tuple[SeatSpec, Member]] = []
+        self.closing: list[Callable[[], Awaitable[None]]] = []
+
+    def members(self, given: Sequence[Seatable]) -> list[Member]:
+        """The members, in order."""
+        specs = [_spec(each, f"members[{n}]") for n, each in enumerate(given, start=1)]
+        named = name_seats(specs)
+        made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
+        self._seated = list(zip(named, made, strict=True))
+        return made
+
+    def chairmen(self, given: Sequence[Seatable]) -> list[Member]:
+        """The chairmen, in order; one that is written as a member, or named as one, is that one."""
+        found = []
+        taken = [member.name for _, member in self._seated]
+        for number, each in enumerate(given, start=1):
+            member = self._already(each)
+            if member is None:
+                key = f"chairmen[{number}]"
+                if isinstance(each, str) and ":" not in each and self._seated:
+                    raise ConfigError("the council", key, no_such_seat(each, taken))
+                [spec] = name_seats([_spec(each, key)], taken)
+                taken.append(spec.name)
+                member = self._made(each, spec)
+            found.append(member)
+        return found
+
+    def _already(self, each: Seatable) -> Member | None:
+        """The member that a chairman is, if it is one."""
+        written = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
+        spec = _spec(each, "chairman") if written else None
+        for seated, member in self._seated:
+            if each in (member, member.name) or each is member.model:
+                return member
+            same = spec is not None and replace(seated, name=spec.name) == spec
+            if spec is not None and same and spec.name in ("", seated.name):
+                return member
+        return None
+
+    def _made(self, each: Seatable, spec: SeatSpec) -> Member:
+        if isinstance(each, Member):
+            return each
+        if not isinstance(each, str | SeatSpec):
+            scripted = isinstance(each, Scripted)
+            price = Price(0, 0) if scripted else None
+            return Member(spec.name, each, provider=OWN, price=price, simulated=scripted)
+        member = seat(spec, self._environment, self._connections, self._providers)
+        close = getattr(member.model, "aclose", None)
+        if close is not None:
+            self.closing.append(close)
+        return member
+
+
+def _spec(each: Seatable, key: str) -> SeatSpec:
+    """What was handed over as a seat that can be named."""
+    if isinstance(each, SeatSpec):
+        return each
+    if isinstance(each, str):
+        return parse_seat(each, key=key, base=Path.cwd())
+    model = each.model if isinstance(each, Member) else each
+    if isinstance(model, type) or not callable(getattr(model, "complete", None)):
+        what = "a seat such as 'openai:MODEL', a Member, or an object with a method complete"
+        raise InvalidParameter(key, model, what)
+    if isinstance(each, Member):
+        return SeatSpec(each.source, each.provider, each.name, name=each.name)
+    name = getattr(each, "name", None)
+    return SeatSpec("", OWN, name if isinstance(name, str) and name else type(each).__name__)

@@ -1,0 +1,117 @@
+"""``witan retry``, black box: the seats that failed are asked again, and both sessions kept."""
+
+import json
+
+import pytest
+
+from recorded import keep, place_of_its_own
+from scripts import write_council
+from sessions import Story
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+
+DOWN = [{"error": "is down", "status": 401}]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A history of the test's own, and no other trace of the machine."""
+    return place_of_its_own(tmp_path, monkeypatch)
+
+
+def degraded(witan, folder, **troubled) -> str:
+    """Hold a session in which some fail, then mend them; return its name."""
+    said = witan("ask", "Is it so?", *write_council(folder, **troubled), "--json", "--seed", 3)
+    write_council(folder)
+    return said.json["session"]
+
+
+class TestRetrying:
+    """A new session, in which what does not hang on the failure is kept."""
+
+    def test_all_that_failed_is_asked_again(self, witan, tmp_path):
+        """Bob answers, and the session is complete; the answers of the others are the same."""
+        first = degraded(witan, tmp_path, bob={"answer": DOWN})
+        said = witan("retry", "last")
+        before = witan("show", first, "--json").json
+        after = witan("show", "last", "--json").json
+
+        assert (said.status, said.out) == (0, "All told: so.\n")
+        assert (before["status"], after["status"]) == ("degraded", "complete")
+        assert after["answers"] == {**before["answers"], "bob": "Bob says so."}
+        opened = after["events"][0]
+        assert (opened["parent"], opened["relation"]) == (first, "retried")
+
+    def test_both_are_kept_and_name_each_other(self, witan, tmp_path):
+        """Each of the two sessions says which the other is, and who was asked again."""
+        first = degraded(witan, tmp_path, bob={"review": DOWN})
+        again = witan("retry", "last", "--json").json["session"]
+
+        assert f"retried as {again}\n" in witan("show", first).out
+        assert f"retried from {first}: bob asked again\n" in witan("show", again).out
+
+    def test_one_seat_of_two(self, witan, tmp_path):
+        """Who is not named stays silent."""
+        degraded(witan, tmp_path, ada={"review": DOWN}, bob={"review": DOWN})
+        said = witan("retry", "last", "--seat", "bob", "--json")
+
+        assert said.json["missing"] == ["ada cast no ballot: is down"]
+
+    def test_a_file_is_left_as_it_was(self, witan, tmp_path):
+        """The record of the new session goes where --save says."""
+        degraded(witan, tmp_path, bob={"review": DOWN})
+        (tmp_path / "first.json").write_text(witan("show", "last", "--json").out, encoding="utf-8")
+        record = (tmp_path / "first.json").read_bytes()
+        said = witan("retry", "first.json", "--no-history", "--save", "again.json")
+
+        assert said.status == 0
+        assert (tmp_path / "first.json").read_bytes() == record
+        saved = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
+        assert saved["status"] == "complete"
+
+    def test_a_record_from_elsewhere_needs_trust(self, witan, tmp_path):
+        """What it would run is not the record's to say, as for resume."""
+        seats = tuple(_program(name) for name in ("ada", "bob", "cyd"))
+        story = Story("ada", "bob", "cyd", seats=seats)
+        session = Session.of(story.answers(ada="Yes.", bob="No."))
+        (tmp_path / "theirs.json").write_text(session_to_json(session), encoding="utf-8")
+        theirs = witan("retry", "theirs.json", "--no-history")
+
+        assert theirs.status == 2
+        assert "allow it with --trust" in theirs.err
+
+    def test_one_s_own_programs_need_none(self, witan, place):
+        """What the history recorded is asked again as it was."""
+        seats = tuple(_program(name) for name in ("ada", "bob", "cyd"))
+        story = Story("ada", "bob", "cyd", seats=seats)
+        keep(place, Session.of(story.answers(ada="Yes.", bob="No.")).events)
+
+        assert "--trust" not in witan("retry", "last").err
+
+
+class TestRefusals:
+    """One line says what is wrong, and what to do."""
+
+    def test_nothing_failed(self, witan, tmp_path):
+        """A complete session has nothing to be retried."""
+        name = degraded(witan, tmp_path)
+        said = witan("retry", "last")
+
+        assert said.status == 3
+        assert (
+            said.err == f"witan: no seat failed in the session {name}: nothing is to be retried\n"
+        )
+
+    def test_a_seat_that_did_not_fail(self, witan, tmp_path):
+        """The seats that did are named."""
+        degraded(witan, tmp_path, bob={"review": DOWN})
+        said = witan("retry", "last", "--seat", "ada")
+
+        assert said.status == 2
+        assert "expected a seat that failed: bob" in said.err
+
+
+def _program(name: str):
+    from witan.deliberation.ports import Seat
+
+    return Seat(name, "cmd:true", "cmd")

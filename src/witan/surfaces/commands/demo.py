@@ -1,7 +1,5 @@
 """``witan demo``: a council that needs no key, because scripts sit in it."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +10,6 @@ from witan.surfaces.commands.history_options import recorded_by, recording_optio
 from witan.surfaces.holding import hold
 
 if TYPE_CHECKING:
-    from witan.adapters.script import Line, Script
-    from witan.deliberation.ports import Member
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
     from witan.surfaces.following import Hold
@@ -26,15 +22,6 @@ Examples:
   witan demo
   witan demo --save demo.json && witan show demo.json
 """
-
-SCRIPTS = Path(__file__).parents[1] / "demo"
-
-MEMBERS = ("aster", "birch", "cedar", "dogwood", "elder")
-
-CHAIRMAN = "hazel"
-
-SEED = 20_261_121
-"""The demonstration shows the same session to everybody."""
 
 MARK = "simulated | "
 
@@ -57,39 +44,13 @@ def command(fast: bool, **options: Any) -> int:
 def _seat(*, fast: bool) -> "Hold":
     from witan.adapters.system_clock import SystemClock
     from witan.deliberation.council import Council
+    from witan.surfaces.demonstration import demonstration
 
-    question = (SCRIPTS / "question.txt").read_text(encoding="utf-8").strip()
-    members = [_member(name, fast=fast) for name in MEMBERS]
-    council = Council(members, [_member(CHAIRMAN, fast=fast)], clock=SystemClock())
+    shown = demonstration(fast=fast)
+    council = Council(shown.members, [shown.chairman], clock=SystemClock())
 
     async def held(listener: "Listener") -> "Session":
         async with council:
-            return await council.ask(question, seed=SEED, listener=listener)
+            return await council.ask(shown.question, seed=shown.seed, listener=listener)
 
     return held
-
-
-def _member(name: str, *, fast: bool) -> "Member":
-    from witan.adapters.script import read_script
-    from witan.adapters.scripted import Scripted
-    from witan.deliberation.ports import Member, Price
-
-    path = SCRIPTS / f"{name}.toml"
-    script = read_script(path)
-    model = Scripted.of(_hurried(script) if fast else script, name)
-    return Member(name, model, f"script:{path}", "script", price=Price(0.0, 0.0), simulated=True)
-
-
-def _hurried(script: "Script") -> "Script":
-    """The same script without its pauses."""
-
-    def hurry(lines: "tuple[Line, ...]") -> "tuple[Line, ...]":
-        return tuple(replace(line, seconds=0.0, tokens_per_second=None) for line in lines)
-
-    return replace(
-        script,
-        answer=hurry(script.answer),
-        review=hurry(script.review),
-        repair=hurry(script.repair),
-        synthesis=hurry(script.synthesis),
-    )

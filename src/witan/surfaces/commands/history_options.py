@@ -1,8 +1,7 @@
 """The options of commands that read or write the history."""
 
-import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,10 +24,6 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
-
-_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-
 
 class Moment(click.ParamType[datetime]):
     """A time: so long ago (``30d``), a day (``2026-01-31``), or to the second; in UTC if unsaid."""
@@ -41,15 +36,17 @@ class Moment(click.ParamType[datetime]):
         """The time that a text says."""
         if isinstance(value, datetime):
             return value
-        text = str(value).strip()
+        from witan.errors import InvalidParameter
+        from witan.surfaces.moments import EXPECTED, moment
+
+        text = str(value)
         try:
-            if (span := _SPAN.fullmatch(text)) is not None:
-                return datetime.now(UTC) - float(span[1]) * _UNITS[span[2]]
-            read = datetime.fromisoformat(text)
-            return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, OverflowError):
-            expected = "so long ago (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"
-            self.fail(f"{text!r} is no time; expected {expected}.", param, ctx)
+            read = moment("time", text)
+        except InvalidParameter:
+            read = None
+        if read is None:
+            self.fail(f"{text.strip()!r} is no time; expected {EXPECTED}.", param, ctx)
+        return read
 
 
 history_option = click.option(

@@ -1,7 +1,6 @@
 """``witan recount``: a stored session under another rule, or without some reviewers."""
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,21 +76,14 @@ def command(context: click.Context, /, session: str, as_json: bool, **options: A
 def _recounted(
     session: "Session", history: "History | None", options: dict[str, Any], named: list[str]
 ) -> "Outcome":
-    """The session's ballots, people's too where a kind is asked for, under what was given."""
-    if history is not None and "kind" in named:
-        session = replace(session, ballots=tuple(history.ballots(session.id)))
+    from witan.surfaces.inquiries.recounting import recounted
+
     rule = options["rule"]
     settings = settings_of({**options, "rule": rule or session.settings.rule})
     given = _given(settings, named)
     if history is None:
         _refuse_learning(given)
-    else:
-        from witan.deliberation.teaching import taught_for_recount
-
-        given = taught_for_recount(session, rule, given, history)
-    outcome = session.recount(rule, without=options["without"], **given)
-    details = {**outcome.details, "simulated": session.simulated}
-    return _noted(replace(outcome, details=details), given.get("prior"), given.get("rho"))
+    return recounted(session, history, rule, without=options["without"], given=given)
 
 
 def _refuse_learning(given: dict[str, Any]) -> None:
@@ -104,29 +96,14 @@ def _refuse_learning(given: dict[str, Any]) -> None:
             )
 
 
-def _noted(outcome: "Outcome", prior: object, rho: object) -> "Outcome":
-    """The outcome, with a word on what was to be learned and could not be."""
-    from witan.deliberation.teaching import unlearned
-
-    missed = unlearned(
-        prior if outcome.prior is None else None, rho if outcome.rho is None else None
-    )
-    return replace(outcome, warnings=(*outcome.warnings, *missed))
-
-
 def _imported(
     history: "History", session: str, options: dict[str, Any], named: list[str]
 ) -> "Outcome":
     from witan.core.settings import AUTO
-    from witan.errors import NothingToCount
-    from witan.surfaces.imported_text import imported_outcomes
+    from witan.surfaces.inquiries.recounting import recounted_import
 
     settings = settings_of({**options, "rule": options["rule"] or AUTO})
-    outcomes = imported_outcomes(history, session, settings, without=options["without"])
-    if not outcomes:
-        raise NothingToCount(f"no ballot of the session {session} is left to count")
-    # Shared error is learned unless something else is said, and missed only where it was asked for.
-    return _noted(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
+    return recounted_import(history, session, settings, without=options["without"], named=named)
 
 
 def _told(outcome: "Outcome", *, as_json: bool) -> int:

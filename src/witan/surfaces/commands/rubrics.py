@@ -42,9 +42,10 @@ def command(name: str | None, as_json: bool, as_toml: bool) -> None:
 
         click.echo(rubric_to_toml(chosen[0]), nl=False)
     elif as_json:
+        from witan.surfaces.inquiries import catalogues
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json({"rubrics": [_object(rubric) for rubric in chosen]}))
+        click.echo(to_json(catalogues.rubrics(name)))
     elif name is None:
         click.echo("\n".join(_list(page, chosen)))
     else:
@@ -73,7 +74,3 @@ def _one(page: Page, rubric: "Rubric") -> Iterator[str]:
             f"With {ceiling.criterion} under {ceiling.below:g}, "
             f"the overall grade is at most {ceiling.at_most:g}."
         )
-
-
-def _object(rubric: "Rubric") -> dict[str, object]:
-    return {"name": rubric.name, "criteria": rubric.criteria, "ceilings": rubric.ceilings}

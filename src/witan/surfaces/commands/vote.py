@@ -13,7 +13,6 @@ from witan.surfaces.commands.options import json_option
 from witan.surfaces.text import Page, clean
 
 if TYPE_CHECKING:
-    from witan.adapters.history import History
     from witan.adapters.voting_papers import Paper, Revealed
     from witan.core.ballot import Groups
 
@@ -27,9 +26,6 @@ Examples:
   witan vote q17 --as ines --show
   witan vote q17 --as ines --ranking "B > A = C"
 """
-
-AFTERWARDS = "cast again, after it was revealed who wrote what"
-"""The note of a ballot that took the place of an earlier one."""
 
 
 @click.command("vote", short_help="Vote on a stored session, blind.", epilog=EXAMPLES)
@@ -57,6 +53,7 @@ def command(session: str, config: Path | None, **options: Any) -> None:
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
     from witan.adapters.voting_papers import voting_paper
     from witan.surfaces.histories import configured, open_history, whole_name
+    from witan.surfaces.inquiries.voting import vote
 
     person = _person(options["person"])
     with open_history(configured(config, options["history"]), reading=True) as history:
@@ -66,7 +63,7 @@ def command(session: str, config: Path | None, **options: Any) -> None:
             return
         _check_earlier(paper, replacing=options["replace"])
         groups = _ask(paper) if asked else _read(paper, options["ranking"])
-        revealed = _store(history, paper, groups)
+        revealed = vote(history, paper, groups)
     _reveal(paper, revealed, as_json=options["as_json"])
 
 
@@ -138,20 +135,6 @@ def _screen_lines() -> int:
     import shutil
 
     return shutil.get_terminal_size().lines
-
-
-def _store(history: "History", paper: "Paper", groups: "Groups") -> "Revealed":
-    from dataclasses import replace
-
-    from witan.adapters.system_clock import SystemClock
-    from witan.adapters.voting_papers import reveal
-    from witan.core.blind_vote import cast
-
-    ballot = cast(paper.sheet, groups, paper.session, SystemClock().now())
-    if paper.earlier is not None:
-        ballot = replace(ballot, notes=AFTERWARDS)
-    history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
-    return reveal(history, paper, groups)
 
 
 def _reveal(paper: "Paper", revealed: "Revealed", *, as_json: bool) -> None:

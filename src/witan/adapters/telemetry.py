@@ -1,0 +1,199 @@
+"""Sessions as OpenTelemetry spans, by the conventions for generative models."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from witan.deliberation import events as e
+from witan.deliberation.ports import Seat, Spent
+from witan.deliberation.recorder import Listener
+from witan.errors import MissingExtra
+from witan.version import __version__
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span, Tracer
+
+__all__ = ["Spans", "exporting", "is_configured"]
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""The standard variables that say where spans go."""
+
+_Doing = tuple[str, str, int]
+"""Which call: stage, seat, round."""
+
+
+def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the standard variables name a place for spans, and nothing turns them off."""
+    off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    none = environment.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
+    return not (off or none) and any(environment.get(name) for name in ENDPOINTS)
+
+
+def exporting() -> "TracerProvider":
+    """Send spans where the standard variables say; shut it down to send the last.
+
+    Raises
+    ------
+    MissingExtra
+        If OpenTelemetry's SDK is not installed.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise MissingExtra("sending spans", "otel") from None
+    named = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "witan")})
+    provider = TracerProvider(resource=named)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
+
+
+class Spans:
+    """Makes a span of every session, and of every call within it; what was said stays out.
+
+    Parameters
+    ----------
+    provider
+        Where spans go.
+    """
+
+    def __init__(self, provider: "TracerProvider") -> None:
+        self._tracer = provider.get_tracer("witan", __version__)
+        self._sessions: dict[object, _Session] = {}
+
+    def watch(self, session: object) -> Listener:
+        """A listener for one session, under whatever tells it from others."""
+        held = self._sessions[session] = _Session(self._tracer)
+        return held.told
+
+    def over(self, session: object) -> None:
+        """End the spans of a session in which nothing follows."""
+        held = self._sessions.pop(session, None)
+        if held is not None:
+            held.end("interrupted")
+
+
+class _Session:
+    """The spans of one session that are open."""
+
+    def __init__(self, tracer: "Tracer") -> None:
+        self._tracer = tracer
+        self._root: Span | None = None
+        self._seats: dict[str, Seat] = {}
+        self._open: dict[_Doing, Span] = {}
+        self._ends: Mapping[type[e.Event], Callable[[Any], None]] = {
+            e.AnswerDone: lambda event: self._end("answer", event.seat, event.spent, event.round),
+            e.AnswerFailed: lambda event: self._end(
+                "answer", event.seat, event.spent, event.round, failed=event.reason
+            ),
+            e.BallotCast: lambda event: self._end("review", event.seat, event.spent, event.round),
+            e.BallotAbstained: lambda event: self._end(
+                "review", event.seat, event.spent, event.round, failed=event.reason
+            ),
+            e.SynthesisDone: lambda event: self._end("synthesis", event.chairman, event.spent),
+            e.SynthesisFailedOver: lambda event: self._end(
+                "synthesis", event.chairman, event.spent, failed=event.reason
+            ),
+        }
+
+    def told(self, event: e.Event) -> None:
+        """Open or end what the event opens or ends."""
+        match event:
+            case e.SessionOpened():
+                self._open_session(event)
+            case e.AnswerStarted():
+                self._begin("answer", event.seat, event.round)
+            case e.ReviewStarted():
+                self._begin("review", event.seat, event.round)
+            case e.SynthesisStarted(chairman=str()):
+                self._begin("synthesis", event.chairman or "")
+            case e.SessionClosed():
+                self._close(event)
+            case _:
+                if (end := self._ends.get(type(event))) is not None:
+                    end(event)
+
+    def _open_session(self, event: e.SessionOpened) -> None:
+        self._seats = {seat.name: seat for seat in (*event.seats, *event.called)}
+        self._root = self._tracer.start_span(
+            "invoke_workflow witan",
+            attributes={
+                "gen_ai.operation.name": "invoke_workflow",
+                "gen_ai.conversation.id": event.session,
+                "witan.seats": len(event.seats),
+                "witan.rule": event.procedure.counting.rule,
+                "witan.simulated": event.simulated,
+            },
+        )
+
+    def _begin(self, stage: str, name: str, number: int = 1) -> None:
+        from opentelemetry.trace import SpanKind, set_span_in_context
+
+        if self._root is None:
+            return
+        seat = self._seats.get(name)
+        model = name if seat is None else seat.source.partition(":")[2] or seat.name
+        self._open[stage, name, number] = self._tracer.start_span(
+            f"chat {model}",
+            context=set_span_in_context(self._root),
+            kind=SpanKind.CLIENT,
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": "" if seat is None else seat.provider,
+                "gen_ai.request.model": model,
+                "witan.stage": stage,
+                "witan.seat": name,
+                "witan.round": number,
+            },
+        )
+
+    def _end(
+        self,
+        stage: str,
+        name: str | None,
+        spent: Spent,
+        number: int = 1,
+        *,
+        failed: str | None = None,
+    ) -> None:
+        span = self._open.pop((stage, name or "", number), None)
+        if span is None:
+            return
+        known = {
+            "gen_ai.usage.input_tokens": spent.usage.input_tokens,
+            "gen_ai.usage.output_tokens": spent.usage.output_tokens,
+            "witan.cost_usd": spent.cost_usd,
+            "witan.attempts": spent.calls,
+        }
+        span.set_attributes({key: value for key, value in known.items() if value is not None})
+        if failed is not None:
+            _fail(span, failed)
+        span.end()
+
+    def _close(self, event: e.SessionClosed) -> None:
+        if self._root is not None and event.missing:
+            self._root.set_attribute("witan.missing", event.missing)
+        self.end(event.status)
+
+    def end(self, status: str) -> None:
+        """End what is open; the session came to this."""
+        for span in self._open.values():
+            _fail(span, "did not finish")
+            span.end()
+        self._open.clear()
+        root, self._root = self._root, None
+        if root is not None:
+            root.set_attribute("witan.status", status)
+            if status in ("failed", "interrupted"):
+                _fail(root, status)
+            root.end()
+
+
+def _fail(span: "Span", reason: str) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    span.set_attribute("error.type", "witan.failed")
+    span.set_status(Status(StatusCode.ERROR, reason))

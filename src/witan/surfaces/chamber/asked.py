@@ -1,0 +1,121 @@
+"""What is asked of a chamber, and by whom: foreign, and therefore checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from witan.deliberation.ports import Message
+from witan.errors import InvalidParameter, UnknownName
+
+__all__ = ["LOCAL", "OPTIONS", "Asked", "Asker", "Judging"]
+
+OPTIONS = (
+    "mode", "rule", "rule_parameters", "rubric", "rubric_weights", "rubric_scoring", "holistic",
+    "synthesis", "self_review", "mirrored", "review_rounds", "debate_rounds", "stop_when_decided",
+    "safety", "safety_cap", "enough", "quorum",
+    "recusal", "unranked", "ties", "level", "threshold", "tie_break", "rho", "prior", "flips",
+    "weights", "reliability",
+    "call_seconds", "stage_seconds", "session_seconds", "grace_seconds", "attempts",
+    "hedge_seconds", "max_tokens", "max_cost_usd",
+)  # fmt: skip
+"""The settings that whoever asks may choose: how the council deliberates, not who is called how."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, and how much of it is allowed.
+
+    Parameters
+    ----------
+    name
+        Of its token, or ``local``.
+    per_minute
+        Requests it may make in a minute; None: as many as it likes.
+    max_cost_usd
+        The ceiling of each of its sessions; None: that of the configuration.
+    daily_usd
+        What its sessions may cost in any 24 hours; None: as much as they like.
+    """
+
+    name: str
+    per_minute: float | None = None
+    max_cost_usd: float | None = None
+    daily_usd: float | None = None
+
+
+LOCAL = Asker("local")
+"""Whoever reaches a server that listens on this machine alone, and has no tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Who sits, and how they deliberate: everything of a session but its question.
+
+    Parameters
+    ----------
+    profile
+        The configured profile; empty: the configuration itself.
+    members, chairman
+        Names of configured seats, in place of those of the profile. A request seats nobody else:
+        a seat can be a program, or an address within the network of the server.
+    options
+        Settings as the configuration calls them; see `OPTIONS`.
+    via
+        The servers that the question came through, so that a council in a circle is found out.
+
+    Raises
+    ------
+    UnknownName
+        If an option is none that whoever asks may choose.
+    InvalidParameter
+        If the rubric is a file.
+    """
+
+    profile: str = ""
+    members: tuple[str, ...] = ()
+    chairman: str | None = None
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    via: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.options:
+            if name not in OPTIONS:
+                raise UnknownName("option", name, OPTIONS)
+        rubric = self.options.get("rubric")
+        if rubric is not None and (not isinstance(rubric, str) or not _is_name(rubric)):
+            raise InvalidParameter("rubric", rubric, "the name of a rubric")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, and all that comes with it.
+
+    Parameters
+    ----------
+    files
+        Name to text of the files that come with it.
+    category
+        What kind of question it is.
+    parent
+        The session whose closing text it goes on from: what was said there is the conversation.
+    """
+
+    question: str
+    conversation: tuple[Message, ...] = ()
+    files: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    category: str | None = None
+    parent: str | None = None
+    judging: Judging = field(default_factory=Judging)
+
+    def __post_init__(self) -> None:
+        if self.parent is not None and self.conversation:
+            expected = "none beside a conversation, which is what was said before"
+            raise InvalidParameter("parent", self.parent, expected)
+
+
+def _is_name(rubric: str) -> bool:
+    return not rubric.endswith(".toml") and not {"/", "\\"} & {*rubric}

@@ -1,0 +1,399 @@
+"""Where sessions are held for whoever asks from outside: one place for every door to it."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from witan.adapters.system_clock import SystemClock
+from witan.adapters.via import VIA, server_name
+from witan.deliberation.events import Event
+from witan.deliberation.plan import Plan
+from witan.deliberation.ports import Message
+from witan.deliberation.recorder import Listener
+from witan.deliberation.session import Session
+from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
+from witan.surfaces.chamber.allowance import Allowance
+from witan.surfaces.chamber.asked import LOCAL, Asked, Asker, Judging
+from witan.surfaces.chamber.ledger import Ledger, Reserved
+from witan.surfaces.chamber.running import Observer, Running
+from witan.surfaces.chamber.seatings import Profile, Seatings
+from witan.surfaces.chamber.stream import Stream
+from witan.surfaces.continuing import conversation_of
+from witan.surfaces.council import Council
+
+__all__ = ["Chamber"]
+
+Hold: TypeAlias = Callable[[Council, Listener], Awaitable[Session]]
+
+LATELY, LATELY_ALONE = 64, 256
+"""Sessions at hand after they have ended, with a history to find the others in, and without."""
+
+RETRY_SECONDS = 5.0
+"""When to ask again where all places are taken."""
+
+_log = logging.getLogger("witan.chamber")
+
+
+class Chamber:
+    """Sessions under way, and those that are kept.
+
+    Open it with `Chamber.open`.
+
+    Attributes
+    ----------
+    history
+        Where sessions are recorded; None: nowhere, and they are gone with the process.
+    config
+        What is configured, apart from any profile.
+    name
+        What it calls itself in calls that its members make; unless given, as no other server does.
+    draining
+        It begins no more sessions.
+    """
+
+    def __init__(
+        self,
+        seatings: Seatings,
+        allowance: Allowance,
+        observers: Sequence[Observer],
+        *,
+        most: int,
+        name: str,
+    ) -> None:
+        self.history = seatings.history
+        self.config = seatings.config
+        self.name = name
+        self.most = most
+        self._seatings = seatings
+        self._allowance = allowance
+        self._observers = tuple(observers)
+        self._clock = SystemClock()
+        self._held: set[Running] = set()
+        self._known: dict[str, Running] = {}
+        self.draining = False
+        self._tasks: TaskGroup
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        seatings: Seatings,
+        *,
+        ledger: Ledger | None = None,
+        observers: Sequence[Observer] = (),
+        most: int = 64,
+        name: str | None = None,
+    ) -> "AsyncGenerator[Chamber, None]":
+        """Seat the councils, and hold sessions while the block lasts.
+
+        Sessions that are under way at its end are broken off, and left to be resumed.
+
+        Parameters
+        ----------
+        ledger
+            What askers have spent; None: it is forgotten with the process.
+        most
+            Sessions under way at once.
+        """
+        allowance = Allowance(Ledger(SystemClock()) if ledger is None else ledger)
+        async with AsyncExitStack() as stack:
+            await seatings.open(stack)
+            chamber = cls(seatings, allowance, observers, most=most, name=name or server_name())
+            failure: Exception | None = None
+            async with anyio.create_task_group() as chamber._tasks:
+                try:
+                    yield chamber
+                except Exception as error:  # noqa: BLE001 - raised below, not in a group of tasks
+                    failure = error
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await chamber.drain(0)
+            if failure is not None:
+                raise failure
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """Name to council; empty: the configured one; ``demo``: the demonstration."""
+        return self._seatings.profiles
+
+    @property
+    def under_way(self) -> tuple[Running, ...]:
+        """The sessions that go on now, the earliest first."""
+        return tuple(running for running in self._known.values() if running.under_way)
+
+    def running(self, session: str) -> Running | None:
+        """A session that is under way or has ended lately, by its whole name."""
+        return self._known.get(session)
+
+    async def plan(self, asked: Asked) -> Plan:
+        """What a question would ask for, and cost at most; no call is made.
+
+        Raises
+        ------
+        WitanError
+            If it could not be asked so.
+        """
+        council = self._seatings.council(asked.judging)
+        conversation = await self._said_before(asked)
+        return council.plan(asked.question, conversation=conversation, files=asked.files)
+
+    async def ask(self, asked: Asked, asker: Asker = LOCAL) -> Running:
+        """Put a question to a council; it goes on whether or not anybody follows it.
+
+        Raises
+        ------
+        WitanError
+            If it cannot be asked so.
+        Busy
+            If too many sessions are under way, or the asker has spent what it may.
+        """
+        conversation = await self._said_before(asked)
+        judging = asked.judging
+
+        async def hold(council: Council, listener: Listener) -> Session:
+            return await council.ask(
+                asked.question,
+                conversation=conversation,
+                files=asked.files,
+                seed=judging.seed,
+                category=asked.category,
+                listener=listener,
+            )
+
+        def plan(council: Council) -> float | None:
+            planned = council.plan(asked.question, conversation=conversation, files=asked.files)
+            return planned.worst_usd
+
+        seat = partial(self._seatings.council, judging)
+        return await self._start(asker, seat, hold, plan, judging.via)
+
+    async def resume(
+        self, session: str, *, take_over: bool = False, asker: Asker = LOCAL
+    ) -> Running:
+        """Take up an interrupted session at its last finished seat.
+
+        Raises
+        ------
+        UnknownName
+            If there is none of that name.
+        HistoryError
+            If it is under way, here or in another process of this machine.
+        NothingToCount
+            If it was not interrupted.
+        NoCouncil
+            If not all of its seats are configured here.
+        """
+        found = await self._at_rest(session)
+        if found.status != "interrupted":
+            raise NothingToCount(f"the session {found.id} is over: there is nothing to take up")
+        if self.history is not None and take_over:
+            take_up = partial(self.history.take_up, by_force=True)
+            await anyio.to_thread.run_sync(take_up, found.id)
+
+        async def hold(council: Council, listener: Listener) -> Session:
+            return await council.resume(found, listener=listener)
+
+        return await self._start(asker, partial(self._seatings.council_of, found), hold)
+
+    async def retry(
+        self, session: str, seats: Sequence[str] = (), *, asker: Asker = LOCAL
+    ) -> Running:
+        """Ask the seats that failed once more, in a session of its own; none given: all of them.
+
+        Raises
+        ------
+        WitanError
+            If there is no such session or seat, or none failed.
+        NoCouncil
+            If not all of its seats are configured here.
+        """
+        found = await self._at_rest(session)
+
+        async def hold(council: Council, listener: Listener) -> Session:
+            return await council.retry(found, tuple(seats) or None, listener=listener)
+
+        return await self._start(asker, partial(self._seatings.council_of, found), hold)
+
+    async def rejudge(self, session: str, judging: Judging, *, asker: Asker = LOCAL) -> Running:
+        """Put the stored answers of a session before another jury, in a session of its own.
+
+        Raises
+        ------
+        WitanError
+            If there is no such session, or it has too few answers.
+        """
+        found = await self.session(session)
+
+        async def hold(council: Council, listener: Listener) -> Session:
+            return await council.rejudge(found, seed=judging.seed, listener=listener)
+
+        seat = partial(self._seatings.council, judging)
+        return await self._start(asker, seat, hold, via=judging.via)
+
+    async def session(self, name: str) -> Session:
+        """A session, whole or as far as it came, by an unambiguous beginning of its name.
+
+        Raises
+        ------
+        UnknownName
+            If there is none.
+        HistoryError
+            If several begin so, or it was imported as ballots and has no events.
+        """
+        whole = await self.named(name)
+        if (running := self._known.get(whole)) is not None:
+            return running.session
+        assert self.history is not None  # noqa: S101 - what is not at hand is in it
+        return await anyio.to_thread.run_sync(self.history.session, whole)
+
+    async def named(self, name: str) -> str:
+        """The whole name of a session; ``last`` is the latest.
+
+        Raises
+        ------
+        UnknownName
+            If there is none.
+        HistoryError
+            If several begin so.
+        """
+        if name in self._known:
+            return name
+        if self.history is not None:
+            return await anyio.to_thread.run_sync(self.history.named, name)
+        if name == "last" and self._known:
+            return next(reversed(self._known))
+        found = [known for known in self._known if name and known.startswith(name)]
+        if len(found) != 1:
+            raise UnknownName("session", name, [*self._known])
+        return found[0]
+
+    async def forget(self, session: str) -> None:
+        """Delete a session wholly.
+
+        Raises
+        ------
+        UnknownName
+            If there is none.
+        HistoryError
+            If it is under way, or cannot be deleted.
+        """
+        whole = (await self._at_rest(session)).id
+        if self.history is not None:
+            with suppress(UnknownName):  # it may never have been kept
+                await anyio.to_thread.run_sync(self.history.forget, whole)
+        self._known.pop(whole, None)
+
+    async def drain(self, seconds: float) -> None:
+        """Begin no more sessions; let those under way end, and break off what lasts longer."""
+        self.draining = True
+        with anyio.move_on_after(seconds):
+            for running in [*self._held]:
+                with suppress(Exception):  # it has been told to whoever follows it
+                    await running.ended()
+        with anyio.CancelScope(shield=True):
+            for running in [*self._held]:
+                running.cancel()
+            for running in [*self._held]:
+                with suppress(Exception):
+                    await running.ended()
+
+    async def _at_rest(self, name: str) -> Session:
+        found = await self.session(name)
+        running = self._known.get(found.id)
+        if running is not None and running.under_way:
+            problem = f"the session {found.id} is under way"
+            raise HistoryError("the server", problem, "let it end, or cancel it, first")
+        return found
+
+    async def _said_before(self, asked: Asked) -> tuple[Message, ...]:
+        if asked.parent is None:
+            return asked.conversation
+        return conversation_of(asked.parent, await self.session(asked.parent))
+
+    async def _start(
+        self,
+        asker: Asker,
+        seat: Callable[[float | None], Council],
+        hold: Hold,
+        plan: Callable[[Council], float | None] | None = None,
+        via: tuple[str, ...] = (),
+    ) -> Running:
+        self._check_places()
+        allowed = self._allowance.ceiling(asker)
+        council = seat(allowed)
+        worst = None if plan is None else plan(council)
+        own = council.procedure.limits.max_cost_usd
+        reserved = self._allowance.hold_back(asker, worst, own, allowed)
+        running = Running(asker, Stream(self._clock.seconds))
+        self._held.add(running)
+        self._tasks.start_soon(self._hold, running, council, hold, reserved, (*via, self.name))
+        self._tasks.start_soon(running.stream.pace)
+        try:
+            await running.opened()
+        except BaseException:
+            running.cancel()
+            raise
+        return running
+
+    def _check_places(self) -> None:
+        if self.draining:
+            raise Busy("the server is about to stop", "ask again when it is back", RETRY_SECONDS)
+        if len(self._held) >= self.most:
+            problem = f"{len(self._held)} sessions are under way, as many as are held at once"
+            raise Busy(problem, "ask again when one has ended", RETRY_SECONDS)
+
+    async def _hold(
+        self,
+        running: Running,
+        council: Council,
+        hold: Hold,
+        reserved: Reserved | None,
+        via: tuple[str, ...],
+    ) -> None:
+        VIA.set(via)
+        session: Session | None = None
+        failure: Exception | None = None
+        try:
+            with running.scope:
+                async with council:
+                    session = await hold(council, self._listener(running))
+        except HistoryError as error:
+            if len(running.stream) and running.stream.closed:
+                running.problem = str(error)  # it was held; only its record is elsewhere
+            else:
+                failure = error
+        except WitanError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - the others must not suffer from our mistake
+            _log.exception("a session failed within")
+            failure = error
+        self._held.discard(running)
+        running.close(session, failure)
+        for observer in self._observers:
+            observer.over(running)
+        self._allowance.settle(reserved, running.session if len(running.stream) else None)
+        self._trim()
+
+    def _listener(self, running: Running) -> Listener:
+        listeners = [observer.watch(running) for observer in self._observers]
+
+        def told(event: Event) -> None:
+            running.take(event)
+            if running.id not in self._known:
+                self._known[running.id] = running
+            for listener in listeners:
+                listener(event)
+
+        return told
+
+    def _trim(self) -> None:
+        """Let go of the sessions that ended first, beyond those that are held at hand."""
+        most = LATELY if self.history is not None else LATELY_ALONE
+        over = [name for name, running in self._known.items() if not running.under_way]
+        for name in over[: max(0, len(over) - most)]:
+            del self._known[name]

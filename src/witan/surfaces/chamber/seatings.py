@@ -1,0 +1,226 @@
+"""Who can be seated in a chamber: the configured councils, and the demonstration."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from witan.adapters.history import History
+from witan.deliberation.opening import seat_of
+from witan.deliberation.ports import Member, Seat
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.session import Session
+from witan.errors import NoCouncil, UnknownName, WitanError
+from witan.surfaces.arranging import procedure_of
+from witan.surfaces.chamber.asked import Judging
+from witan.surfaces.config import Config
+from witan.surfaces.council import Council, seat_council
+from witan.surfaces.demonstration import demonstration
+
+__all__ = ["DEMO", "Configure", "Profile", "Seatings"]
+
+DEMO = "demo"
+"""The profile of the demonstration."""
+
+MOST_ARRANGED = 256
+"""Combinations of options whose procedure is kept."""
+
+
+class Configure(Protocol):
+    """Gives the configuration under a profile, with what a request gives in place of it."""
+
+    def __call__(self, profile: str, given: Mapping[str, Any], /) -> Config:
+        """Give it; what is not accepted is named with its source."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A council that can be asked.
+
+    Parameters
+    ----------
+    name
+        Empty: what is configured apart from any profile.
+    about
+        A sentence of the configuration on what it is for.
+    procedure
+        How it deliberates where a request says nothing else.
+    notes
+        What to know about how it is seated.
+    problem
+        Why it cannot be asked; None: it can.
+    """
+
+    name: str
+    about: str = ""
+    seats: tuple[Seat, ...] = ()
+    chairmen: tuple[Seat, ...] = ()
+    procedure: Procedure | None = None
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any seat plays a script."""
+        return any(seat.simulated for seat in (*self.seats, *self.chairmen))
+
+
+class Seatings:
+    """The councils of a chamber.
+
+    Parameters
+    ----------
+    configure
+        The configuration, by profile.
+    about
+        Profile to what it is for.
+    history
+        What sessions are recorded in.
+    fast
+        The demonstration makes no pauses.
+    """
+
+    def __init__(
+        self,
+        configure: Configure,
+        about: Mapping[str, str],
+        environment: Mapping[str, str],
+        history: History | None,
+        *,
+        fast: bool = False,
+    ) -> None:
+        self._configure = configure
+        self._about = {"": "", **about}
+        self._environment = environment
+        self.history = history
+        self._fast = fast
+        self._councils: dict[str, Council] = {}
+        self._failed: dict[str, WitanError] = {}
+        self._arranged: dict[tuple[str, str], Procedure] = {}
+        self.profiles: Mapping[str, Profile] = {}
+
+    @property
+    def config(self) -> Config:
+        """The configuration apart from any profile."""
+        return self._configure("", {})
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Seat everybody; who cannot be seated is kept with the reason."""
+        profiles = {}
+        for name, about in self._about.items():
+            try:
+                council = seat_council(self._configure(name, {}), self._environment)
+            except WitanError as error:
+                self._failed[name] = error
+                profiles[name] = Profile(name, about, problem=str(error))
+                continue
+            profiles[name] = await self._seat(name, about, council, stack)
+        shown = demonstration(fast=self._fast)
+        council = Council(shown.members, [shown.chairman])
+        about = "a demonstration: scripts answer, whatever is asked"
+        profiles[DEMO] = await self._seat(DEMO, about, council, stack)
+        self.profiles = profiles
+
+    async def _seat(
+        self, name: str, about: str, council: Council, stack: AsyncExitStack
+    ) -> Profile:
+        self._councils[name] = await stack.enter_async_context(council)
+        return Profile(
+            name,
+            about,
+            tuple(map(seat_of, council.members)),
+            tuple(map(seat_of, council.chairmen)),
+            council.procedure,
+            council.notes,
+        )
+
+    def council(self, judging: Judging, ceiling: float | None = None) -> Council:
+        """A council as it is asked for, whose session costs no more than the ceiling.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such profile, or no such seat in it.
+        WitanError
+            If it cannot be seated, or an option has a value that is not accepted.
+        """
+        base = self._base(judging.profile)
+        members = _named(judging.members, base.members) or base.members
+        if judging.chairman is None:
+            # Who was left out is no chairman either.
+            absent = {member.name for member in base.members} - {m.name for m in members}
+            chairmen = tuple(each for each in base.chairmen if each.name not in absent)
+        else:
+            chairmen = _named((judging.chairman,), (*base.chairmen, *base.members))
+        procedure = _within(self._procedure(base, judging), ceiling)
+        return base.varied(procedure, members, chairmen, self.history)
+
+    def council_of(self, session: Session, ceiling: float | None = None) -> Council:
+        """The council that a session was begun by, with the keys of today.
+
+        Raises
+        ------
+        NoCouncil
+            If not all of its seats are configured here.
+        """
+        opened = session.opened
+        for base in self._councils.values():
+            named = not opened.jury  # jurors may go by other names than at home
+            members = _same(opened.reviewers, base.members, named=named)
+            chairmen = _same(opened.chairmen, (*base.chairmen, *base.members), named=named)
+            if members is not None and chairmen is not None:
+                procedure = _within(opened.procedure, ceiling)
+                return base.varied(procedure, members, chairmen, self.history)
+        seats = ", ".join(seat.source or seat.name for seat in opened.called)
+        raise NoCouncil(
+            f"the session {session.id} was begun by seats that are not configured here",
+            f"configure {seats}, or take it up with: witan resume {session.id}",
+        )
+
+    def _base(self, profile: str) -> Council:
+        if profile in self._failed:
+            raise self._failed[profile]
+        if profile not in self._councils:
+            raise UnknownName("profile", profile, [name for name in self.profiles if name])
+        return self._councils[profile]
+
+    def _procedure(self, base: Council, judging: Judging) -> Procedure:
+        if not judging.options:
+            return base.procedure
+        key = (judging.profile, json.dumps(judging.options, sort_keys=True, default=str))
+        if key not in self._arranged:
+            profile = "" if judging.profile == DEMO else judging.profile
+            if len(self._arranged) >= MOST_ARRANGED:
+                self._arranged.pop(next(iter(self._arranged)))
+            self._arranged[key] = procedure_of(self._configure(profile, judging.options))
+        return self._arranged[key]
+
+
+def _named(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
+    """The members of these names, in the order of the council."""
+    known = {member.name: member for member in members}
+    for name in names:
+        if name not in known:
+            raise UnknownName("seat", name, known)
+    return tuple(member for name, member in known.items() if name in names)
+
+
+def _same(
+    seats: Sequence[Seat], members: Sequence[Member], *, named: bool
+) -> tuple[Member, ...] | None:
+    """The members that sat in these seats, by name and source or by source alone.
+
+    None: not all of them are here.
+    """
+    known = {(member.name if named else "", member.source): member for member in reversed(members)}
+    found = [known.get((seat.name if named else "", seat.source)) for seat in seats]
+    return tuple(each for each in found if each is not None) if None not in found else None
+
+
+def _within(procedure: Procedure, ceiling: float | None) -> Procedure:
+    own = procedure.limits.max_cost_usd
+    if ceiling is None or (own is not None and own <= ceiling):
+        return procedure
+    return replace(procedure, limits=replace(procedure.limits, max_cost_usd=ceiling))

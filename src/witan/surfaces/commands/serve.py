@@ -1,0 +1,118 @@
+"""``witan serve``: the council over HTTP, to OpenAI clients, over MCP, and on a page."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import recorded_by, recording_options
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from witan.surfaces.chamber import Chamber
+    from witan.surfaces.config import Config
+    from witan.surfaces.config_serve import ServeSettings
+    from witan.surfaces.histories import Place
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan serve
+  witan serve --port 9000 --config council.toml
+  WITAN_TOKEN=... witan serve --host 0.0.0.0
+"""
+
+
+@click.command("serve", short_help="Serve the council: page, HTTP, MCP.", epilog=EXAMPLES)
+@click.option("--host", metavar="ADDRESS", help="Listen here; beyond this machine with a token.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="0: any free one.")
+@click.option(
+    "--max-sessions", type=click.IntRange(min=1), metavar="NUMBER", help="Sessions at once."
+)
+@click.option("--fast-demo", is_flag=True, help="Play the demonstration without its pauses.")
+@config_option
+@recording_options
+def command(**options: Any) -> int:
+    """Serve the council until Ctrl-C: a page to watch it, an API, and a model to OpenAI clients.
+
+    The demonstration is served without a key. Ctrl-C lets sessions under way end; once more breaks
+    them off, to be resumed. Exit status: 0 stopped, 2 misuse.
+    """
+    from witan.errors import MissingExtra
+
+    try:
+        import fastapi  # noqa: F401
+        import jinja2  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtra("the server", "serve") from None
+    import anyio
+
+    from witan.surfaces.histories import configured
+    from witan.surfaces.serving import bound
+
+    config = _with_options(configured(options["config"], options["history"]), options)
+    settings = config.serve
+    with bound(settings) as listening:
+        place = recorded_by(options, _say)
+        try:
+            anyio.run(_served, config, listening, place, options["fast_demo"])
+        finally:
+            if place is not None:
+                place.history.close()
+    return 0
+
+
+def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
+    from witan.surfaces.config import profile_config
+
+    names = ("host", "port", "max_sessions")
+    given = {f"serve.{name}": options[name] for name in names if options[name] is not None}
+    return profile_config(config, "", given)
+
+
+async def _served(
+    config: "Config", listening: "socket", place: "Place | None", fast_demo: bool
+) -> None:
+    from witan.surfaces.http.logs import SessionLog, log_to_stderr
+    from witan.surfaces.http.metrics import Metrics
+    from witan.surfaces.opening import chamber_of, seatings_of
+    from witan.surfaces.serving import serve
+
+    settings = config.serve
+    log_to_stderr(settings.log)
+    metrics = Metrics()
+    history = None if place is None else place.history
+    seatings = seatings_of(config, history, fast_demo=fast_demo)
+    port = listening.getsockname()[1]
+    async with chamber_of(seatings, settings, [metrics, SessionLog()]) as chamber:
+        _welcome(chamber, replace(settings, port=port))
+        await serve(chamber, settings, listening, metrics, _say)
+
+
+def _say(text: str) -> None:
+    from witan.surfaces.text import clean
+
+    click.echo(clean(text), err=True)
+
+
+def _welcome(chamber: "Chamber", settings: "ServeSettings") -> None:
+    """Say where it is served, who sits, and where sessions are kept."""
+    council = chamber.profiles[""]
+    _say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
+    _say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1 · MCP {settings.url}/mcp")
+    if council.problem is not None:
+        _say(f"  only the demonstration can be asked: {council.problem}")
+    else:
+        _say(f"  council: {', '.join(seat.source or seat.name for seat in council.seats)}")
+    for note in council.notes:
+        _say(f"  {note}")
+    for name, profile in chamber.profiles.items():
+        if name and profile.problem is not None:
+            _say(f"  the profile {name} cannot be asked: {profile.problem}")
+    kept = "nowhere, and are gone with the server"
+    _say(f"  sessions are kept {kept if chamber.history is None else 'in ' + chamber.history.url}")

@@ -1,0 +1,1 @@
+"""The council over HTTP: a native API, and that of OpenAI."""

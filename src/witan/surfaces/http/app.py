@@ -1,0 +1,74 @@
+"""The server: one chamber, and every door to it."""
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from witan.errors import WitanError
+from witan.surfaces.chamber import Chamber
+from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.http import health, reports, sessions
+from witan.surfaces.http.door import Door, Passed
+from witan.surfaces.http.event_stream import Streams
+from witan.surfaces.http.logs import passed
+from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
+from witan.surfaces.http.tokens import Askers
+from witan.version import __version__
+
+__all__ = ["create_app"]
+
+ABOUT = "Several models answer a question and review each other blind; the ballots say how sure."
+
+NOTHING: Mapping[str, str] = {}
+
+
+def create_app(
+    chamber: Chamber,
+    settings: ServeSettings,
+    environment: Mapping[str, str] = NOTHING,
+    metrics: Metrics | None = None,
+) -> FastAPI:
+    """The application that serves an open chamber.
+
+    Parameters
+    ----------
+    environment
+        Where the tokens are that the settings name.
+    metrics
+        What the chamber is observed by, too.
+
+    Raises
+    ------
+    ConfigError
+        If a token is not there, is too short, or is another's, too.
+    """
+    app = FastAPI(
+        title="Witan",
+        summary=ABOUT,
+        version=__version__,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+    )
+    askers = Askers(settings, environment)
+    app.state.chamber = chamber
+    app.state.settings = settings
+    app.state.askers = askers
+    app.state.streams = Streams()
+    app.state.metrics = Metrics() if metrics is None else metrics
+    app.include_router(health.router)
+    app.include_router(sessions.router)
+    app.include_router(reports.router)
+    app.add_exception_handler(WitanError, tell_error)
+    app.add_exception_handler(RequestValidationError, tell_invalid)
+    app.add_exception_handler(HTTPException, tell_refused)
+
+    def heard(request: Passed) -> None:
+        app.state.metrics.passed(request)
+        passed(request)
+
+    app.add_middleware(Door, settings=settings, askers=askers, name=chamber.name, heard=heard)
+    return app

@@ -1,0 +1,281 @@
+"""The door: what every request passes before anything looks at what it asks for."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from math import ceil
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse, Response
+
+from witan.adapters.via import HEADER as VIA_HEADER
+from witan.surfaces.chamber import Asker
+from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.http.openai_errors import openai_problem
+from witan.surfaces.http.problems import problem
+from witan.surfaces.http.tokens import COOKIE, Askers
+
+__all__ = ["Door", "Passed"]
+
+Message: TypeAlias = MutableMapping[str, Any]
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+PUBLIC = ("/healthz", "/assets/", "/sign-in")
+"""What is there for whoever reaches the server."""
+
+FAILURES_PER_MINUTE = 20
+"""Wrong tokens from one address, beyond which it waits."""
+
+MOST_HOPS = 16
+
+SECURITY: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+        "frame-ancestors 'none'; form-action 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A request that is over, as logs and metrics hear of it."""
+
+    request: str
+    method: str
+    route: str
+    path: str
+    status: int
+    seconds: float
+    asker: str | None
+
+
+class _TooLarge(Exception):
+    """A body that is longer than it said, or than is taken."""
+
+
+class Door:
+    """Passes requests on to the application, or says why not.
+
+    Parameters
+    ----------
+    name
+        What this server calls itself to those it asks.
+    heard
+        Told of every request when it is over.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        settings: ServeSettings,
+        askers: Askers,
+        name: str,
+        heard: Callable[[Passed], None],
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._askers = askers
+        self._name = name
+        self._heard = heard
+        self._rates = MovingWindowRateLimiter(MemoryStorage())
+        hosts = {host.lower() for host in settings.hosts}
+        # Beyond this machine a token is asked for, which no stranger's page has.
+        self._hosts = LOOPBACK | hosts if settings.loopback or hosts else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        scope["request"] = secrets.token_hex(6)
+        status = 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["Witan-Request"] = scope["request"]
+                for name, value in SECURITY.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self._pass(scope, receive, sending)
+        finally:
+            asker = scope.get("asker")
+            route = getattr(scope.get("route"), "path", "")
+            self._heard(
+                Passed(
+                    scope["request"],
+                    scope["method"],
+                    route,
+                    scope["path"],
+                    status,
+                    time.monotonic() - started,
+                    asker.name if asker is not None else None,
+                )
+            )
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        refused = self._refused(scope, headers)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        begun = exceeded = False
+        left = self._settings.body_bytes
+
+        async def receiving() -> Message:
+            nonlocal left, exceeded
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                exceeded = True
+                raise _TooLarge
+            return message
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            if begun or not exceeded:  # else it tells of a body that it could not read
+                begun = True
+                await send(message)
+
+        with suppress(_TooLarge):
+            await self._app(scope, receiving, sending)
+        if exceeded and not begun:
+            await self._too_large(scope)(scope, receive, send)
+
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+        """Why a request is not passed on; None: it is, and who asks stands in its scope."""
+        return (
+            self._strange_host(scope, headers)
+            or self._strange_origin(scope, headers)
+            or self._too_long(scope, headers)
+            or self._in_a_circle(scope, headers)
+            or self._nobody(scope, headers)
+            or self._too_often(scope)
+        )
+
+    def _strange_host(self, scope: Scope, headers: Headers) -> Response | None:
+        """A page elsewhere could have its own name point at this machine."""
+        host = _host(headers.get("host", ""))
+        if self._hosts is None or host in self._hosts:
+            return None
+        detail = f"the server does not go by the name {host!r}; add it to serve.allowed_hosts"
+        return _told(scope, 403, detail)
+
+    def _strange_origin(self, scope: Scope, headers: Headers) -> Response | None:
+        """What changes something is asked for by pages of this server alone, or by no page."""
+        origin = headers.get("origin")
+        if scope["method"] in SAFE or origin is None:
+            return None
+        own = {headers.get("host", "").lower()}
+        if self._settings.public_url is not None:
+            own.add(urlsplit(self._settings.public_url).netloc.lower())
+        if urlsplit(origin).netloc.lower() in own:
+            return None
+        return _told(scope, 403, f"a page of {origin} may not ask this")
+
+    def _too_long(self, scope: Scope, headers: Headers) -> Response | None:
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
+            return self._too_large(scope)
+        return None
+
+    def _too_large(self, scope: Scope) -> Response:
+        most = self._settings.body_bytes
+        detail = f"the request is longer than {most:,} bytes; send less, or raise serve.body_bytes"
+        return _told(scope, 413, detail)
+
+    def _in_a_circle(self, scope: Scope, headers: Headers) -> Response | None:
+        via = tuple(each.strip() for each in headers.get(VIA_HEADER, "").split(",") if each.strip())
+        scope["via"] = via
+        if self._name in via or len(via) > MOST_HOPS:
+            shown = " → ".join((*via[:MOST_HOPS], self._name))
+            detail = f"this council would be a member of itself: {shown}; seat another model"
+            return _told(scope, 508, detail)
+        return None
+
+    def _nobody(self, scope: Scope, headers: Headers) -> Response | None:
+        if self._askers.open:
+            scope["asker"] = self._askers.local
+            return None
+        asker = self._asking(headers)
+        if asker is not None:
+            scope["asker"] = asker
+            return None
+        if any(scope["path"].startswith(path) for path in PUBLIC):
+            return None
+        if (headers.get("authorization") or headers.get("x-api-key")) is not None:
+            address = (scope.get("client") or ("",))[0]
+            limit = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
+            if not self._rates.hit(limit, "refused", address):
+                return _told(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
+        elif "text/html" in headers.get("accept", "") and scope["method"] == "GET":
+            return RedirectResponse("/sign-in", 303)
+        told = {"WWW-Authenticate": 'Bearer realm="witan"'}
+        return _told(scope, 401, "give a token: Authorization: Bearer TOKEN", told)
+
+    def _asking(self, headers: Headers) -> Asker | None:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            return self._askers.by_token(token.strip())
+        if (key := headers.get("x-api-key")) is not None:
+            return self._askers.by_token(key.strip())
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return None
+        return None if cookie is None else self._askers.by_cookie(cookie.value)
+
+    def _too_often(self, scope: Scope) -> Response | None:
+        asker: Asker | None = scope.get("asker")
+        if asker is None or asker.per_minute is None or scope["path"].startswith(PUBLIC):
+            return None
+        limit = RateLimitItemPerMinute(max(1, ceil(asker.per_minute)))
+        if self._rates.hit(limit, "asked", asker.name):
+            return None
+        reset = self._rates.get_window_stats(limit, "asked", asker.name).reset_time
+        wait = str(max(1, ceil(reset - time.time())))
+        detail = f"{asker.name} may ask {limit.amount} times in a minute; wait {wait} s"
+        return _told(scope, 429, detail, {"Retry-After": wait})
+
+
+def _told(
+    scope: Scope, status: int, detail: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A refusal, as clients of the path that was asked for understand it."""
+    if scope["path"].startswith("/v1/"):
+        return openai_problem(status, detail, headers)
+    return problem(status, detail, headers)
+
+
+def _host(header: str) -> str:
+    """The name in a Host header, without its port."""
+    host = header.strip().lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]

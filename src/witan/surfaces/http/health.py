@@ -1,0 +1,36 @@
+"""How the server does: for load balancers, and for Prometheus."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from witan.surfaces.chamber import Chamber
+from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.metrics import MEDIA_TYPE
+from witan.version import __version__
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["server"])
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+
+
+@router.get("/healthz", summary="Whether the server takes questions")
+async def healthz(chamber: ChamberOf, response: Response) -> dict[str, Any]:
+    """Answer 200 while questions are taken, 503 once the server is about to stop."""
+    if chamber.draining:
+        response.status_code = 503
+    return {
+        "status": "stopping" if chamber.draining else "ok",
+        "witan": __version__,
+        "under_way": len(chamber.under_way),
+    }
+
+
+@router.get("/metrics", summary="What the server has counted", response_class=Response)
+async def metrics(request: Request, chamber: ChamberOf) -> Response:
+    """Give every counter in the text format of Prometheus."""
+    state = request.app.state
+    text = state.metrics.text(len(chamber.under_way), state.streams.open)
+    return Response(text, media_type=MEDIA_TYPE)

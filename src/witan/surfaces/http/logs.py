@@ -1,0 +1,117 @@
+"""What a server writes down: a line for each request, and for each session."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+from witan.deliberation import events as e
+from witan.deliberation.recorder import Listener
+from witan.surfaces.chamber import Running
+from witan.surfaces.http.door import Passed
+from witan.surfaces.text import clean
+
+__all__ = ["SessionLog", "log_to_stderr", "passed"]
+
+QUIET = ("/assets/", "/healthz", "/metrics")
+"""What is asked for so often, and means so little, that only its failure is told."""
+
+_log = logging.getLogger("witan.server")
+
+
+class _Lines(logging.Formatter):
+    """A line of text: when, what, and the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = " ".join(f"{k}={v}" for k, v in _fields(record).items() if v is not None)
+        text = clean(f"{_at(record)} {record.getMessage()} {fields}".rstrip())
+        return (
+            text if record.exc_info is None else f"{text}\n{self.formatException(record.exc_info)}"
+        )
+
+
+class _Json(logging.Formatter):
+    """A line of JSON: when, how bad, what, and the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {
+            "at": _at(record),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info is not None:
+            said["exception"] = self.formatException(record.exc_info)
+        return json.dumps(said)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    fields: dict[str, object] = getattr(record, "fields", {})
+    return fields
+
+
+def _at(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def log_to_stderr(kind: Literal["text", "json"]) -> None:
+    """Write what Witan's server and uvicorn have to say to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if kind == "json" else _Lines())
+    for name, level in (("witan", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(level)
+        logger.propagate = False
+
+
+def passed(request: Passed) -> None:
+    """Write down a request; what it asked, and what was answered, stays unsaid."""
+    if request.status < 400 and request.path.startswith(QUIET):
+        return
+    level = logging.ERROR if request.status >= 500 else logging.INFO
+    fields = {
+        "request": request.request,
+        "method": request.method,
+        "path": request.path,
+        "status": request.status,
+        "ms": round(request.seconds * 1000, 1),
+        "asker": request.asker,
+    }
+    _log.log(level, "request", extra={"fields": fields})
+
+
+class SessionLog:
+    """Writes down that a session was opened, and what became of it."""
+
+    def watch(self, running: Running) -> Listener:
+        """A listener for one session."""
+
+        def told(event: e.Event) -> None:
+            if isinstance(event, e.SessionOpened):
+                fields = {"session": event.session, "asker": running.asker.name}
+                _log.info("session opened", extra={"fields": {**fields, "seats": len(event.seats)}})
+            elif isinstance(event, e.SessionClosed):
+                closed: dict[str, object] = {
+                    "session": running.id,
+                    "status": event.status,
+                    "seconds": round(event.seconds, 2),
+                    "usd": event.cost_usd,
+                    "missing": "; ".join(event.missing) or None,
+                }
+                _log.info("session closed", extra={"fields": closed})
+
+        return told
+
+    def over(self, running: Running) -> None:
+        """Write down that a session was broken off, or that its record is elsewhere."""
+        if not running.named:
+            return
+        if running.stream.interrupted:
+            failure = running.failure
+            fields = {"session": running.id, "failure": None if failure is None else str(failure)}
+            _log.warning("session broken off", extra={"fields": fields})
+        if running.problem is not None:
+            fields = {"session": running.id, "problem": running.problem}
+            _log.error("session not kept", extra={"fields": fields})

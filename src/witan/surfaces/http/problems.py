@@ -1,0 +1,126 @@
+"""Errors as HTTP tells them: problem details (RFC 9457), in the words of the error."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from witan.errors import (
+    Busy,
+    ConfigError,
+    HistoryError,
+    InvalidBallot,
+    InvalidParameter,
+    MissingExtra,
+    MissingKey,
+    ModelError,
+    NoCouncil,
+    NothingToCount,
+    OverBudget,
+    TooLarge,
+    UnknownName,
+    WitanError,
+)
+from witan.surfaces.http.openai_errors import (
+    openai_error,
+    openai_invalid,
+    openai_problem,
+    speaks_openai,
+)
+
+__all__ = ["first_fault", "problem", "status_of", "tell_error", "tell_invalid", "tell_refused"]
+
+STATUSES: Mapping[type[WitanError], int] = {
+    Busy: 429,
+    UnknownName: 422,
+    HistoryError: 409,
+    TooLarge: 413,
+    OverBudget: 402,
+    NothingToCount: 409,
+    InvalidBallot: 422,
+    InvalidParameter: 422,
+    ConfigError: 422,
+    NoCouncil: 503,
+    MissingKey: 503,
+    MissingExtra: 501,
+    ModelError: 502,
+}
+"""What kind of error it is to whoever asked."""
+
+TITLES: Mapping[int, str] = {
+    400: "Bad request",
+    401: "Who asks is not known",
+    402: "Over budget",
+    403: "Refused",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Not in this state",
+    413: "Too large",
+    415: "Not in this format",
+    422: "Not accepted",
+    429: "Not now",
+    500: "A mistake within Witan",
+    501: "Not installed",
+    502: "A model failed",
+    503: "No council",
+    508: "A council in a circle",
+}
+
+
+def status_of(error: Exception) -> int:
+    """The status that tells an error."""
+    if isinstance(error, UnknownName) and error.kind == "session":
+        return 404
+    if isinstance(error, WitanError):
+        return next((code for kind, code in STATUSES.items() if isinstance(error, kind)), 422)
+    return 500
+
+
+def problem(
+    status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    """A problem as a response."""
+    body = {"title": TITLES.get(status, "Refused"), "status": status, "detail": detail, **more}
+    return JSONResponse(body, status, dict(headers or {}), "application/problem+json")
+
+
+async def tell_error(request: Request, error: Exception) -> Response:
+    """Tell an error that was foreseen."""
+    headers = {}
+    if isinstance(error, Busy) and error.retry_seconds is not None:
+        headers["Retry-After"] = str(ceil(error.retry_seconds))
+    if isinstance(error, WitanError) and speaks_openai(request.url.path):
+        return openai_error(error, status_of(error), headers)
+    return problem(status_of(error), str(error), headers)
+
+
+async def tell_invalid(request: Request, error: Exception) -> Response:
+    """Tell which fields of a request are not accepted, and why."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
+    if speaks_openai(request.url.path):
+        return openai_invalid(error)
+    faults = [{"where": _where(each["loc"]), "problem": each["msg"]} for each in error.errors()]
+    return problem(422, first_fault(error), faults=faults)
+
+
+async def tell_refused(request: Request, error: Exception) -> Response:
+    """Tell what the server itself refused: a path, a method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    if speaks_openai(request.url.path):
+        return openai_problem(error.status_code, error.detail, error.headers)
+    return problem(error.status_code, error.detail, error.headers)
+
+
+def first_fault(error: RequestValidationError) -> str:
+    """The first thing that is wrong with a request, in a sentence."""
+    [first, *others] = error.errors()
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{_where(first['loc'])}: {first['msg']}{more}"
+
+
+def _where(path: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, path))

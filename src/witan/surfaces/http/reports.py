@@ -1,0 +1,317 @@
+"""The native API: what is kept, counted again, summed up, and what somebody brings along."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
+
+import anyio
+from fastapi import APIRouter, Depends, Query, Request, Response
+from starlette.responses import Response as PlainResponse
+
+from witan.adapters.history import History
+from witan.adapters.voting_papers import Paper, voting_paper
+from witan.core.blind_vote import read_ranking
+from witan.core.leaderboard import Terms
+from witan.core.outcome import Outcome
+from witan.core.window import Window
+from witan.errors import HistoryError
+from witan.surfaces.chamber import Chamber, Profile
+from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.schemas import RecountBody, VoteBody
+from witan.surfaces.inquiries import catalogues, posted, reports
+from witan.surfaces.inquiries.recounting import recounted, recounted_import, settings_given
+from witan.surfaces.inquiries.voting import check_unvoted, vote
+from witan.surfaces.json_output import session_object, to_json
+from witan.surfaces.moments import moment
+from witan.surfaces.voting_text import paper_object, revealed_object
+from witan.version import __version__
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api")
+
+T = TypeVar("T")
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+
+Level = Annotated[float, Query(gt=0, lt=1, description="Level of intervals.")]
+Status = Literal["complete", "degraded", "failed", "interrupted"]
+
+BALLOTS = {
+    "application/x-ndjson": {
+        "example": '{"session": "q1", "reviewer": "ada", "ranking": ["b", "c"]}\n'
+        '{"session": "q1", "reviewer": "bob", "ranking": ["c", "a"]}\n'
+    },
+    "text/csv": {"example": "session,reviewer,candidate,rank\nq1,ada,b,1\nq1,ada,c,2\n"},
+}
+"""Ballots as they can be sent; every format of a ballot file is recognised."""
+
+FILE = {"requestBody": {"required": True, "content": BALLOTS}}
+
+
+def _history(chamber: Chamber) -> History:
+    """The history that is asked.
+
+    Raises
+    ------
+    HistoryError
+        If sessions are not kept.
+    """
+    if chamber.history is None:
+        problem = "this server keeps no history"
+        raise HistoryError("the server", problem, "start it without --no-history")
+    return chamber.history
+
+
+def _window(
+    since: Annotated[str | None, Query(description="From then on: 30d, 12h, 2026-01-31 …")] = None,
+    until: Annotated[str | None, Query(description="Before then, written likewise.")] = None,
+    category: Annotated[str | None, Query(description="Sessions of this category.")] = None,
+) -> Window:
+    """Which sessions are meant.
+
+    Raises
+    ------
+    InvalidParameter
+        If a time is none.
+    """
+    return Window(moment("since", since), moment("until", until), category)
+
+
+WindowOf = Annotated[Window, Depends(_window)]
+
+
+def _json(value: object) -> Response:
+    return PlainResponse(to_json(value), media_type="application/json")
+
+
+async def _told(work: Callable[[], object]) -> Response:
+    """What comes of it, as JSON; it reads, or counts, and the event loop does not wait for it."""
+    return await anyio.to_thread.run_sync(lambda: _json(work()))
+
+
+@router.get("/sessions", tags=["sessions"], summary="The sessions that are kept")
+async def sessions(
+    chamber: ChamberOf,
+    *,
+    text: Annotated[str | None, Query(description="Words of the question or closing text.")] = None,
+    window: WindowOf,
+    status: Status | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+    simulated: Annotated[bool | None, Query(description="Those of scripts; unset: all.")] = None,
+    parent: Annotated[str | None, Query(description="Those that came of this one.")] = None,
+) -> Response:
+    """List sessions, the latest first."""
+    history = _history(chamber)
+
+    def find() -> object:
+        found = history.find(
+            text,
+            since=window.since,
+            until=window.until,
+            category=window.category,
+            status=status,
+            limit=limit,
+            simulated=simulated,
+            parent=parent,
+        )
+        return reports.sessions(history, found)
+
+    return await _told(find)
+
+
+@router.post("/sessions/{session}/recount", tags=["counting"], summary="Count it again")
+async def recount(session: str, body: RecountBody, chamber: ChamberOf) -> Response:
+    """Count the ballots of a session under another rule, or without some reviewers; no call."""
+    given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
+    whole = await chamber.named(session)
+    history = chamber.history
+    imported = (
+        chamber.running(whole) is None
+        and history is not None
+        and not await anyio.to_thread.run_sync(history.has_record, whole)
+    )
+    if imported:
+        assert history is not None  # noqa: S101 - else nothing is imported
+
+        def count_import() -> Outcome:
+            settings = settings_given(body.rule, given)
+            return recounted_import(history, whole, settings, without=body.without, named=given)
+
+        return await _told(lambda: _counted(count_import()))
+    found = await chamber.session(whole)
+    count = partial(recounted, found, history, body.rule, without=body.without, given=given)
+    return await _told(lambda: _counted(count()))
+
+
+def _counted(outcome: Outcome) -> dict[str, Any]:
+    return {"witan": __version__, "sessions": [session_object(outcome)]}
+
+
+@router.get("/sessions/{session}/paper", tags=["voting"], summary="A blind voting paper")
+async def paper(
+    session: str,
+    chamber: ChamberOf,
+    person: Annotated[str, Query(alias="as", min_length=1, description="Who votes.")],
+) -> Response:
+    """Give the answers under labels drawn for this person; nothing tells who wrote what."""
+    prepared = await _paper(chamber, session, person)
+    return _json(paper_object(prepared))
+
+
+@router.post("/sessions/{session}/votes", tags=["voting"], summary="Vote, then see")
+async def cast_vote(session: str, body: VoteBody, chamber: ChamberOf) -> Response:
+    """Keep a person's ranking by the labels of the paper; then reveal who wrote what."""
+    prepared = await _paper(chamber, session, body.person)
+    history = _history(chamber)
+
+    def keep() -> object:
+        check_unvoted(history, prepared, replacing=body.replace)
+        groups = read_ranking(body.ranking, prepared.sheet)
+        return revealed_object(prepared, vote(history, prepared, groups))
+
+    return await _told(keep)
+
+
+async def _paper(chamber: Chamber, session: str, person: str) -> Paper:
+    whole = await chamber.named(session)
+    prepare = partial(voting_paper, _history(chamber), whole, person.strip())
+    return await anyio.to_thread.run_sync(prepare)
+
+
+@router.get("/leaderboard", tags=["reports"], summary="How models fare across sessions")
+async def leaderboard(
+    chamber: ChamberOf,
+    *,
+    window: WindowOf,
+    rule: Annotated[str, Query(description="Whose scores are averaged.")] = "borda",
+    kind: Literal["model", "human"] = "model",
+    order_by: Literal["score", "rating", "elo"] = "score",
+    elo: bool = False,
+    min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
+    level: Level = 0.95,
+) -> Response:
+    """Order models by how they fared; simulated sessions never count."""
+    terms = Terms(
+        rule=rule,
+        kind=kind,
+        window=window,
+        order_by=order_by,
+        min_sessions=min_sessions,
+        level=level,
+    )
+    history = _history(chamber)
+    report = partial(reports.leaderboard_report, history, chamber.config, terms, with_elo=elo)
+    return await _told(report)
+
+
+@router.get("/audit", tags=["reports"], summary="How reviewers judge")
+async def audit(
+    chamber: ChamberOf,
+    *,
+    window: WindowOf,
+    reviewer: Annotated[str | None, Query(description="Tell everything of one.")] = None,
+    level: Level = 0.95,
+) -> Response:
+    """Say whom reviewers prefer, how far they agree, and what they are worth."""
+    history = _history(chamber)
+    report = partial(
+        reports.audit_report, history, chamber.config, window, reviewer=reviewer, level=level
+    )
+    return await _told(report)
+
+
+@router.post("/tally", tags=["counting"], summary="Count ballots", openapi_extra=FILE)
+async def tally(
+    request: Request,
+    *,
+    rule: Annotated[str | None, Query()] = None,
+    format: Annotated[str | None, Query()] = None,  # noqa: A002 - as the command line calls it
+    session: Annotated[list[str] | None, Query(description="Only these sessions.")] = None,
+) -> Response:
+    """Count the ballots that are sent, in any format of a ballot file; nothing is kept."""
+    content = await request.body()
+    settings = settings_given(rule, _settings(request))
+    ballots = posted.Posted(content, format)
+    return await _told(lambda: posted.tallied(ballots, settings, session or ()))
+
+
+@router.post("/compare", tags=["counting"], summary="Count under every rule", openapi_extra=FILE)
+async def compare(
+    request: Request,
+    *,
+    rules: Annotated[str | None, Query(description="Rules, comma-separated.")] = None,
+    format: Annotated[str | None, Query()] = None,  # noqa: A002 - as the command line calls it
+) -> Response:
+    """Count the ballots that are sent under every rule, side by side."""
+    content = await request.body()
+    settings = settings_given(None, _settings(request))
+    names = [name.strip() for name in (rules or "").split(",") if name.strip()]
+    return await _told(lambda: posted.compared(posted.Posted(content, format), settings, names))
+
+
+@router.post("/explain", tags=["counting"], summary="How it was counted", openapi_extra=FILE)
+async def explain(
+    request: Request,
+    *,
+    rule: Annotated[str | None, Query()] = None,
+    session: Annotated[str | None, Query()] = None,
+    format: Annotated[str | None, Query()] = None,  # noqa: A002 - as the command line calls it
+) -> Response:
+    """Show step by step how the ballots of a session make its outcome."""
+    content = await request.body()
+    settings = settings_given(rule, _settings(request))
+    return await _told(lambda: posted.explained(posted.Posted(content, format), settings, session))
+
+
+COUNTING = ("ties", "level", "threshold", "tie_break", "recusal", "unranked", "kind", "rho")
+"""Settings of counting that can stand in the address."""
+
+NUMBERS = ("level", "threshold", "rho")
+
+
+def _settings(request: Request) -> Mapping[str, Any]:
+    """The settings of counting among the parameters of the address."""
+    given: dict[str, Any] = {}
+    for name in COUNTING:
+        text = request.query_params.get(name)
+        if text is not None:
+            given[name] = _number(text) if name in NUMBERS else text
+    return given
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@router.get("/rules", tags=["counting"], summary="The rules to count by")
+async def rules() -> Response:
+    """Name every rule: what it reads, what it satisfies, where it is from."""
+    return _json(catalogues.rules())
+
+
+@router.get("/rubrics", tags=["counting"], summary="The rubrics to grade by")
+async def rubrics() -> Response:
+    """Name every rubric, its criteria and their weights."""
+    return _json(catalogues.rubrics())
+
+
+@router.get("/profiles", tags=["sessions"], summary="The councils that can be asked")
+async def profiles(chamber: ChamberOf) -> Response:
+    """Say who sits in each, how it deliberates, and why one cannot be asked."""
+    return _json({"profiles": [_profile(profile) for profile in chamber.profiles.values()]})
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "about": profile.about,
+        "seats": [{"name": s.name, "source": s.source} for s in profile.seats],
+        "chairmen": [{"name": s.name, "source": s.source} for s in profile.chairmen],
+        "simulated": profile.simulated,
+        "notes": profile.notes,
+        "problem": profile.problem,
+    }

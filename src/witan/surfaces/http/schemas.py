@@ -1,0 +1,141 @@
+"""What requests hold: foreign text becomes data here."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from witan.deliberation.ports import Message
+from witan.surfaces.chamber import Asked, Judging
+
+__all__ = ["JudgingBody", "QuestionBody", "RecountBody", "RetryBody", "TurnBody", "VoteBody"]
+
+NUL_FREE = r"^[^\x00]*$"
+"""Text that every store can hold."""
+
+Text = Annotated[str, Field(pattern=NUL_FREE, max_length=2_000_000)]
+
+Name = Annotated[str, Field(pattern=NUL_FREE, min_length=1, max_length=400)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class TurnBody(_Body):
+    """Something that was said before the question."""
+
+    role: Literal["system", "user", "assistant"]
+    content: Text
+
+
+class JudgingBody(_Body):
+    """Who sits, and how they deliberate."""
+
+    profile: Annotated[
+        str, Field(max_length=200, description="A configured profile; `demo` needs no key.")
+    ] = ""
+    members: Annotated[
+        list[Name],
+        Field(max_length=64, description="Names of configured seats, in place of the profile's."),
+    ] = []
+    chairman: Annotated[
+        Name | None, Field(description="The name of the seat that writes the closing text.")
+    ] = None
+    seed: Annotated[
+        int | None, Field(ge=0, lt=2**53, description="Draws sheets and labels, to repeat them.")
+    ] = None
+    options: Annotated[
+        dict[str, Any],
+        Field(
+            description="Settings as the configuration calls them: rule, mode, rubric, mirrored, "
+            "max_cost_usd and so on."
+        ),
+    ] = {}
+
+    def judging(self, via: tuple[str, ...] = ()) -> Judging:
+        """The same as a chamber takes it."""
+        return Judging(
+            self.profile, tuple(self.members), self.chairman, self.seed, self.options, via
+        )
+
+
+class QuestionBody(JudgingBody):
+    """A question, and all that comes with it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "question": "Is a hash map always faster than a sorted array?",
+                    "profile": "demo",
+                    "category": "coding",
+                    "options": {"rule": "schulze"},
+                }
+            ]
+        }
+    )
+
+    question: Annotated[Text, Field(min_length=1, description="What the council is asked.")]
+    conversation: Annotated[
+        list[TurnBody], Field(max_length=1_000, description="What was said before, oldest first.")
+    ] = []
+    files: Annotated[
+        dict[Name, Text], Field(description="Name to text of files that come with it.")
+    ] = {}
+    category: Annotated[
+        Name | None, Field(description="What leaderboards can be read by, such as coding.")
+    ] = None
+    parent: Annotated[
+        Name | None, Field(description="The session whose closing text it goes on from.")
+    ] = None
+
+    def asked(self, via: tuple[str, ...] = ()) -> Asked:
+        """The same as a chamber takes it."""
+        return Asked(
+            self.question,
+            tuple(Message(turn.role, turn.content) for turn in self.conversation),
+            self.files,
+            self.category,
+            self.parent,
+            self.judging(via),
+        )
+
+
+class RetryBody(_Body):
+    """Which seats are asked once more."""
+
+    seats: Annotated[
+        list[Name], Field(max_length=64, description="None: every seat that failed.")
+    ] = []
+
+
+class RecountBody(_Body):
+    """How stored ballots are counted again."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"rule": "schulze", "without": ["aster"]}]}
+    )
+
+    rule: Annotated[Name | None, Field(description="The session's own unless given.")] = None
+    without: Annotated[
+        list[Name], Field(max_length=64, description="Reviewers whose ballots are left out.")
+    ] = []
+    kind: Literal["model", "human", "all"] | None = None
+    settings: Annotated[
+        dict[str, Any], Field(description="Settings of counting by name: level, ties, recusal …")
+    ] = {}
+
+
+class VoteBody(_Body):
+    """A person's ranking of what stands on the paper."""
+
+    model_config = ConfigDict(
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"as": "ines", "ranking": "B > A = C"}]},
+    )
+
+    person: Annotated[Name, Field(alias="as", description="Who votes.")]
+    ranking: Annotated[
+        Text, Field(description="Every label, the best first: > parts better from worse, = equal.")
+    ]
+    replace: Annotated[bool, Field(description="Take back the vote that was cast earlier.")] = False

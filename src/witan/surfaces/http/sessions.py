@@ -1,0 +1,185 @@
+"""The native API: sessions, from the question to what is kept of them."""
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from starlette.responses import JSONResponse
+
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+from witan.surfaces.chamber import Asker, Chamber, Running, Told
+from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.event_stream import event_frame, frames, streamed
+from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
+from witan.surfaces.json_output import to_json
+from witan.surfaces.session_text import session_trust
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api", tags=["sessions"])
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+AskerOf = Annotated[Asker, Depends(asker_of)]
+Via = Annotated[tuple[str, ...], Depends(via_of)]
+Wait = Annotated[
+    float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
+]
+
+
+@router.post("/plan", summary="What a question would ask for, and cost at most")
+async def plan(body: QuestionBody, chamber: ChamberOf) -> Any:
+    """Say what would be called, and what it may cost; no call is made."""
+    planned = await chamber.plan(body.asked())
+    return _json(
+        {
+            "calls": planned.calls,
+            "repairs": planned.repairs,
+            "input_tokens": planned.input_tokens,
+            "output_tokens": planned.output_tokens,
+            "worst_usd": planned.worst_usd,
+            "unpriced": planned.unpriced,
+            "lines": planned.lines,
+        }
+    )
+
+
+@router.post("/sessions", status_code=202, summary="Put a question to the council")
+async def ask(
+    body: QuestionBody, chamber: ChamberOf, asker: AskerOf, via: Via, wait: Wait = 0
+) -> Response:
+    """Start a session; it goes on whether or not anybody follows it.
+
+    The answer says where it is: 202 while it is under way, 200 with the whole record if it ended
+    within `wait` seconds.
+    """
+    return await _started(await chamber.ask(body.asked(via), asker), wait)
+
+
+@router.get("/sessions/{session}", summary="A session, whole or as far as it came")
+async def show(session: str, chamber: ChamberOf) -> Response:
+    """Give the record of a session: answers, ballots, outcome, closing text, every event."""
+    found = await chamber.session(session)
+    return _record(found, chamber.running(found.id))
+
+
+@router.get("/sessions/{session}/events", summary="A session's events, as they happen")
+async def follow(
+    request: Request,
+    session: str,
+    chamber: ChamberOf,
+    after: Annotated[int, Query(ge=0, description="Tell only of events after this one.")] = 0,
+    last_event_id: Annotated[str | None, Header(description="Likewise, by a browser.")] = None,
+) -> Response:
+    """Stream server-sent events: what has happened, then what happens.
+
+    Of each, `id` is its number in the session, `event` its kind, and `data` itself as JSON. The
+    last one is `end`, and says how the session ended. A stream that breaks off is taken up with
+    `Last-Event-ID`.
+    """
+    if last_event_id is not None and last_event_id.isdecimal():
+        after = max(after, int(last_event_id[:18]))
+    whole = await chamber.named(session)
+    running = chamber.running(whole)
+    if running is None:
+        return streamed(request, _kept(await chamber.session(whole), after))
+    heartbeat: float = request.app.state.settings.heartbeat_seconds
+    return streamed(request, frames(running, after, heartbeat, ending=_ending))
+
+
+@router.post("/sessions/{session}/cancel", summary="Break a session off")
+async def cancel(session: str, chamber: ChamberOf) -> Response:
+    """Cancel every call of a session; what came in is kept, and it can be resumed."""
+    whole = await chamber.named(session)
+    running = chamber.running(whole)
+    if running is None:
+        return _record(await chamber.session(whole), None)
+    running.cancel()
+    return _record(await running.ended(), running)
+
+
+@router.post("/sessions/{session}/resume", status_code=202, summary="Take a session up again")
+async def resume(
+    session: str,
+    chamber: ChamberOf,
+    asker: AskerOf,
+    take_over: Annotated[
+        bool, Query(description="Even from a process of this machine that is still at it.")
+    ] = False,
+    wait: Wait = 0,
+) -> Response:
+    """Go on with an interrupted session at its last finished seat."""
+    running = await chamber.resume(session, take_over=take_over, asker=asker)
+    return await _started(running, wait)
+
+
+@router.post("/sessions/{session}/retry", status_code=202, summary="Ask failed seats once more")
+async def retry(
+    session: str, body: RetryBody, chamber: ChamberOf, asker: AskerOf, wait: Wait = 0
+) -> Response:
+    """Ask the seats that failed once more, in a session of its own."""
+    return await _started(await chamber.retry(session, body.seats, asker=asker), wait)
+
+
+@router.post("/sessions/{session}/rejudge", status_code=202, summary="Have another jury judge")
+async def rejudge(
+    session: str, body: JudgingBody, chamber: ChamberOf, asker: AskerOf, *, via: Via, wait: Wait = 0
+) -> Response:
+    """Put the stored answers of a session before another jury, in a session of its own."""
+    running = await chamber.rejudge(session, body.judging(via), asker=asker)
+    return await _started(running, wait)
+
+
+@router.delete("/sessions/{session}", status_code=204, summary="Delete a session wholly")
+async def forget(session: str, chamber: ChamberOf) -> Response:
+    """Delete what the history holds of a session."""
+    await chamber.forget(session)
+    return Response(status_code=204)
+
+
+async def _started(running: Running, wait: float) -> Response:
+    """Where a session is; or all of it, if it ends soon."""
+    with anyio.move_on_after(wait):
+        return _record(await running.ended(), running)
+    here = f"/api/sessions/{running.id}"
+    links = {"self": here, "events": f"{here}/events", "cancel": f"{here}/cancel"}
+    body = {
+        "session": running.id,
+        "under_way": True,
+        "links": {**links, "page": f"/sessions/{running.id}"},
+    }
+    return JSONResponse(body, 202, {"Location": here})
+
+
+def _record(session: Session, running: Running | None) -> Response:
+    """The record of a session, and what else there is to say of it now."""
+    under_way = running is not None and running.under_way
+    beside = {
+        "under_way": under_way,
+        "trust": None if under_way else session_trust(session),
+        "record_problem": None if running is None else running.problem,
+    }
+    text = to_json(beside)[:-1] + ", " + session_to_json(session)[1:]
+    return Response(text, 200, media_type="application/json")
+
+
+async def _kept(session: Session, after: int) -> AsyncGenerator[bytes, None]:
+    """The events of a session that is over."""
+    for event in session.events:
+        if event.seq > after:
+            yield event_frame(Told(event, simulated=session.simulated))
+    yield _end(session, None)
+
+
+def _ending(running: Running) -> bytes:
+    return _end(running.session, running.stream.failure)
+
+
+def _end(session: Session, failure: str | None) -> bytes:
+    said = {"session": session.id, "status": session.status, "failure": failure}
+    return f"event: end\ndata: {to_json(said)}\n\n".encode()
+
+
+def _json(value: object) -> Response:
+    return Response(to_json(value), media_type="application/json")

@@ -1,0 +1,78 @@
+"""Tokens: who may ask, and how much of it."""
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from hashlib import sha256
+
+from witan.surfaces.chamber import LOCAL, Asker
+from witan.surfaces.config_serve import ServeSettings, token_digests
+
+__all__ = ["COOKIE", "Askers"]
+
+COOKIE = "witan"
+"""The cookie of a browser that has signed in."""
+
+MOST_SIGNED_IN = 10_000
+
+
+class Askers:
+    """Who may ask, by token or by the cookie that a browser was given for one.
+
+    A cookie is drawn afresh when somebody signs in, and is worth nothing once the server stops.
+
+    Raises
+    ------
+    ConfigError
+        If a token is not there, is too short, or is another's, too.
+    """
+
+    def __init__(self, settings: ServeSettings, environment: Mapping[str, str]) -> None:
+        self._digests = token_digests(settings, environment)
+        self._local = Asker(LOCAL.name, per_minute=settings.per_minute)
+        self._signed_in: dict[bytes, str] = {}
+        self._askers = {
+            name: Asker(
+                name,
+                settings.per_minute if token.per_minute is None else token.per_minute,
+                token.max_cost_usd,
+                token.daily_usd,
+            )
+            for name, token in settings.tokens.items()
+        }
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody needs a token."""
+        return not self._digests
+
+    @property
+    def local(self) -> Asker:
+        """Who asks where nobody needs one."""
+        return self._local
+
+    def by_token(self, token: str) -> Asker | None:
+        """Whose token it is; None: nobody's. It takes as long whoever's it is."""
+        digest = sha256(token.encode()).digest()
+        found = None
+        for name, held in self._digests.items():
+            if hmac.compare_digest(digest, held):
+                found = name
+        return None if found is None else self._askers[found]
+
+    def by_cookie(self, cookie: str) -> Asker | None:
+        """Who has signed in under it; None: nobody."""
+        name = self._signed_in.get(sha256(cookie.encode()).digest())
+        return None if name is None else self._askers[name]
+
+    def sign_in(self, asker: Asker) -> str:
+        """Draw a cookie for somebody whose token was right."""
+        if len(self._signed_in) >= MOST_SIGNED_IN:
+            del self._signed_in[next(iter(self._signed_in))]
+        cookie = secrets.token_urlsafe(32)
+        self._signed_in[sha256(cookie.encode()).digest()] = asker.name
+        return cookie
+
+    def sign_out(self, cookie: str) -> None:
+        """Make a cookie worth nothing."""
+        self._signed_in.pop(sha256(cookie.encode()).digest(), None)

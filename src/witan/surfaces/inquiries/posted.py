@@ -1,0 +1,113 @@
+"""Ballots that somebody brings along: counted, compared, explained; nothing of them is kept."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+from witan import __version__
+from witan.adapters.ballots import Problem, read_ballots
+from witan.core.ballot import Ballot
+from witan.core.comparison import compare_rules
+from witan.core.explanation import explain
+from witan.core.outcome import Outcome
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
+from witan.errors import NothingToCount, TooLarge, UnsuitableBallots
+from witan.surfaces.json_output import comparison_object, explanation_object, session_object
+
+__all__ = ["Posted", "Tally", "compared", "explained", "tallied", "tally_object", "tally_of"]
+
+MOST_BALLOTS = 100_000
+"""More are a file for the command line."""
+
+
+@dataclass(slots=True)
+class Posted:
+    """Ballots as they were sent: in any format that a ballot file has.
+
+    Parameters
+    ----------
+    format
+        The name of the format; None: recognised from the content.
+    columns
+        Which column holds a field, where they are called otherwise.
+
+    Attributes
+    ----------
+    problems
+        What could not be read, once it was read.
+    """
+
+    content: bytes
+    format: str | None = None
+    columns: Mapping[str, str] | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Ballot]:
+        stream = BytesIO(self.content)
+        stream.name = "the ballots"
+        read = read_ballots(
+            stream, format=self.format, columns=self.columns, on_problem=self.problems.append
+        )
+        for number, ballot in enumerate(read, start=1):
+            if number > MOST_BALLOTS:
+                raise TooLarge("posted ballots", number, MOST_BALLOTS)
+            yield ballot
+        if not self.content.strip():
+            raise NothingToCount("no ballot was sent")
+
+    def unread(self) -> list[dict[str, Any]]:
+        """What could not be read, line by line."""
+        return [{"line": each.line, "problem": str(each)} for each in self.problems]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What came of counting: outcomes, and the sessions that could not be counted."""
+
+    outcomes: tuple[Outcome, ...]
+    not_counted: tuple[UnsuitableBallots, ...]
+
+
+def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -> Tally:
+    """Count posted ballots, or those of some sessions.
+
+    Raises
+    ------
+    BallotFileError
+        If it cannot be read as ballots at all.
+    WitanError
+        If a setting does not suit them.
+    """
+    not_counted: list[UnsuitableBallots] = []
+    outcomes = tuple(tally_sessions(posted, settings, not_counted.append, sessions or None))
+    return Tally(outcomes, tuple(not_counted))
+
+
+def tally_object(posted: Posted, tally: Tally) -> dict[str, Any]:
+    """The object of ``witan tally --json``."""
+    return {
+        "witan": __version__,
+        "sessions": [session_object(outcome) for outcome in tally.outcomes],
+        "not_counted": [{"session": e.session, "problem": str(e)} for e in tally.not_counted],
+        "not_read": posted.unread(),
+    }
+
+
+def tallied(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -> dict[str, Any]:
+    """The object of ``witan tally --json``; errors as of `tally_of`."""
+    return tally_object(posted, tally_of(posted, settings, sessions))
+
+
+def compared(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> dict[str, Any]:
+    """The object of ``witan compare --json``; errors as of `tally_of`."""
+    comparison = compare_rules(posted, settings, list(rules) or None)
+    told = comparison_object(comparison, comparison.sessions)
+    return {**told, "not_read": posted.unread()}
+
+
+def explained(posted: Posted, settings: Settings, session: str | None = None) -> dict[str, Any]:
+    """The object of ``witan explain --json``; errors as of `tally_of`."""
+    told = explanation_object(explain(posted, settings, session))
+    return {**told, "not_read": posted.unread()}

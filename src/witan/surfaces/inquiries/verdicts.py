@@ -1,0 +1,46 @@
+"""What came of a session, without all that it was made of."""
+
+from typing import Any
+
+from witan.deliberation.session import Session
+from witan.surfaces.json_output import session_object
+from witan.surfaces.session_text import session_trust
+
+__all__ = ["verdict_object"]
+
+SUMMARY = (
+    "rule", "interpretation", "leaders", "tied_for_best", "clear_leader", "disputed_by",
+    "n_ballots", "n_abstentions", "effective_votes", "ballots_to_flip", "warnings",
+)  # fmt: skip
+"""What of the outcome is told: the session has all of it."""
+
+STANDING = ("candidate", "rank", "score", "interval", "p_best", "tier", "failed")
+
+
+def verdict_object(session: Session, record_problem: str | None = None) -> dict[str, Any]:
+    """The closing text, who leads how surely, what is missing, and what it cost."""
+    told: dict[str, Any] = {
+        "session": session.id,
+        "status": session.status,
+        "simulated": session.simulated,
+        "missing": session.missing,
+        "text": session.text,
+        "trust": session_trust(session),
+        "leaders": () if session.outcome is None else session.outcome.leaders,
+        "outcome": None,
+        "chairman": None,
+        "labels": {},
+        "approved": None,
+        "unanswered": session.unanswered,
+        "cost_usd": session.cost.total_usd,
+        "known_usd": session.cost.known_usd,
+        "seconds": session.seconds,
+        "record_problem": record_problem,
+    }
+    if session.outcome is not None:
+        outcome = session_object(session.outcome)
+        lines = [{name: line[name] for name in STANDING} for line in outcome["standings"]]
+        told["outcome"] = {**{name: outcome[name] for name in SUMMARY}, "standings": lines}
+    if (held := session.synthesis) is not None:
+        told |= {"chairman": held.chairman, "labels": held.labels, "approved": held.approved}
+    return told

@@ -1,0 +1,117 @@
+"""A running server: its chamber, its socket, and how it comes to an end."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import anyio
+import uvicorn
+
+from witan.errors import ConfigError, InvalidParameter
+from witan.surfaces.chamber import Chamber
+from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.http.app import create_app
+from witan.surfaces.http.metrics import Metrics
+
+__all__ = ["bound", "serve"]
+
+BACKLOG = 2048
+
+Say = Callable[[str], None]
+
+
+class _Server(uvicorn.Server):
+    """A server whose end we call ourselves, once sessions have had their time."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals alone."""
+        yield
+
+
+def bound(settings: ServeSettings) -> socket.socket:
+    """The socket that the server listens on.
+
+    Raises
+    ------
+    ConfigError
+        If it would listen beyond this machine without a token.
+    InvalidParameter
+        If it cannot listen there.
+    """
+    if settings.refusal is not None:
+        raise ConfigError("the configuration", "serve.host", settings.refusal)
+    where = f"{settings.host}:{settings.port}"
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)  # who comes before the server is up, waits
+    except OSError as error:
+        expected = f"an address that is free ({error.strerror or error}); see --host and --port"
+        raise InvalidParameter("where to listen", where, expected) from None
+    return listening
+
+
+async def serve(
+    chamber: Chamber,
+    settings: ServeSettings,
+    listening: socket.socket,
+    metrics: Metrics,
+    say: Say,
+) -> None:
+    """Serve until a signal says to stop; then let sessions end, and break off what lasts longer.
+
+    A second signal breaks everything off at once.
+    """
+    app = create_app(chamber, settings, os.environ, metrics)
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        # Longer than proxies keep theirs: who closes first makes the other lose a request.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(config)
+    async with app.router.lifespan_context(app), anyio.create_task_group() as group:
+        if sys.platform != "win32":
+            group.start_soon(_heed, server, chamber, settings.grace_seconds, say)
+        await server.serve([listening])
+        group.cancel_scope.cancel()
+
+
+async def _heed(server: uvicorn.Server, chamber: Chamber, grace_seconds: float, say: Say) -> None:
+    """Wait for a signal to stop, then bring everything to its end."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            break
+        under_way = len(chamber.under_way)
+        if under_way:
+            say(
+                f"stopping: {under_way} under way, given {grace_seconds:g} s to end; "
+                "once more to break off"
+            )
+        async with anyio.create_task_group() as group:
+
+            async def at_once() -> None:
+                async for _ in signals:
+                    break
+                group.cancel_scope.cancel()
+
+            group.start_soon(at_once)
+            await chamber.drain(grace_seconds)
+            group.cancel_scope.cancel()
+        await chamber.drain(0)
+        server.should_exit = True

@@ -1,0 +1,47 @@
+"""Chambers of scripted councils, and the configuration that seats them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripts import write_script
+from witan.adapters.history import History
+from witan.surfaces.chamber import Seatings
+from witan.surfaces.config import Config, load_config
+
+__all__ = ["seatings", "write_config"]
+
+NAMES = ("ada", "bob", "cyd")
+
+
+def write_config(folder: Path, more: str = "", **stages: list[dict[str, Any]]) -> Path:
+    """Write scripts of ada, bob and cyd, and the configuration that seats them.
+
+    Stages hold for all of them. Without more, everyone answers, prefers Ada to Bob to Cyd, and ada
+    sums up.
+    """
+    order = ["Ada says", "Bob says", "Cyd says"]
+    seats = []
+    for name in NAMES:
+        usual = {
+            "answer": [{"text": f"{name.title()} says so."}],
+            "review": [{"prefers": order}],
+            "synthesis": [{"text": "All told: so, as [A] has it."}],
+        }
+        path = write_script(folder / f"{name}.toml", **{**usual, **stages})
+        seats.append(f"script:{path}")
+    file = folder / "council.toml"
+    text = f"members = {json.dumps(seats)}\nchairman = {json.dumps(seats[0])}\n{more}"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def seatings(file: Path, history: History | None = None) -> Seatings:
+    """Who sits by a configuration file."""
+
+    def configure(profile: str, given: Mapping[str, Any]) -> Config:
+        assert not profile
+        return load_config({}, file.parent, file, given, overriding="the request")
+
+    return Seatings(configure, {}, {}, history, fast=True)

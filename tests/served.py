@@ -1,0 +1,125 @@
+"""The server on loopback, in a thread of this process or in a process of its own."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import anyio
+import uvicorn
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from witan.surfaces.chamber import Chamber, Seatings
+from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.http.app import create_app
+from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.serving import bound
+
+__all__ = ["Served", "free_port", "served", "serving_process"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server under test.
+
+    Parameters
+    ----------
+    portal
+        Runs something in the event loop of the server: ``served.portal.call(chamber.ask, asked)``.
+    """
+
+    url: str
+    chamber: Chamber
+    portal: BlockingPortal
+
+
+@contextmanager
+def served(
+    seatings: Seatings,
+    settings: ServeSettings | None = None,
+    environment: Mapping[str, str] | None = None,
+    metrics: Metrics | None = None,
+    port: int = 0,
+    **more: Any,
+) -> Iterator[Served]:
+    """Serve these seatings at a port of this machine; `more` goes to the chamber."""
+    settings = replace(settings or ServeSettings(), port=port)
+    with bound(settings) as listening, start_blocking_portal() as portal:
+        ready: Any = portal.start_task(
+            _serve, seatings, settings, listening, (environment or {}, metrics, more)
+        )
+        future, (chamber, server) = ready
+        try:
+            yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", chamber, portal)
+        finally:
+            server.should_exit = server.force_exit = True
+            future.result(20)
+
+
+async def _serve(seatings, settings, listening, given, *, task_status) -> None:
+    environment, metrics, more = given
+    async with Chamber.open(seatings, most=settings.max_sessions, **more) as chamber:
+        app = create_app(chamber, settings, environment, metrics)
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+        )
+        server = uvicorn.Server(config)
+        async with app.router.lifespan_context(app), anyio.create_task_group() as group:
+            group.start_soon(server.serve, [listening])
+            while not server.started:  # noqa: ASYNC110 - it says so by a flag alone
+                await anyio.sleep(0.01)
+            task_status.started((chamber, server))
+
+
+def free_port() -> int:
+    """A port that nobody listens at, for a server whose address others know before it runs."""
+    with socket.socket() as asking:
+        asking.bind(("127.0.0.1", 0))
+        port: int = asking.getsockname()[1]
+    return port
+
+
+@contextmanager
+def serving_process(
+    *arguments: object, cwd: Path, environment: dict[str, str] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run ``witan serve`` at a free port; give where it is, and the process."""
+    command: Sequence[str] = [sys.executable, "-m", "witan", "serve", "--port", "0"]
+    process = subprocess.Popen(  # noqa: S603 - this Python, and arguments of tests
+        [*command, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    draining: Thread | None = None
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "serves at" in line:
+                break
+        else:
+            raise AssertionError("the server did not start")
+        page = process.stderr.readline()
+        [url] = re.findall(r"page (\S+?)/ ", page)
+        # What it goes on to say would fill the pipe, and hold it up.
+        draining = Thread(target=process.stderr.read, daemon=True)
+        draining.start()
+        yield url, process
+    finally:
+        process.kill()
+        process.wait()
+        if draining is not None:
+            draining.join()
+        if process.stderr is not None:
+            process.stderr.close()

@@ -1,0 +1,277 @@
+"""Sessions held for whoever asks from outside."""
+
+import anyio
+import pytest
+
+from chambers import seatings, write_config
+from witan.adapters.history import History
+from witan.deliberation.ports import Message
+from witan.errors import (
+    Busy,
+    ConfigError,
+    HistoryError,
+    InvalidParameter,
+    NothingToCount,
+    UnknownName,
+)
+from witan.surfaces.chamber import Asked, Asker, Chamber, Judging, Ledger
+
+QUESTION = "Is it so?"
+
+SLOW = [{"text": "Ada says so.", "seconds": 30}]
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    """The event loop that servers run on."""
+    return "asyncio"
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A new history."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def chamber(tmp_path, history):
+    """A chamber with a history, in which the configured council and the demonstration sit."""
+    async with Chamber.open(seatings(write_config(tmp_path), history)) as opened:
+        yield opened
+
+
+async def until(running, kind):
+    """Follow a session until an event of this kind."""
+    async for told in running.stream.follow():
+        if told.event.kind == kind:
+            return
+
+
+class TestAsking:
+    """A question goes to the council that is asked for."""
+
+    async def test_the_configured_council_answers(self, chamber):
+        """Its session is whole, and in the history when it has ended."""
+        running = await chamber.ask(Asked(QUESTION))
+        session = await running.ended()
+
+        assert session.status == "complete"
+        assert chamber.history.session(running.id) == session
+
+    async def test_the_demonstration_is_always_there(self, chamber):
+        """It is marked as simulated."""
+        running = await chamber.ask(Asked(QUESTION, judging=Judging(profile="demo")))
+
+        assert (await running.ended()).simulated
+        assert chamber.profiles["demo"].simulated
+
+    async def test_options_are_for_one_session(self, chamber):
+        """The next one deliberates as configured."""
+        judging = Judging(options={"rule": "schulze", "synthesis": False})
+        chosen = await (await chamber.ask(Asked(QUESTION, judging=judging))).ended()
+        usual = await (await chamber.ask(Asked(QUESTION))).ended()
+
+        assert (chosen.outcome.rule, chosen.synthesis) == ("schulze", None)
+        assert usual.synthesis is not None
+
+    async def test_some_of_the_seats_can_be_asked(self, chamber):
+        """A chairman that was left out does not close the session either."""
+        judging = Judging(members=("bob", "cyd"), options={"mode": "best"})
+        session = await (await chamber.ask(Asked(QUESTION, judging=judging))).ended()
+
+        assert [seat.name for seat in session.opened.called] == ["bob", "cyd"]
+
+    @pytest.mark.parametrize(
+        "seat", ["cmd:sh", "script:/etc/passwd", "http://10.0.0.1/v1#x", "eve"]
+    )
+    async def test_nobody_else_can_be_seated(self, chamber, seat):
+        """A seat is one of those configured, whatever it is written like."""
+        with pytest.raises(UnknownName, match="seat"):
+            await chamber.ask(Asked(QUESTION, judging=Judging(members=(seat, "bob"))))
+
+    @pytest.mark.parametrize("option", ["history", "url", "providers", "members", "host", "key"])
+    async def test_how_a_model_is_reached_is_no_option(self, option):
+        """Whoever asks chooses how the council deliberates, and no more."""
+        with pytest.raises(UnknownName, match="option"):
+            Judging(options={option: "x"})
+
+    async def test_a_rubric_is_no_file(self):
+        """A request makes the server read nothing."""
+        with pytest.raises(InvalidParameter, match="rubric"):
+            Judging(options={"rubric": "/etc/rubric.toml"})
+
+    async def test_a_wrong_value_is_refused_before_anything_is_opened(self, chamber):
+        """No session comes of it."""
+        judging = Judging(options={"rule": "bordas"})
+
+        with pytest.raises(ConfigError, match="borda"):
+            await chamber.ask(Asked(QUESTION, judging=judging))
+        assert chamber.under_way == ()
+
+    async def test_a_session_can_be_continued(self, chamber):
+        """The conversation is what was said before."""
+        first = await (await chamber.ask(Asked(QUESTION))).ended()
+        second = await (await chamber.ask(Asked("And then?", parent=first.id))).ended()
+
+        assert second.opened.conversation == (
+            Message("user", QUESTION),
+            Message("assistant", first.text),
+        )
+
+
+class TestEnding:
+    """A session ends by itself, or is broken off; nothing of it is lost."""
+
+    @pytest.fixture
+    async def slow(self, tmp_path, history):
+        """A chamber whose members take their time to review."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
+        async with Chamber.open(seatings(file, history), most=2) as opened:
+            yield opened
+
+    async def test_one_that_is_cancelled_can_be_taken_up(self, slow):
+        """Its answers are kept, and the reviews are asked for again."""
+        running = await slow.ask(Asked(QUESTION))
+        await until(running, "review_started")
+        running.cancel()
+        broken = await running.ended()
+
+        assert (broken.status, len(broken.answers)) == ("interrupted", 3)
+        assert slow.history.session(running.id) == broken
+        again = await slow.resume(running.id)
+        assert again.id == running.id
+        assert len(again.session.answers) == 3
+
+    async def test_one_that_is_under_way_is_not_taken_up(self, slow):
+        """Nor deleted."""
+        running = await slow.ask(Asked(QUESTION))
+
+        with pytest.raises(HistoryError, match="under way"):
+            await slow.resume(running.id)
+        with pytest.raises(HistoryError, match="under way"):
+            await slow.forget(running.id)
+
+    async def test_one_that_is_over_is_not_taken_up(self, chamber):
+        """There is nothing left of it to do."""
+        running = await chamber.ask(Asked(QUESTION))
+        await running.ended()
+
+        with pytest.raises(NothingToCount, match="over"):
+            await chamber.resume(running.id)
+
+    async def test_no_more_are_held_than_there_are_places(self, slow):
+        """The next one is told to come again; a place that comes free is given away."""
+        first = await slow.ask(Asked(QUESTION))
+        await slow.ask(Asked(QUESTION))
+
+        with pytest.raises(Busy, match="2 sessions are under way"):
+            await slow.ask(Asked(QUESTION))
+        first.cancel()
+        await first.ended()
+        await slow.ask(Asked(QUESTION))
+
+    async def test_a_chamber_that_closes_leaves_sessions_to_be_resumed(self, tmp_path, history):
+        """They are in the history as far as they came."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
+        async with Chamber.open(seatings(file, history)) as chamber:
+            running = await chamber.ask(Asked(QUESTION))
+            await until(running, "review_started")
+
+        session = history.session(running.id)
+        assert (session.status, len(session.answers)) == ("interrupted", 3)
+
+    async def test_a_chamber_that_drains_lets_sessions_end(self, tmp_path, history):
+        """It begins no more."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
+        async with Chamber.open(seatings(file, history)) as chamber:
+            running = await chamber.ask(Asked(QUESTION))
+            async with anyio.create_task_group() as group:
+                group.start_soon(chamber.drain, 10)
+                await anyio.sleep(0.05)
+                with pytest.raises(Busy, match="about to stop"):
+                    await chamber.ask(Asked(QUESTION))
+
+        assert running.session.status == "complete"
+
+    async def test_a_session_that_is_not_kept_is_told_all_the_same(self, tmp_path, history):
+        """What became of its record, when another process took it over, is said beside it."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
+        async with Chamber.open(seatings(file, history)) as chamber:
+            running = await chamber.ask(Asked(QUESTION))
+            await until(running, "review_started")
+            with History.open(tmp_path / "history.sqlite") as other:
+                other.take_up(running.id, by_force=True)
+            session = await running.ended()
+
+        assert session.status == "complete"
+        assert running.problem is not None
+
+
+class TestFinding:
+    """A session is found by its name, or by a beginning of it."""
+
+    async def test_without_a_history_those_that_ended_lately_are_there(self, tmp_path):
+        """The last one is called so."""
+        async with Chamber.open(seatings(write_config(tmp_path))) as chamber:
+            running = await chamber.ask(Asked(QUESTION))
+            session = await running.ended()
+
+            assert await chamber.session("last") == session
+            assert await chamber.session(running.id[:17]) == session
+
+    async def test_one_that_is_not_there_is_said_to_be_unknown(self, chamber):
+        """Nothing else is shown in its place."""
+        with pytest.raises(UnknownName, match="session"):
+            await chamber.session("nothing-of-the-kind")
+
+    async def test_one_that_is_forgotten_is_gone(self, chamber):
+        """From what is at hand, too."""
+        running = await chamber.ask(Asked(QUESTION))
+        await running.ended()
+        await chamber.forget(running.id)
+
+        assert chamber.running(running.id) is None
+        with pytest.raises(UnknownName):
+            await chamber.session(running.id)
+
+
+class TestMoney:
+    """What an asker may spend holds for all its sessions."""
+
+    async def test_a_day_that_is_spent_is_refused(self, tmp_path, clock_now):
+        """The refusal says whose limit it is; others go on asking."""
+        ledger = Ledger(clock_now)
+        ledger.reserve("ci", 2.0)
+        async with Chamber.open(seatings(write_config(tmp_path)), ledger=ledger) as chamber:
+            with pytest.raises(Busy, match="ci has spent the"):
+                await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=2.0))
+            await (await chamber.ask(Asked(QUESTION), Asker("ines", daily_usd=2.0))).ended()
+
+    async def test_what_a_session_did_not_cost_is_given_back(self, tmp_path, clock_now):
+        """Scripts cost nothing."""
+        ledger = Ledger(clock_now)
+        async with Chamber.open(seatings(write_config(tmp_path)), ledger=ledger) as chamber:
+            await (await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=2.0))).ended()
+
+        assert ledger.spent("ci") == 0
+
+    async def test_the_ceiling_of_a_session_is_no_more_than_what_is_left(self, tmp_path, clock_now):
+        """A question that asks for more gets what there is."""
+        ledger = Ledger(clock_now)
+        ledger.reserve("ci", 1.5)
+        judging = Judging(options={"max_cost_usd": 10.0})
+        async with Chamber.open(seatings(write_config(tmp_path)), ledger=ledger) as chamber:
+            asker = Asker("ci", daily_usd=2.0, max_cost_usd=1.0)
+            running = await chamber.ask(Asked(QUESTION, judging=judging), asker)
+
+            assert running.session.opened.procedure.limits.max_cost_usd == 0.5
+
+    @pytest.fixture
+    def clock_now(self):
+        """The time of this machine."""
+        from witan.adapters.system_clock import SystemClock
+
+        return SystemClock()

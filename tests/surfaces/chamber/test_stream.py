@@ -1,0 +1,204 @@
+"""One session's events, followed by any number of readers."""
+
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+
+from witan.deliberation import events as e
+from witan.surfaces.chamber.stream import PACE_SECONDS, Stream
+
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+
+pytestmark = pytest.mark.anyio
+
+
+class Hours:
+    """A clock that goes only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def started(seq, seat="ada"):
+    return e.AnswerStarted(seq=seq, at=AT, seat=seat)
+
+
+def piece(seq, text, seat="ada"):
+    return e.AnswerDelta(seq=seq, at=AT, seat=seat, text=text)
+
+
+def done(seq, text, seat="ada"):
+    return e.AnswerDone(seq=seq, at=AT, seat=seat, text=text, spent=e.Spent())
+
+
+async def read(stream, after=0):
+    return [told async for told in stream.follow(after)]
+
+
+async def first(stream, count):
+    told = []
+    async with aclosing(stream.follow()) as following:
+        async for each in following:
+            told.append(each)
+            if len(told) == count:
+                break
+    return told
+
+
+class TestFollowing:
+    """Whoever follows is told everything, in order, once."""
+
+    async def test_a_reader_that_comes_late_is_told_what_is_past(self):
+        """The same events reach one that was there from the start and one that was not."""
+        stream = Stream(Hours())
+        stream.take(started(1))
+        stream.take(started(2, "bob"))
+        stream.end()
+
+        assert [told.seq for told in await read(stream)] == [1, 2]
+
+    async def test_a_reader_goes_on_after_the_number_it_names(self):
+        """Only what has a higher number follows."""
+        stream = Stream(Hours())
+        for seq in range(1, 6):
+            stream.take(started(seq))
+        stream.end()
+
+        assert [told.seq for told in await read(stream, after=3)] == [4, 5]
+
+    async def test_readers_are_woken_as_it_happens(self):
+        """A hundred readers that wait are all told of the next event."""
+        stream = Stream(Hours())
+        heard = []
+
+        async def follow():
+            heard.append(await read(stream))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(100):
+                group.start_soon(follow)
+            await anyio.sleep(0.01)
+            stream.take(started(1))
+            await anyio.sleep(0.01)
+            stream.end()
+
+        assert [[told.seq for told in each] for each in heard] == [[1]] * 100
+
+    async def test_an_event_is_encoded_once_for_all(self):
+        """Two readers get the very same bytes."""
+        stream = Stream(Hours())
+        stream.take(started(1))
+        stream.end()
+
+        [one], [other] = await read(stream), await read(stream)
+
+        assert one.json is other.json
+
+    async def test_a_stream_that_ends_early_says_so(self):
+        """Without the event that closes a session, it was interrupted."""
+        stream = Stream(Hours())
+        stream.take(started(1))
+        stream.end("the disk is full")
+
+        assert stream.interrupted
+        assert stream.failure == "the disk is full"
+
+
+class TestTexts:
+    """A text is told piece by piece while it is written, and whole afterwards."""
+
+    async def test_the_first_piece_is_told_at_once(self):
+        """Nobody waits for it."""
+        stream = Stream(Hours())
+        stream.take(piece(1, "To"))
+
+        assert [told.event.text for told in stream.told_after(0)] == ["To"]
+
+    async def test_pieces_that_follow_at_once_are_told_together(self):
+        """They bear the number of the last."""
+        stream = Stream(Hours())
+        for seq, text in enumerate(["To", " be", " or", " not"], start=1):
+            stream.take(piece(seq, text))
+        stream.tell_gathered()
+
+        assert [(t.seq, t.event.text) for t in stream.told_after(0)] == [
+            (1, "To"),
+            (4, " be or not"),
+        ]
+
+    async def test_pieces_that_come_slowly_are_told_one_by_one(self):
+        """Gathering delays nothing that is not in a hurry."""
+        hours = Hours()
+        stream = Stream(hours)
+        for seq, text in enumerate(["To", " be", " or"], start=1):
+            stream.take(piece(seq, text))
+            hours.now += 2 * PACE_SECONDS
+
+        assert [told.seq for told in stream.told_after(0)] == [1, 2, 3]
+
+    async def test_what_is_gathered_is_told_before_anything_else(self):
+        """Numbers only grow, whoever writes."""
+        stream = Stream(Hours())
+        for event in (
+            piece(1, "a"),
+            piece(2, "b", "bob"),
+            piece(3, "c"),
+            piece(4, "d", "bob"),
+            started(5, "c"),
+        ):
+            stream.take(event)
+
+        told = stream.told_after(0)
+
+        assert [each.seq for each in told] == [1, 2, 3, 4, 5]
+
+    async def test_gathered_pieces_are_told_after_a_moment(self):
+        """Also where nothing else happens."""
+        stream = Stream(anyio.current_time)
+        async with anyio.create_task_group() as group:
+            group.start_soon(stream.pace)
+            stream.take(piece(1, "To"))
+            stream.take(piece(2, " be"))
+            with anyio.fail_after(2):
+                told = await first(stream, 2)
+            stream.end()
+
+        assert [each.event.text for each in told] == ["To", " be"]
+
+    async def test_a_whole_text_stands_in_place_of_its_pieces(self):
+        """A slow reader is told the text once; other texts keep their pieces."""
+        stream = Stream(Hours())
+        for event in (piece(1, "To"), piece(2, " be"), piece(3, "No", "bob"), done(4, "To be")):
+            stream.take(event)
+
+        assert [(t.seq, t.event.kind) for t in stream.told_after(0)] == [
+            (3, "answer_delta"),
+            (4, "answer_done"),
+        ]
+
+    async def test_a_text_that_is_begun_again_loses_its_pieces(self):
+        """What an attempt had written before it failed is void."""
+        stream = Stream(Hours())
+        stream.take(piece(1, "To"))
+        stream.take(
+            e.CallRetried(
+                seq=2, at=AT, seat="ada", stage="answer", attempt=1, reason="500", wait_seconds=0
+            )
+        )
+        stream.take(piece(3, "Whether"))
+
+        assert [told.seq for told in stream.told_after(0)] == [2, 3]
+
+    async def test_a_long_text_leaves_one_entry(self):
+        """The log does not grow with the tokens of texts that are whole."""
+        stream = Stream(Hours())
+        for seq in range(1, 10_001):
+            stream.take(piece(seq, "x"))
+        stream.take(done(10_001, "x" * 10_000))
+
+        assert len(stream) == 1

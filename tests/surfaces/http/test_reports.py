@@ -1,0 +1,213 @@
+"""The native API over real HTTP: what is kept, counted again, summed up, and brought along."""
+
+import json
+
+import httpx2
+import pytest
+
+from chambers import seatings, write_config
+from served import served
+from witan.adapters.history import History
+from witan.surfaces.cli import main
+
+QUESTION = {"question": "Is it so?", "category": "coding"}
+
+BALLOTS = "\n".join(
+    json.dumps({"session": f"q{n}", "reviewer": r, "ranking": ranking})
+    for n in range(12)
+    for r, ranking in (("x", ["y", "z"]), ("y", ["x", "z"]), ("z", ["x", "y"]))
+)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    """A client of a server with two sessions of scripts and twelve that were imported."""
+    folder = tmp_path_factory.mktemp("server")
+    path = folder / "ballots.jsonl"
+    path.write_text(BALLOTS)
+    assert main(["import", str(path), "--history", str(folder / "history.sqlite")]) == 0
+    with (
+        History.open(folder / "history.sqlite") as history,
+        served(seatings(write_config(folder), history)) as server,
+        httpx2.Client(base_url=server.url, timeout=20) as opened,
+    ):
+        for _ in range(2):
+            opened.post("/api/sessions", params={"wait": 9}, json=QUESTION)
+        yield opened
+
+
+class TestSessions:
+    """What is kept is listed and searched."""
+
+    def test_the_latest_comes_first(self, client):
+        """With everything that the list of the command line has."""
+        listed = client.get("/api/sessions", params={"simulated": True}).json()["sessions"]
+
+        assert len(listed) == 2
+        assert listed[0]["at"] >= listed[1]["at"]
+
+    @pytest.mark.parametrize(
+        ("chosen", "count"),
+        [({"text": "so"}, 2), ({"text": "nothing"}, 0), ({"category": "coding"}, 2),
+         ({"limit": 3}, 3), ({"since": "1h", "simulated": True}, 2), ({"until": "2020-01-01"}, 0)],
+    )  # fmt: skip
+    def test_they_can_be_searched(self, client, chosen, count):
+        """By words, category, time and number."""
+        assert len(client.get("/api/sessions", params=chosen).json()["sessions"]) == count
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [({"since": "soon"}, "since"), ({"limit": 0}, "limit"), ({"status": "well"}, "status")],
+    )
+    def test_what_is_not_accepted_is_named(self, client, wrong, said):
+        """By the name of the parameter."""
+        response = client.get("/api/sessions", params=wrong)
+
+        assert response.status_code == 422
+        assert said in response.json()["detail"]
+
+
+class TestRecounting:
+    """A stored session is counted again, without a call."""
+
+    def test_under_another_rule(self, client):
+        """The ballots are the same."""
+        [last, _] = client.get("/api/sessions", params={"simulated": True}).json()["sessions"]
+        told = client.post(
+            f"/api/sessions/{last['session']}/recount", json={"rule": "schulze"}
+        ).json()
+
+        assert told["sessions"][0]["rule"] == "schulze"
+        assert told["sessions"][0]["n_ballots"] == 3
+
+    def test_without_a_reviewer(self, client):
+        """Its ballot is left out, and its answer still stands."""
+        told = client.post("/api/sessions/last/recount", json={"without": ["ada"]}).json()
+
+        assert told["sessions"][0]["n_ballots"] == 2
+        assert len(told["sessions"][0]["standings"]) == 3
+
+    def test_one_that_came_in_as_ballots(self, client):
+        """It has no events, and counts all the same."""
+        told = client.post("/api/sessions/q3/recount", json={"rule": "borda"}).json()
+
+        assert told["sessions"][0]["leaders"] == ["x"]
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [({"rule": "bordas"}, "borda"), ({"without": ["eve"]}, "eve"),
+         ({"settings": {"level": 2}}, "level"), ({"settings": {"levle": 0.9}}, "levle")],
+    )  # fmt: skip
+    def test_what_is_not_accepted_is_named(self, client, body, said):
+        """With the nearest name, where there is one."""
+        response = client.post("/api/sessions/last/recount", json=body)
+
+        assert response.status_code == 422
+        assert said in response.json()["detail"]
+
+
+class TestVoting:
+    """A person votes blind, and then sees."""
+
+    def test_nothing_tells_who_wrote_what_until_the_vote_is_cast(self, client):
+        """Then every label has a name."""
+        paper = client.get("/api/sessions/last/paper", params={"as": "ines"})
+        assert not {"ada", "bob", "cyd"} & {*json.dumps(paper.json()["answers"]).lower().split()}
+        ranking = " > ".join(paper.json()["answers"])
+        vote = {"as": "ines", "ranking": ranking}
+        revealed = client.post("/api/sessions/last/votes", json=vote)
+
+        assert {"ada", "bob", "cyd"} <= {*revealed.text.replace('"', " ").split()}
+        again = client.post("/api/sessions/last/votes", json=vote)
+        assert again.status_code == 409
+        assert "replace" in again.json()["detail"]
+        assert (
+            client.post("/api/sessions/last/votes", json={**vote, "replace": True}).status_code
+            == 200
+        )
+
+    def test_a_ranking_that_is_none_is_refused(self, client):
+        """It says which label is missing or unknown."""
+        response = client.post("/api/sessions/last/votes", json={"as": "bo", "ranking": "Q > R"})
+
+        assert response.status_code == 422
+        assert "Q" in response.json()["detail"]
+
+
+class TestReports:
+    """Leaderboard and audit are those of the command line."""
+
+    def test_the_leaderboard_orders_models(self, client):
+        """Simulated sessions do not count."""
+        board = client.get("/api/leaderboard", params={"min_sessions": 5}).json()
+
+        assert board["lines"][0]["model"] == "x"
+        assert {line["sessions"] for line in board["lines"]} == {12}
+
+    def test_the_audit_tells_of_every_reviewer(self, client):
+        """Or of one."""
+        whole = client.get("/api/audit").json()
+        one = client.get("/api/audit", params={"reviewer": "y"}).json()
+
+        assert {line["reviewer"] for line in whole["reviewers"]} == {"x", "y", "z"}
+        assert [line["reviewer"] for line in one["reviewers"]] == ["y"]
+
+    def test_one_without_sessions_says_so(self, client):
+        """It is not an empty table."""
+        response = client.get("/api/leaderboard", params={"category": "nothing"})
+
+        assert response.status_code == 409
+        assert "session" in response.json()["detail"]
+
+
+class TestPosted:
+    """Ballots that somebody brings along are counted, and not kept."""
+
+    def test_they_are_counted_as_the_command_line_does(self, client):
+        """Under the rule that is asked for."""
+        told = client.post("/api/tally", params={"rule": "borda"}, content=BALLOTS).json()
+
+        assert len(told["sessions"]) == 12
+        assert told["sessions"][0]["leaders"] == ["x"]
+
+    def test_good_lines_count_beside_bad_ones(self, client):
+        """Which are named."""
+        told = client.post("/api/tally", content=BALLOTS + "\nnot a ballot\n").json()
+
+        assert len(told["sessions"]) == 12
+        assert told["not_read"][0]["line"] == 37
+
+    @pytest.mark.parametrize("path", ["tally", "compare", "explain"])
+    @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"{", b"a,b\n1,2\n", b"[]"])
+    def test_what_holds_no_ballot_is_refused(self, client, path, content):
+        """With what was expected."""
+        response = client.post(f"/api/{path}", content=content)
+
+        assert 400 <= response.status_code < 500
+        assert response.json()["detail"]
+
+    def test_rules_are_compared(self, client):
+        """Side by side."""
+        told = client.post("/api/compare", params={"rules": "borda,schulze"}, content=BALLOTS)
+
+        assert told.json()["rules"] == ["borda", "schulze"]
+
+    def test_a_count_is_explained(self, client):
+        """Step by step, for one session."""
+        told = client.post("/api/explain", params={"session": "q1"}, content=BALLOTS).json()
+
+        assert len(told["steps"]) > 2
+
+
+class TestCatalogues:
+    """What there is to choose from."""
+
+    def test_rules_rubrics_and_profiles_are_listed(self, client):
+        """With what each is for."""
+        rules = client.get("/api/rules").json()["rules"]
+        rubrics = client.get("/api/rubrics").json()["rubrics"]
+        profiles = client.get("/api/profiles").json()["profiles"]
+
+        assert "schulze" in {rule["name"] for rule in rules}
+        assert "general" in {rubric["name"] for rubric in rubrics}
+        assert [p["name"] for p in profiles] == ["", "demo"]

@@ -1,0 +1,238 @@
+"""The native API over real HTTP: sessions, from the question to what is kept of them."""
+
+import json
+
+import httpx2
+import pytest
+
+from chambers import seatings, write_config
+from served import served
+from witan.adapters.history import History
+from witan.deliberation.record import session_from_json
+
+QUESTION = {"question": "Is it so?"}
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A new history."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(tmp_path, history):
+    """A client of a server whose council is three scripts."""
+    with (
+        served(seatings(write_config(tmp_path), history)) as server,
+        httpx2.Client(base_url=server.url, timeout=20) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture
+def slow(tmp_path, history):
+    """A client of a server whose reviewers take their time."""
+    file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
+    with (
+        served(seatings(file, history)) as server,
+        httpx2.Client(base_url=server.url, timeout=20) as opened,
+    ):
+        yield opened
+
+
+def events(client, session, after=0, **headers):
+    """What the stream tells, as (id, event, data)."""
+    told = []
+    with client.stream(
+        "GET", f"/api/sessions/{session}/events", params={"after": after}, headers=headers
+    ) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        for block in "".join(response.iter_text()).split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.splitlines() if line[:1] != ":")
+            if fields:
+                told.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
+    return told
+
+
+def until(client, session, kind):
+    """Follow a session until an event of this kind, then leave."""
+    with client.stream("GET", f"/api/sessions/{session}/events") as response:
+        for line in response.iter_lines():
+            if line == f"event: {kind}":
+                return
+
+
+def _kept(told):
+    """What is told alike whenever one listens: everything but the pieces of texts."""
+    return [each for each in told if not each[1].endswith("_delta")]
+
+
+class TestAsking:
+    """A question over HTTP becomes a session."""
+
+    def test_the_record_comes_back_where_it_is_waited_for(self, client, history):
+        """It is the same that the history keeps, and reads as a session file."""
+        response = client.post("/api/sessions", params={"wait": 10}, json=QUESTION)
+
+        assert response.status_code == 200
+        session = session_from_json(response.text)
+        assert session.status == "complete"
+        assert history.session(session.id) == session
+
+    def test_else_it_says_where_the_session_is(self, client):
+        """The place is a link, and the session is there."""
+        response = client.post("/api/sessions", json=QUESTION)
+
+        assert response.status_code == 202
+        assert client.get(response.headers["location"]).json()["question"] == "Is it so?"
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ({}, "question"),
+            ({"question": ""}, "question"),
+            ({"question": "  "}, "question"),
+            ({"question": 5}, "question"),
+            ({**QUESTION, "foo": 1}, "foo"),
+            ({**QUESTION, "profile": "fats"}, "fats"),
+            ({**QUESTION, "members": ["cmd:sh", "ada"]}, "cmd:sh"),
+            ({**QUESTION, "options": {"rule": "bordas"}}, "borda"),
+            ({**QUESTION, "options": {"history": "elsewhere"}}, "history"),
+            ({**QUESTION, "options": {"quorum": 99}}, "quorum"),
+            ({**QUESTION, "seed": -1}, "seed"),
+            ({**QUESTION, "question": "a\0b"}, "question"),
+        ],
+    )
+    def test_what_is_not_accepted_is_named(self, client, body, said):
+        """No session comes of it."""
+        response = client.post("/api/sessions", json=body)
+
+        assert response.status_code == 422
+        assert response.headers["content-type"] == "application/problem+json"
+        assert said in response.json()["detail"]
+
+    def test_a_plan_makes_no_call(self, client, history):
+        """It says how many there would be."""
+        response = client.post("/api/plan", json=QUESTION)
+
+        assert response.json()["calls"] == 7
+        assert history.find(simulated=None) == []
+
+
+class TestFollowing:
+    """Whoever follows a session is told everything, and can take up where it left."""
+
+    def test_the_stream_tells_everything_and_how_it_ended(self, client):
+        """The numbers grow, and the last event is the end."""
+        session = client.post("/api/sessions", json=QUESTION).json()["session"]
+        told = events(client, session)
+        numbers = [int(number) for number, kind, _ in told if kind != "end"]
+
+        assert numbers == sorted(set(numbers))
+        assert told[0][1] == "session_opened"
+        assert told[-1][1:] == (
+            "end",
+            {"session": session, "status": "complete", "failure": None},
+        )
+
+    @pytest.mark.parametrize("way", ["header", "parameter"])
+    def test_a_stream_is_taken_up_after_the_last_that_was_heard(self, client, way):
+        """By a browser's header, or by a parameter."""
+        session = client.post("/api/sessions", json=QUESTION).json()["session"]
+        whole = events(client, session)
+        last = whole[4][0]
+        if way == "header":
+            rest = events(client, session, **{"Last-Event-ID": last})
+        else:
+            rest = events(client, session, after=int(last))
+
+        assert _kept(rest) == _kept(whole[5:])
+
+    def test_a_session_of_an_earlier_server_is_told_from_the_history(self, tmp_path, history):
+        """Kept events have the numbers that they had."""
+        with (
+            served(seatings(write_config(tmp_path), history)) as server,
+            httpx2.Client(base_url=server.url) as before,
+        ):
+            session = before.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
+        with (
+            served(seatings(write_config(tmp_path), history)) as server,
+            httpx2.Client(base_url=server.url) as after,
+        ):
+            told = events(after, session["session"])
+
+        kept = [event["seq"] for event in session["events"]]
+        assert [int(number) for number, kind, _ in told if kind != "end"] == kept
+
+    def test_a_silent_stream_shows_that_it_is_there(self, tmp_path, history):
+        """A comment comes while nothing happens."""
+        from witan.surfaces.config_serve import ServeSettings
+
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
+        settings = ServeSettings(heartbeat_seconds=0.1)
+        with (
+            served(seatings(file, history), settings) as server,
+            httpx2.Client(base_url=server.url, timeout=5) as client,
+        ):
+            session = client.post("/api/sessions", json=QUESTION).json()["session"]
+            with client.stream("GET", f"/api/sessions/{session}/events") as response:
+                for line in response.iter_lines():
+                    if line.startswith(":"):
+                        break
+                else:
+                    raise AssertionError("no heartbeat")
+
+
+class TestEnding:
+    """A session can be broken off, taken up, judged again and forgotten."""
+
+    def test_one_that_is_cancelled_is_interrupted_and_can_be_resumed(self, slow):
+        """What came in is kept."""
+        session = slow.post("/api/sessions", json=QUESTION).json()["session"]
+        until(slow, session, "review_started")
+        record = slow.post(f"/api/sessions/{session}/cancel").json()
+
+        assert (record["status"], len(record["answers"])) == ("interrupted", 3)
+        resumed = slow.post(f"/api/sessions/{session}/resume")
+        assert (resumed.status_code, resumed.json()["session"]) == (202, session)
+
+    def test_one_under_way_is_neither_resumed_nor_forgotten(self, slow):
+        """It is said that it is under way."""
+        session = slow.post("/api/sessions", json=QUESTION).json()["session"]
+
+        for response in (
+            slow.post(f"/api/sessions/{session}/resume"),
+            slow.delete(f"/api/sessions/{session}"),
+        ):
+            assert response.status_code == 409
+            assert "under way" in response.json()["detail"]
+
+    def test_one_that_is_forgotten_is_gone(self, client, history):
+        """From the server and from the history."""
+        session = client.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()["session"]
+
+        assert client.delete(f"/api/sessions/{session}").status_code == 204
+        assert client.get(f"/api/sessions/{session}").status_code == 404
+        assert history.find(simulated=None) == []
+
+    def test_another_jury_judges_the_same_answers(self, client):
+        """In a session of its own, whose parent is the first."""
+        first = client.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
+        again = client.post(
+            f"/api/sessions/{first['session']}/rejudge",
+            params={"wait": 9},
+            json={"options": {"mirrored": True}},
+        ).json()
+
+        assert again["events"][0]["parent"] == first["session"]
+        assert again["answers"] == first["answers"]
+
+    @pytest.mark.parametrize("path", ["", "/events", "/cancel", "/resume", "/retry", "/rejudge"])
+    def test_one_that_is_not_there_is_not_found(self, client, path):
+        """Whatever is wanted of it."""
+        method = "GET" if path in ("", "/events") else "POST"
+        response = client.request(method, f"/api/sessions/nope{path}", json={})
+
+        assert response.status_code == 404
+        assert "nope" in response.json()["detail"]

@@ -11,65 +11,44 @@ __all__ = ["MEDIA_TYPE", "Metrics"]
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-REQUEST_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600)
+REQUEST_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 
-SESSION_SECONDS = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640)
+SESSION_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 
 
 class Metrics:
     """Counters of one server: its requests, its streams, and what its sessions came to."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "witan_requests", "Requests.", ["method", "route", "status"], registry=self._registry
-        )
-        self._request_seconds = Histogram(
+        self._registry = held = CollectorRegistry()
+
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(name, words, labels, registry=held)
+
+        def gauge(name: str, words: str) -> Gauge:
+            return Gauge(name, words, registry=held)
+
+        def histogram(name: str, words: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(name, words, labels, buckets=buckets, registry=held)
+
+        self._requests = counter("witan_requests", "Requests.", "method", "route", "status")
+        self._request_seconds = histogram(
             "witan_request_seconds",
-            "From the first byte to the last; streams included.",
-            ["route"],
-            buckets=REQUEST_SECONDS,
-            registry=self._registry,
+            "From first byte to last; streams too.",
+            REQUEST_SECONDS,
+            "route",
         )
-        self._streams = Gauge("witan_streams", "Readers of events.", registry=self._registry)
-        self._under_way = Gauge(
-            "witan_sessions_under_way", "Sessions that go on.", registry=self._registry
+        self._streams = gauge("witan_streams", "Readers of events.")
+        self._under_way = gauge("witan_sessions_under_way", "Sessions that go on.")
+        self._sessions = counter("witan_sessions", "Sessions that are over.", "status", "simulated")
+        self._session_seconds = histogram(
+            "witan_session_seconds", "How long sessions took.", SESSION_SECONDS
         )
-        self._sessions = Counter(
-            "witan_sessions",
-            "Sessions that are over.",
-            ["status", "simulated"],
-            registry=self._registry,
-        )
-        self._session_seconds = Histogram(
-            "witan_session_seconds",
-            "How long sessions took.",
-            buckets=SESSION_SECONDS,
-            registry=self._registry,
-        )
-        self._ballots = Counter(
-            "witan_ballots",
-            "Ballots that were awaited, by what came of them.",
-            ["came"],
-            registry=self._registry,
-        )
-        self._retries = Counter(
-            "witan_retries",
-            "Attempts that failed and were followed by another.",
-            ["stage"],
-            registry=self._registry,
-        )
-        self._cost = Counter(
-            "witan_cost_usd",
-            "Dollars that sessions are known to have cost.",
-            ["asker"],
-            registry=self._registry,
-        )
-        self._unknown = Counter(
-            "witan_sessions_of_unknown_cost",
-            "Sessions in which some call's cost is unknown.",
-            ["asker"],
-            registry=self._registry,
+        self._ballots = counter("witan_ballots", "Awaited ballots, by what came of them.", "came")
+        self._retries = counter("witan_retries", "Attempts that another followed.", "stage")
+        self._cost = counter("witan_cost_usd", "Dollars that are known to be spent.", "asker")
+        self._unknown = counter(
+            "witan_sessions_of_unknown_cost", "Sessions with a call of unknown cost.", "asker"
         )
 
     def passed(self, request: Passed) -> None:

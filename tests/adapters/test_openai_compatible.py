@@ -12,6 +12,7 @@ import pytest
 from misbehaving import MisbehavingServer
 from witan.adapters.connections import Connections
 from witan.adapters.openai_compatible import OpenAICompatible
+from witan.adapters.via import VIA
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
 from witan.errors import ConfigError, InvalidParameter, ModelError
 
@@ -115,6 +116,15 @@ class TestReplies:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+
+    async def test_a_call_says_through_whom_it_comes(self, server, model):
+        """By the servers on whose behalf the task runs; without one, by nothing."""
+        token = VIA.set(("one", "two"))
+        await model.complete(call(), deaf)
+        VIA.reset(token)
+        await model.complete(call(), deaf)
+
+        assert [each.headers.get("witan-via") for each in server.received] == ["one, two", None]
 
     async def test_a_review_is_asked_for_whole_and_by_schema(self, server, model):
         """Reviews and repairs are not streamed; options and schema are sent with them."""
@@ -221,6 +231,15 @@ class TestFaults:
         assert error.status == (int(fault) if fault.isdigit() else given.get("code"))
         assert len(error.problem) < 400
         assert error.model == "test:m"
+
+    async def test_a_circle_is_not_gone_round_again(self, server, model):
+        """Whom the call would come back to refuses it the next time, too."""
+        server.fault("m", "508", words="this council would be a member of itself")
+
+        error = await failure(model)
+
+        assert error.problem == "refused the call (508): this council would be a member of itself"
+        assert not error.transient
 
     async def test_a_stream_without_an_end(self, server, model):
         """A stream that closes without saying that it is done is no reply."""

@@ -8,6 +8,7 @@ import httpx2
 
 from witan.adapters.connections import HEADERS
 from witan.adapters.redaction import Redaction
+from witan.adapters.via import via_header
 from witan.errors import ConfigError, InvalidParameter
 
 __all__ = ["Endpoint"]
@@ -65,9 +66,10 @@ class Endpoint:
         return f"wants a key; set {self._variable}" if self._variable else "wants a key"
 
     def request(self, body: bytes) -> httpx2.Request:
-        """One call with this body."""
+        """One call with this body, on behalf of whoever makes it now."""
         headers = self._headers.copy()
         headers["Content-Length"] = str(len(body))
+        headers.update(via_header())
         stream = httpx2.ByteStream(body)  # as `content` it would be examined for its headers
         return httpx2.Request(
             "POST", self._url, headers=headers, stream=stream, extensions=self._extensions

@@ -17,12 +17,15 @@ LONGEST_REPLY = 8_000_000
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
+_IN_A_CIRCLE = 508
+"""Whom the call would come back to refuses it again."""
+
 _LASTING = ("invalid", "not_found", "permission", "authentication", "quota", "filter", "policy")
 
 
 def is_transient(status: int) -> bool:
     """Whether a call that ended with this HTTP status may succeed later."""
-    return status in (408, 409, 425, 429) or status >= 500
+    return status in (408, 409, 425, 429) or (status >= 500 and status != _IN_A_CIRCLE)
 
 
 def words_of(error: object, depth: int = 4) -> str:

@@ -17,6 +17,7 @@ from anyio.lowlevel import RunVar
 
 from witan.adapters.pydantic_ai_errors import Translation
 from witan.adapters.redaction import Redaction
+from witan.adapters.via import via_header
 from witan.deliberation.ports import Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
 
@@ -323,6 +324,8 @@ def _settings(model: "Model", call: Call) -> "ModelSettings":
         settings["temperature"] = call.options.temperature
     if call.options.reasoning_effort is not None:
         settings["thinking"] = call.options.reasoning_effort
+    if (via := via_header()) and "extra_headers" not in model.unsupported_settings:
+        settings["extra_headers"] = via
     return settings
 
 

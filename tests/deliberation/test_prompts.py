@@ -131,6 +131,15 @@ class TestAnswer:
 
         assert asked == (Message("system", "Be brief."), *TURNS, Message("user", "What?"))
 
+    def test_what_the_conversation_begins_with_as_system_joins_the_members_own(self):
+        """Many models take one system message, and that first; a later one stays where it is."""
+        said = [Message("system", "Be brief."), Message("system", "Be kind."), *TURNS]
+        later = Message("system", "Be loud.")
+        messages = self.ask(conversation=[*said, later], system="You are Ada.")
+
+        assert messages[0] == Message("system", "You are Ada.\n\nBe brief.\n\nBe kind.")
+        assert messages[1:] == (*TURNS, later, Message("user", "What?"))
+
     def test_files_are_fenced_data(self):
         """Files stand under their names and are said to be data."""
         [message] = self.ask(files=FILES)
@@ -421,6 +430,17 @@ class TestSynthesis:
         prompt = told(synthesis(self.OUTCOME, mode, votes=dict.fromkeys(SEATS, True)))
 
         assert not any(seat in prompt for seat in SEATS)
+
+    def test_a_system_message_sets_the_language_and_the_form(self):
+        """The chairman is told so where the conversation begins with one, and only there."""
+        french = Message("system", "Answer in French.")
+
+        asked = told(synthesis(conversation=(french, *TURNS)))
+
+        assert "Keep to the language, the form and the limits that it sets" in asked
+        assert "system: Answer in French." in asked
+        assert "Keep to the language" not in told(synthesis(conversation=(*TURNS, french)))
+        assert "Keep to the language" not in told(synthesis())
 
     def test_the_standings_are_translated(self):
         """Ranks are the outcome's, under labels."""

@@ -23,7 +23,17 @@ from typing import Any
 
 from witan.surfaces.cli import main
 
-__all__ = ["ROOT", "Block", "Workspace", "anchors", "blocks", "links", "pages", "prose"]
+__all__ = [
+    "ROOT",
+    "Block",
+    "Workspace",
+    "anchors",
+    "blocks",
+    "links",
+    "pages",
+    "prose",
+    "same",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 

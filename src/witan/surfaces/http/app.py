@@ -1,5 +1,6 @@
 """The server: one chamber, and every door to it."""
 
+import time
 from collections.abc import Mapping
 
 from fastapi import FastAPI
@@ -9,7 +10,7 @@ from starlette.exceptions import HTTPException
 from witan.errors import WitanError
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.config_serve import ServeSettings
-from witan.surfaces.http import health, reports, sessions
+from witan.surfaces.http import health, openai_chat, openai_models, reports, sessions
 from witan.surfaces.http.door import Door, Passed
 from witan.surfaces.http.event_stream import Streams
 from witan.surfaces.http.logs import passed
@@ -58,10 +59,13 @@ def create_app(
     app.state.settings = settings
     app.state.askers = askers
     app.state.streams = Streams()
+    app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
     app.include_router(health.router)
     app.include_router(sessions.router)
     app.include_router(reports.router)
+    app.include_router(openai_chat.router)
+    app.include_router(openai_models.router)
     app.add_exception_handler(WitanError, tell_error)
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_refused)

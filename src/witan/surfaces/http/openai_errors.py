@@ -1,6 +1,7 @@
 """Errors in the shape that OpenAI clients read."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
@@ -19,6 +20,9 @@ KINDS: Mapping[int, str] = {
 
 LASTING = frozenset({402, 409, 501, 502, 508})
 """Statuses that clients may take for passing ones: members were tried again before it was said."""
+
+MOST_TOLD = 5
+"""Faults of one request that are told."""
 
 
 def speaks_openai(path: str) -> bool:
@@ -60,10 +64,19 @@ def openai_error(error: WitanError, status: int, headers: Mapping[str, str]) -> 
 
 def openai_invalid(error: RequestValidationError) -> Response:
     """What is wrong with a request, in a sentence for each field."""
-    faults = [(".".join(map(str, each["loc"][1:])), each["msg"]) for each in error.errors()]
-    told = "; ".join(f"{where}: {words}" if where else words for where, words in faults[:5])
+    faults = [_fault(each) for each in error.errors()]
+    told = "; ".join(f"{where}: {words}" if where else words for where, words in faults[:MOST_TOLD])
     param = faults[0][0].partition(".")[0] or None
     return openai_problem(400, told, code="invalid_value", param=param)
+
+
+def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:
+    """Where a fault is, and what it is."""
+    if fault["type"] == "json_invalid":
+        return "", f"the body is no JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
+    if len(fault["loc"]) == 1:
+        return "", "the body is to be a JSON object, sent with Content-Type: application/json"
+    return ".".join(map(str, fault["loc"][1:])), fault["msg"]
 
 
 def _status(status: int) -> int:

@@ -1,0 +1,111 @@
+"""The council as a model of OpenAI's protocol: ``/v1/chat/completions``."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Annotated
+
+import anyio
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from witan.errors import NoCouncil
+from witan.surfaces.chamber import Asker, Chamber, Running
+from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.event_stream import check_room, frames, streamed
+from witan.surfaces.http.openai_errors import openai_problem
+from witan.surfaces.http.openai_frames import Frames
+from witan.surfaces.http.openai_models import offered
+from witan.surfaces.http.openai_replies import completion, refusal
+from witan.surfaces.http.openai_schemas import ChatBody
+from witan.surfaces.json_output import to_json
+from witan.surfaces.progress_text import told_in_short
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1", tags=["OpenAI"])
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+AskerOf = Annotated[Asker, Depends(asker_of)]
+Via = Annotated[tuple[str, ...], Depends(via_of)]
+
+
+@router.post("/chat/completions", summary="Ask the council as OpenAI clients ask a model")
+async def complete(
+    request: Request, body: ChatBody, chamber: ChamberOf, asker: AskerOf, via: Via
+) -> Response:
+    """Put the last message of the user to the council, after the conversation before it.
+
+    Streamed, what the council does comes as `reasoning_content`, then the closing text as it is
+    written. Who goes away before the end breaks the session off.
+    """
+    asked = body.asked(offered(chamber, body.model), via)
+    _check_seated(chamber, asked.judging.profile)
+    if body.stream:
+        check_room(request)
+    running = await chamber.ask(asked, asker)
+    if body.stream:
+        return _Followed(streamed(request, _chunks(request, running, body)), running)
+    await _ended(request, running)
+    refused = refusal(running)
+    if refused is not None:
+        return openai_problem(refused.status, refused.message, code=refused.code)
+    reasoning = told_in_short(running.session.events)
+    mark, ignored = body.witan.mark, body.ignored
+    told = completion(running, body.model, reasoning, mark=mark, ignored=ignored)
+    return Response(to_json(told), media_type="application/json")
+
+
+def _check_seated(chamber: Chamber, profile: str) -> None:
+    """Refuse a council that could not be seated: that is not the fault of whoever asks."""
+    found = chamber.profiles.get(profile)
+    if found is not None and found.problem is not None:
+        raise NoCouncil(found.problem, "ask another of those that /v1/models lists")
+
+
+async def _ended(request: Request, running: Running) -> None:
+    """Wait for the end of a session, and break it off if whoever asked goes away."""
+    async with anyio.create_task_group() as group:
+
+        async def attend() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            running.cancel()
+
+        group.start_soon(attend)
+        with suppress(Exception):  # it is told as the refusal that it is
+            await running.ended()
+        group.cancel_scope.cancel()
+
+
+async def _chunks(
+    request: Request, running: Running, body: ChatBody
+) -> AsyncGenerator[bytes, None]:
+    options = body.stream_options
+    made = Frames(
+        running,
+        body.model,
+        usage=options is not None and options.include_usage is True,
+        mark=body.witan.mark,
+        ignored=body.ignored,
+    )
+    yield made.opening()
+    heartbeat: float = request.app.state.settings.heartbeat_seconds
+    async with aclosing(frames(running, 0, heartbeat, made.frame, made.ending)) as told:
+        async for piece in told:
+            yield piece
+
+
+class _Followed(Response):
+    """A stream whose session is broken off once its reader is gone."""
+
+    def __init__(self, stream: Response, running: Running) -> None:
+        super().__init__()
+        self._stream, self._running = stream, running
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._stream(scope, receive, send)
+        finally:
+            if self._running.under_way:
+                self._running.cancel()

@@ -1,0 +1,157 @@
+"""What came of a session, as a chat completion tells it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+from witan.errors import WitanError
+from witan.surfaces.chamber import Running
+from witan.surfaces.http.problems import status_of
+from witan.surfaces.json_output import session_object
+from witan.surfaces.session_text import session_trust
+
+__all__ = [
+    "Refusal",
+    "completion",
+    "council_object",
+    "finish_reason",
+    "mark_of",
+    "refusal",
+    "usage_of",
+]
+
+SUMMARY = (
+    "rule", "interpretation", "standings", "leaders", "tied_for_best", "clear_leader",
+    "disputed_by", "n_ballots", "n_abstentions", "effective_votes", "ballots_to_flip", "warnings",
+)  # fmt: skip
+"""What of the outcome is told: the session has all of it."""
+
+SPENDING = (
+    e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisFailedOver
+    | e.SynthesisDone
+)  # fmt: skip
+"""Events that end a call."""
+
+STANDING = ("candidate", "rank", "score", "interval", "p_best", "tier", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no reply."""
+
+    status: int
+    message: str
+    code: str
+
+
+def completion(
+    running: Running, model: str, reasoning: str, *, mark: bool, ignored: list[str]
+) -> dict[str, Any]:
+    """The whole reply, for a session that came to a text."""
+    session = running.session
+    assert session.text is not None  # noqa: S101 - else it was refused
+    message = {
+        "role": "assistant",
+        "content": session.text + (mark_of(session) if mark else ""),
+        "refusal": None,
+        "reasoning_content": reasoning,
+    }
+    reason = finish_reason(session)
+    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
+    usage = usage_of(session)
+    return {
+        "id": f"chatcmpl-{session.id}",
+        "object": "chat.completion",
+        "created": int(session.opened.at.timestamp()),
+        "model": model,
+        "choices": [choice],
+        **({} if usage is None else {"usage": usage}),
+        "witan": council_object(running, ignored),
+    }
+
+
+def refusal(running: Running) -> Refusal | None:
+    """Why there is no text; None: there is one."""
+    session, failure = running.session, running.failure
+    if failure is not None:
+        ours = isinstance(failure, WitanError)
+        words = str(failure) if ours else "a mistake within Witan; the log of the server says more"
+        return Refusal(status_of(failure), words, "session_failed")
+    if session.status == "interrupted" and session.synthesis is None:
+        words = f"the session {session.id} was broken off before its closing text; resume it"
+        return Refusal(503, words, "session_interrupted")
+    if session.text is not None:
+        return None
+    silent = [f"{seat}: {why}" for seat, why in session.unanswered.items()]
+    words = f"the session {session.id} came to no text: {'; '.join([*session.missing, *silent])}"
+    if session.over_budget:
+        return Refusal(402, words, "over_budget")
+    return Refusal(502, words, "no_text")
+
+
+def mark_of(session: Session) -> str:
+    """What a text must not be read without, as its last paragraph; empty: it stands for itself."""
+    if session.status == "complete" and not session.simulated:
+        return ""
+    return f"\n\n[{session_trust(session)}]"
+
+
+def finish_reason(session: Session) -> str:
+    """Whether the text is whole."""
+    held = session.synthesis
+    if held is not None and held.chairman is not None:
+        return "length" if held.cut else "stop"
+    shown = session.answers if held is None else {*held.labels.values()}
+    cut = any(answer.cut for seat, answer in session.answers.items() if seat in shown)
+    return "length" if cut else "stop"
+
+
+def usage_of(session: Session) -> dict[str, Any] | None:
+    """The tokens of all calls, with what they cost where that is known; None: they are not."""
+    spent = [event.spent for event in session.events if isinstance(event, SPENDING)]
+    made = [each.usage for each in spent if each.calls]
+    read, written = (
+        _sum(each.input_tokens for each in made),
+        _sum(each.output_tokens for each in made),
+    )
+    if read is None or written is None:
+        return None
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    cost = session.cost.total_usd
+    return usage if cost is None else {**usage, "cost": cost}
+
+
+def council_object(running: Running, ignored: list[str]) -> dict[str, Any]:
+    """What only a council has to say of its text."""
+    session = running.session
+    outcome = None if session.outcome is None else session_object(session.outcome)
+    told: dict[str, Any] = {
+        "session": session.id,
+        "status": session.status,
+        "missing": session.missing,
+        "simulated": session.simulated,
+        "trust": session_trust(session),
+        "leaders": () if session.outcome is None else session.outcome.leaders,
+        "outcome": None,
+        "chairman": None,
+        "labels": {},
+        "approved": None,
+        "cost_usd": session.cost.total_usd,
+        "known_usd": session.cost.known_usd,
+        "seconds": session.seconds,
+        "ignored": ignored,
+        "record_problem": running.problem,
+    }
+    if outcome is not None:
+        lines = [{name: line[name] for name in STANDING} for line in outcome["standings"]]
+        told["outcome"] = {**{name: outcome[name] for name in SUMMARY}, "standings": lines}
+    if (held := session.synthesis) is not None:
+        told |= {"chairman": held.chairman, "labels": held.labels, "approved": held.approved}
+    return told
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [*numbers]
+    return None if None in known else sum(number for number in known if number is not None)

@@ -1,0 +1,386 @@
+"""The council as a model: chat completions that come whole, by OpenAI's own client."""
+
+import openai
+import openai.types.chat as oc
+import pytest
+
+from chambers import seatings, write_config
+from openai_clients import ASKED, client_of, modelled
+from served import served
+from witan.adapters.history import History
+from witan.deliberation.ports import Message
+from witan.surfaces.config_serve import ServeSettings, TokenSettings
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A new history."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def council(tmp_path, history):
+    """A server whose council is three scripts."""
+    with served(seatings(write_config(tmp_path), history)) as server, client_of(server) as client:
+        yield client
+
+
+@pytest.fixture
+def models(tmp_path, history):
+    """The client of a server whose council is three models, and the models."""
+    with (
+        modelled(tmp_path, "[limits]\nattempts = 1\n") as (running, file),
+        served(seatings(file, history)) as server,
+        client_of(server) as client,
+    ):
+        yield client, running
+
+
+def ask(client, *messages, **more):
+    """The reply, which is what the protocol says."""
+    turns = [{"role": role, "content": text} for role, text in messages]
+    reply = client.chat.completions.create(**{**ASKED, "messages": turns, **more})
+    oc.ChatCompletion.model_validate(reply.model_dump(exclude_unset=True), strict=True)
+    return reply
+
+
+class TestReply:
+    """A session comes back as a completion."""
+
+    def test_the_closing_text_is_the_content(self, models, history):
+        """With what a council has to say beside it, and the way there as reasoning."""
+        client, _ = models
+        reply = ask(client, ("user", "Is it so?"))
+        session = history.session(reply.witan["session"])
+        [choice] = reply.choices
+
+        assert choice.message.content == session.text
+        assert choice.finish_reason == "stop"
+        assert reply.id == f"chatcmpl-{session.id}"
+        assert reply.witan["status"] == "complete"
+        assert reply.witan["leaders"] == list(session.outcome.leaders)
+        assert reply.witan["simulated"] is False
+        assert "ada leads" in choice.message.reasoning_content
+
+    def test_usage_is_the_sum_over_all_calls(self, council, history):
+        """Answers, reviews and the closing text, and what they cost."""
+        reply = ask(council, ("user", "Is it so?"))
+        session = history.session(reply.witan["session"])
+        spent = [each.spent.usage for each in session.events if hasattr(each, "spent")]
+
+        assert len(spent) == 7
+        assert reply.usage.prompt_tokens == sum(each.input_tokens for each in spent)
+        assert reply.usage.completion_tokens == sum(each.output_tokens for each in spent)
+        assert reply.usage.cost == 0.0
+
+    def test_usage_that_is_not_known_is_left_out(self, models):
+        """Nothing is made up for a call that failed on its way."""
+        client, running = models
+        running.fault("bob", "hang", stage="answer")
+        limits = {"options": {"call_seconds": 0.5}}
+        reply = ask(client, ("user", "Is it so?"), extra_body={"witan": limits})
+
+        assert reply.usage is None
+        assert reply.witan["cost_usd"] is None
+
+    def test_a_simulated_text_says_so(self, council):
+        """In its last paragraph, to a reader who sees nothing else."""
+        content = ask(council, ("user", "Is it so?")).choices[0].message.content
+
+        assert content.startswith("All told: so, as [A] has it.\n\n[simulated · 3 of 3 reviewers")
+
+    def test_a_degraded_text_says_what_is_missing(self, models):
+        """In its last paragraph, and in the status."""
+        client, running = models
+        running.fault("bob", "401", stage="answer")
+        reply = ask(client, ("user", "Is it so?"))
+        [*_, last] = reply.choices[0].message.content.split("\n\n")
+
+        assert reply.witan["status"] == "degraded"
+        assert last.startswith("[")
+        assert "degraded: " in last
+        assert "bob" in last
+
+    def test_the_mark_can_be_left_out(self, council):
+        """By those who read the status."""
+        reply = ask(council, ("user", "Is it so?"), extra_body={"witan": {"mark": False}})
+
+        assert reply.choices[0].message.content == "All told: so, as [A] has it."
+        assert reply.witan["simulated"] is True
+
+    @pytest.mark.parametrize(
+        ("model", "stage", "writer"),
+        [("witan", "synthesis", "chair"), ("witan/best", "answer", "ada")],
+    )
+    def test_a_text_that_was_cut_says_so(self, models, model, stage, writer):
+        """The finish reason is that of the chairman, or of the answer that stands for the text."""
+        client, running = models
+        running.fault(writer, "ends", stage=stage, finish="length")
+        reply = ask(client, ("user", "Is it so?"), model=model)
+
+        assert reply.choices[0].finish_reason == "length"
+
+
+class TestQuestion:
+    """Messages become a question and its conversation."""
+
+    def test_the_last_message_of_the_user_is_the_question(self, council, history):
+        """What was said before is the conversation, whoever said it."""
+        turns = [
+            ("system", "Be brief."),
+            ("user", "Is it so?"),
+            ("assistant", "It is."),
+            ("user", [{"type": "text", "text": "And"}, {"type": "text", "text": "why?"}]),
+        ]
+        opened = history.session(ask(council, *turns).witan["session"]).opened
+
+        assert opened.question == "And\n\nwhy?"
+        assert opened.conversation == (
+            Message("system", "Be brief."),
+            Message("user", "Is it so?"),
+            Message("assistant", "It is."),
+        )
+
+    def test_members_are_told_what_the_system_message_says(self, models):
+        """In one system message; reviewers and chairman read it as part of the conversation."""
+        client, running = models
+        ask(client, ("developer", "Answer in French."), ("user", "Is it so?"))
+        answers = [call for call in running.calls() if call.stage == "answer"]
+        others = [call for call in running.calls() if call.stage != "answer"]
+
+        assert [call.roles for call in answers] == [["system", "user"]] * 3
+        assert all("Answer in French." in call.prompt for call in answers)
+        assert all("system: Answer in French." in call.prompt for call in others)
+
+    def test_what_a_tool_returned_is_told_in_words(self, council, history):
+        """With the call that it answers; it stands before the question it was called for."""
+        call = {"id": "c1", "type": "function"}
+        call["function"] = {"name": "weather", "arguments": '{"city": "Oslo"}'}
+        turns = [
+            {"role": "user", "content": "Is it warm?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "12 degrees"},
+        ]
+        reply = council.chat.completions.create(model="witan", messages=turns)
+        opened = history.session(reply.witan["session"]).opened
+
+        assert opened.question == "Is it warm?"
+        assert opened.conversation == (
+            Message("assistant", '[called weather({"city": "Oslo"})]'),
+            Message("user", "[weather returned]\n12 degrees"),
+        )
+
+    def test_what_the_council_is_asked_with_is_handed_on(self, council, history):
+        """Files, category, seed, the limit on tokens, and the rule."""
+        more = {"files": {"a.txt": "Yes."}, "category": "so", "options": {"rule": "schulze"}}
+        reply = ask(
+            council,
+            ("user", "Is it so?"),
+            seed=7,
+            max_tokens=500,
+            extra_body={"witan": more},
+        )
+        opened = history.session(reply.witan["session"]).opened
+
+        assert (opened.files, opened.category, opened.seed) == ({"a.txt": "Yes."}, "so", 7)
+        assert opened.procedure.limits.max_tokens == 500
+        assert reply.witan["outcome"]["rule"] == "schulze"
+
+    def test_the_extension_counts_before_the_name_and_the_protocol(self, council, history):
+        """What is said to a council stands over what is said to any model."""
+        options = {"mode": "consensus", "max_tokens": 600}
+        reply = ask(
+            council,
+            ("user", "Is it so?"),
+            model="witan/best",
+            max_completion_tokens=500,
+            seed=7,
+            extra_body={"witan": {"options": options, "seed": 8}},
+        )
+        opened = history.session(reply.witan["session"]).opened
+
+        assert (opened.procedure.mode, opened.procedure.limits.max_tokens) == ("consensus", 600)
+        assert opened.seed == 8
+
+    def test_what_changes_nothing_is_named(self, council):
+        """How members are called is configured, not asked for."""
+        reply = ask(council, ("user", "Is it so?"), temperature=0.2, user="me", stop=["x"])
+
+        assert reply.witan["ignored"] == ["stop", "temperature", "user"]
+
+
+class TestNames:
+    """The name of a model says which council is asked, and how."""
+
+    def test_the_best_answer_is_a_model_of_its_own(self, council):
+        """No chairman is asked for it."""
+        reply = ask(council, ("user", "Is it so?"), model="witan/best")
+
+        assert reply.model == "witan/best"
+        assert reply.witan["chairman"] is None
+        assert "Ada says so." in reply.choices[0].message.content
+
+    def test_the_demonstration_is_asked_without_a_key(self, council):
+        """Its members are not those of the council."""
+        reply = ask(council, ("user", "Is it so?"), model="witan/demo")
+
+        assert reply.witan["chairman"] == "hazel"
+
+    def test_councils_are_listed_as_models(self, council):
+        """Each is found under its name, too."""
+        names = [model.id for model in council.models.list()]
+
+        assert names == ["witan", "witan/best", "witan/demo"]
+        assert council.models.retrieve("witan/demo").owned_by == "witan"
+        assert [council.models.retrieve(name).id for name in names] == names
+
+    def test_a_council_that_cannot_be_asked_is_not_listed(self, tmp_path):
+        """Asked all the same, it says why."""
+        file = tmp_path / "council.toml"
+        file.write_text('members = ["script:no.toml", "script:no.toml"]\n', encoding="utf-8")
+        with served(seatings(file)) as server, client_of(server) as client:
+            assert [model.id for model in client.models.list()] == ["witan/demo"]
+            with pytest.raises(openai.InternalServerError, match=r"no\.toml") as caught:
+                ask(client, ("user", "Is it so?"))
+        assert caught.value.status_code == 503
+
+    def test_a_name_that_is_none_is_not_found(self, council):
+        """As the protocol says it, with the names that are some."""
+        with pytest.raises(openai.NotFoundError, match="witan/demo") as caught:
+            ask(council, ("user", "Is it so?"), model="gpt-4")
+        assert caught.value.code == "model_not_found"
+        with pytest.raises(openai.NotFoundError):
+            council.models.retrieve("witan/nothing")
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,xx"}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+
+
+class TestErrors:
+    """What goes wrong is an error of the client's own kind."""
+
+    @pytest.mark.parametrize(
+        ("given", "param", "words"),
+        [
+            ({"n": 2}, "n", "one text"),
+            ({"tools": [TOOL]}, "tools", "no tools"),
+            ({"functions": [{"name": "f"}]}, "functions", "no tools"),
+            ({"response_format": {"type": "json_object"}}, "response_format", "prose"),
+            ({"logprobs": True}, "logprobs", "probabilities"),
+            ({"modalities": ["audio"]}, "modalities", "text alone"),
+            ({"max_tokens": 0}, "max_tokens", "greater"),
+            ({"seed": -1}, "seed", "greater"),
+            ({"messages": []}, "messages", "at least 1"),
+            ({"messages": [{"role": "system", "content": "x"}]}, "messages", "user"),
+            ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "image_url"),
+            ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "pattern"),
+            ({"messages": [{"role": "user", "content": " "}]}, "the question", "some text"),
+            ({"messages": [{"role": "robot", "content": "x"}]}, "messages", "role"),
+            (
+                {"messages": [*ASKED["messages"], {"role": "assistant", "content": "It"}]},
+                "messages",
+                "assistant",
+            ),
+            ({"extra_body": {"witan": {"rule": "borda"}}}, "witan", "rule"),
+            ({"extra_body": {"witan": {"profile": "fats"}}}, "profile", "fats"),
+            ({"extra_body": {"witan": {"members": ["cmd:sh"]}}}, "seat", "cmd:sh"),
+            ({"extra_body": {"witan": {"options": {"history": "x"}}}}, "option", "history"),
+            ({"extra_body": {"witan": {"options": {"rule": "bordas"}}}}, None, "borda"),
+        ],
+    )
+    def test_what_is_not_accepted_is_named(self, council, history, given, param, words):
+        """A request of the wrong kind is a bad request, and no session comes of it."""
+        with pytest.raises(openai.BadRequestError, match=words) as caught:
+            council.chat.completions.create(**{**ASKED, **given})
+
+        assert caught.value.param == param
+        assert history.find(simulated=None) == []
+
+    def test_what_asks_for_nothing_special_is_taken(self, council):
+        """Clients write out what is left at its default."""
+        plain = {"n": 1, "tools": [], "response_format": {"type": "text"}, "logprobs": False}
+
+        assert council.chat.completions.create(**{**ASKED, **plain}).choices
+
+    @pytest.mark.parametrize("path", ["/embeddings", "/completions"])
+    def test_what_is_not_there_is_not_found(self, council, path):
+        """In the protocol's shape."""
+        with pytest.raises(openai.NotFoundError) as caught:
+            council.post(path, cast_to=object, body={})
+        assert caught.value.type == "not_found_error"
+
+    def test_a_wrong_method_is_said(self, council):
+        """In the protocol's shape."""
+        with pytest.raises(openai.APIStatusError) as caught:
+            council.get("/chat/completions", cast_to=object)
+        assert caught.value.status_code == 405
+        assert caught.value.type == "invalid_request_error"
+
+    def test_who_has_no_token_is_not_let_in(self, tmp_path):
+        """The client's key is the token."""
+        settings = ServeSettings(tokens={"me": TokenSettings("me", "a file", key="TOKEN")})
+        token = {"TOKEN": "0123456789abcdef"}
+        with served(seatings(write_config(tmp_path)), settings, token) as server:
+            with client_of(server) as client, pytest.raises(openai.AuthenticationError):
+                client.models.list()
+            with client_of(server, api_key=token["TOKEN"]) as client:
+                assert client.models.list().data
+
+    def test_who_asks_too_often_is_told_when_to_come_back(self, tmp_path):
+        """By the header that the client waits by."""
+        settings = ServeSettings(per_minute=1)
+        with (
+            served(seatings(write_config(tmp_path)), settings) as server,
+            client_of(server) as client,
+        ):
+            client.models.list()
+            with pytest.raises(openai.RateLimitError) as caught:
+                client.models.list()
+
+        assert int(caught.value.response.headers["retry-after"]) > 0
+
+    def test_a_server_that_is_full_says_so(self, tmp_path):
+        """And when to ask again."""
+        file = write_config(tmp_path, answer=[{"text": "Ada says so.", "seconds": 20}])
+        settings = ServeSettings(max_sessions=1)
+        with (
+            served(seatings(file), settings) as server,
+            client_of(server) as client,
+            client.chat.completions.create(**ASKED, stream=True) as stream,
+        ):
+            next(iter(stream))
+            with pytest.raises(openai.RateLimitError, match="under way") as caught:
+                client.chat.completions.create(**ASKED)
+        assert "retry-after" in caught.value.response.headers
+
+    def test_a_council_without_an_answer_is_a_bad_gateway(self, tmp_path):
+        """With everybody's reason; members were asked again, so the client need not."""
+        file = write_config(
+            tmp_path, answer=[{"error": "is out of order"}], more="[limits]\nattempts = 1\n"
+        )
+        with (
+            served(seatings(file)) as server,
+            client_of(server) as client,
+            pytest.raises(openai.InternalServerError, match="bob: is out of order") as caught,
+        ):
+            client.chat.completions.create(**ASKED)
+
+        assert (caught.value.status_code, caught.value.code) == (502, "no_text")
+        assert caught.value.response.headers["x-should-retry"] == "false"
+
+    def test_a_council_without_money_says_so(self, tmp_path):
+        """A ceiling that forbids every answer."""
+        with modelled(tmp_path) as (models, file):
+            seats = [
+                f'[[members]]\nname = "{name}"\nseat = "{models.url}#{name}"\nprice = [100, 100]\n'
+                for name in ("ada", "bob", "cyd")
+            ]
+            file.write_text("".join(seats), encoding="utf-8")
+            with served(seatings(file)) as server, client_of(server) as client:
+                ceiling = {"witan": {"options": {"max_cost_usd": 0.0001}}}
+                with pytest.raises(openai.APIStatusError) as caught:
+                    client.chat.completions.create(**ASKED, extra_body=ceiling)
+
+        assert (caught.value.status_code, caught.value.code) == (402, "over_budget")

@@ -1,0 +1,234 @@
+"""Councils as members of councils: seated as any model is, and found out where they meet."""
+
+import json
+import shutil
+import subprocess
+
+import httpx2
+import pydantic_ai
+import pytest
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from chambers import seatings, write_config
+from openai_clients import ASKED, client_of
+from served import free_port, served
+from witan.adapters.connections import Connections
+from witan.adapters.openai_compatible import OpenAICompatible
+from witan.adapters.pydantic_ai_model import PydanticAIModel
+from witan.adapters.via import VIA
+from witan.deliberation.ports import Call, Message, deaf
+from witan.errors import ModelError
+
+
+def write_circle(folder, *councils):
+    """Ada and bob as always, and councils at these ports in place of cyd."""
+    folder.mkdir()
+    write_config(folder)
+    scripts = [f"script:{folder / name}.toml" for name in ("ada", "bob")]
+    seats = [f"c{port}=http://127.0.0.1:{port}/v1#witan" for port in councils]
+    file = folder / "circle.toml"
+    text = f"members = {json.dumps([*scripts, *seats])}\nchairman = {json.dumps(scripts[0])}\n"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+class Watching:
+    """Knows of every session that was held."""
+
+    def __init__(self):
+        self.held = []
+
+    def watch(self, running):
+        self.held.append(running)
+        return lambda _: None
+
+    def over(self, running):
+        pass
+
+
+class TestSeating:
+    """A council is a member like any other."""
+
+    def test_a_council_sits_in_another(self, tmp_path):
+        """It answers with its closing text and reviews; its cost and tokens are known."""
+        inner = free_port()
+        (tmp_path / "inner").mkdir()
+        with (
+            served(seatings(write_config(tmp_path / "inner")), port=inner),
+            served(seatings(write_circle(tmp_path / "outer", inner))) as outer,
+            client_of(outer) as client,
+        ):
+            reply = client.chat.completions.create(**ASKED)
+            session = outer.chamber.running(reply.witan["session"]).session
+        held = session.answers[f"c{inner}"]
+
+        assert held.text.startswith("All told: so, as [A] has it.\n\n[simulated")
+        assert held.spent.usage.output_tokens > 100
+        assert session.cost.total_usd == 0.0
+        assert reply.witan["outcome"]["n_ballots"] >= 2
+
+    def test_a_council_that_is_its_own_member_is_refused(self, tmp_path):
+        """Once, with the reason; the others go on without it."""
+        port, watching = free_port(), Watching()
+        file = write_circle(tmp_path / "own", port)
+        with (
+            served(seatings(file), port=port, observers=[watching]) as server,
+            client_of(server) as client,
+        ):
+            reply = client.chat.completions.create(**ASKED)
+        [held] = watching.held
+        [failed] = [each for each in held.session.events if each.kind == "answer_failed"]
+
+        assert "would be a member of itself" in failed.reason
+        assert failed.spent.calls == 1
+        assert reply.witan["status"] == "degraded"
+
+    def test_councils_that_seat_each_other_are_refused_where_they_meet(self, tmp_path):
+        """The first asks the second, which asks the first no more."""
+        one, two = free_port(), free_port()
+        first, second = Watching(), Watching()
+        with (
+            served(
+                seatings(write_circle(tmp_path / "one", two)), port=one, observers=[first]
+            ) as server,
+            served(seatings(write_circle(tmp_path / "two", one)), port=two, observers=[second]),
+            client_of(server) as client,
+        ):
+            client.chat.completions.create(**ASKED)
+        [outer] = first.held
+        inner = [each.session for each in second.held]
+        [asked] = [session for session in inner if session.question == "Is it so?"]
+
+        assert "would be a member of itself" in asked.unanswered[f"c{one}"]
+        assert outer.session.answers[f"c{two}"].text.startswith("All told: so")
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+    async def test_every_way_of_calling_says_through_whom_it_comes(self, tmp_path, anyio_backend):
+        """Over aiohttp, over httpx2, and through pydantic-ai; each call for itself."""
+        with served(seatings(write_config(tmp_path))) as server:
+            name = server.chamber.name
+            call = Call("answer", (Message("user", "Is it so?"),), 100)
+            url = f"{server.url}/v1"
+            async with Connections() as connections:
+                ours = OpenAICompatible(name="c", url=url, model="witan", connections=connections)
+                theirs = PydanticAIModel("c", "openai-chat:witan", "none", base_url=url)
+                models = [ours, theirs] if anyio_backend == "asyncio" else [ours]
+                for model in models:
+                    token = VIA.set(("elsewhere", name))
+                    with pytest.raises(ModelError, match=f"elsewhere → {name}"):
+                        await model.complete(call, deaf)
+                    VIA.reset(token)
+                    assert (await model.complete(call, deaf)).text.startswith("All told")
+                await theirs.aclose()
+
+    def test_two_servers_never_go_by_the_same_name(self, tmp_path):
+        """Wherever they listen: behind proxies two may have the same address."""
+        with (
+            served(seatings(write_config(tmp_path))) as one,
+            served(seatings(write_config(tmp_path))) as two,
+        ):
+            assert one.chamber.name != two.chamber.name
+
+
+class TestPydanticAI:
+    """Another client that no one here wrote."""
+
+    @pytest.fixture
+    async def agent(self, tmp_path):
+        """An agent whose model is the council."""
+        with served(seatings(write_config(tmp_path))) as server:
+            async with OpenAIProvider(base_url=f"{server.url}/v1", api_key="none") as provider:
+                model = OpenAIChatModel("witan", provider=provider)
+                yield pydantic_ai.Agent(model, instructions="Be brief.")
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    async def test_an_agent_asks_and_goes_on(self, agent):
+        """The progress is its model's thinking, the usage is counted."""
+        first = await agent.run("Is it so?")
+        second = await agent.run("And why?", message_history=first.all_messages())
+
+        assert first.output.startswith("All told: so")
+        assert second.output.startswith("All told: so")
+        assert "ada leads" in first.response.thinking
+        assert first.usage.output_tokens > 50
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    async def test_an_agent_streams(self, agent):
+        """The text comes to the same."""
+        async with agent.run_stream("Is it so?") as result:
+            text = [piece async for piece in result.stream_text()][-1]
+
+        assert text.startswith("All told: so")
+        assert "ada leads" in result.response.thinking
+
+
+class TestCurl:
+    """What any shell can do."""
+
+    @pytest.fixture
+    def curl(self, tmp_path):
+        """Ask by curl; status and body."""
+        command = shutil.which("curl")
+        if command is None:
+            pytest.skip("there is no curl")
+        with served(seatings(write_config(tmp_path))) as server:
+
+            def ask(body, *options):
+                given = ["-sS", "-w", "\n%{http_code}", "-H", "Content-Type: application/json"]
+                address = f"{server.url}/v1/chat/completions"
+                done = subprocess.run(  # noqa: S603 - curl, and arguments of tests
+                    [command, *given, *options, "-d", json.dumps(body), address],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    timeout=20,
+                )
+                text, status = done.stdout.rsplit("\n", 1)
+                return int(status), text
+
+            yield ask
+
+    def test_a_whole_reply(self, curl):
+        """An object of JSON."""
+        status, text = curl(ASKED)
+
+        assert status == 200
+        assert json.loads(text)["choices"][0]["message"]["content"].startswith("All told: so")
+
+    def test_a_stream(self, curl):
+        """Every line of it is data, and the last one says that it is over."""
+        status, text = curl({**ASKED, "stream": True}, "-N")
+        lines = [line for line in text.splitlines() if line]
+
+        assert status == 200
+        assert all(line.startswith("data: ") for line in lines)
+        assert lines[-1] == "data: [DONE]"
+
+    def test_an_error(self, curl):
+        """In the protocol's shape, even of what is no request."""
+        status, text = curl({"model": "witan"})
+        assert (status, json.loads(text)["error"]["param"]) == (400, "messages")
+        status, text = curl([])
+        assert (status, json.loads(text)["error"]["type"]) == (400, "invalid_request_error")
+        assert "is to be a JSON object" in json.loads(text)["error"]["message"]
+
+    def test_what_is_no_json(self, curl):
+        """It is said where it stops being any."""
+        status, text = curl({}, "--data-raw", '{"model": ')
+
+        assert (status, json.loads(text)["error"]["param"]) == (400, None)
+        assert "the body is no JSON" in json.loads(text)["error"]["message"]
+
+
+def test_the_protocol_is_in_the_openapi_document(tmp_path):
+    """With what is asked for beside the protocol."""
+    with served(seatings(write_config(tmp_path))) as server, httpx2.Client() as client:
+        document = client.get(f"{server.url}/openapi.json").json()
+    body = document["components"]["schemas"]["ChatBody"]["properties"]
+
+    assert "/v1/chat/completions" in document["paths"]
+    assert {"model", "messages", "stream", "witan"} <= body.keys()

@@ -1,0 +1,51 @@
+"""The page about OpenAI's protocol is true: its programs run, and print what it shows."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from pages import ROOT, blocks, same
+from served import serving_process
+
+PAGE = ROOT / "docs" / "openai.md"
+ADDRESS = "http://127.0.0.1:8717"
+
+
+@pytest.fixture
+def address(tmp_path):
+    """Where the demonstration is served."""
+    with serving_process("--fast-demo", "--no-history", cwd=tmp_path) as (url, _):
+        yield url
+
+
+@pytest.mark.parametrize("name", ["ask.py", "follow.py"])
+def test_a_program_prints_what_is_shown(address, name):
+    """At the address where the server happens to be."""
+    found = blocks(PAGE)
+    [place] = [i for i, block in enumerate(found) if block.title == name]
+    program = found[place].text.replace(ADDRESS, address)
+    done = subprocess.run(  # noqa: S603 - this Python, and our own page
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stderr == ""
+    assert same(found[place + 1].text, done.stdout), done.stdout
+
+
+def test_the_command_brings_an_answer(address):
+    """As it is written."""
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl")
+    [command] = [block.text for block in blocks(PAGE) if block.language == "sh"]
+    done = subprocess.run(  # noqa: S603 - our own page
+        [*shlex.split(command.replace("\\\n", "").replace(ADDRESS, address)), "-sS"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert '"chat.completion"' in done.stdout

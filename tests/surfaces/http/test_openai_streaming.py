@@ -1,0 +1,266 @@
+"""The council as a model: chat completions that are streamed, by OpenAI's own client."""
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+import openai
+import pytest
+
+from chambers import seatings, write_config
+from openai_clients import ASKED, client_of, modelled, said, streamed
+from served import Served, served
+from witan.adapters.history import History
+from witan.deliberation import events as e
+from witan.surfaces.config_serve import ServeSettings
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A new history."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def told(tmp_path, history):
+    """Stream the reply of a council of scripts, some of whose stages are given."""
+
+    def stream(*, asked=None, settings=None, more="", **stages):
+        file = write_config(tmp_path, more, **stages)
+        with (
+            served(seatings(file, history), settings) as server,
+            client_of(server) as client,
+        ):
+            return streamed(client, **(asked or {}))
+
+    return stream
+
+
+def _until(true, seconds=5.0):
+    """Wait until something is true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+async def _tasks():
+    """How many tasks there are in the loop of the server."""
+    return len(asyncio.all_tasks())
+
+
+def _reviewed(server):
+    """Whether a session has come as far as its reviews."""
+    sessions = [running.session for running in server.chamber.under_way]
+    return any(isinstance(event, e.ReviewStarted) for each in sessions for event in each.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Slow(Served):
+    """A server, and how many tasks it has while nobody asks it."""
+
+    at_rest: int
+
+
+class TestStream:
+    """A session comes as it happens."""
+
+    def test_progress_comes_before_the_text_and_the_reason_to_stop_last(self, told):
+        """The role first; then who answers, votes and leads; then the closing text."""
+        chunks = told(asked={"extra_body": {"witan": {"mark": False}}})
+        kinds = [next(iter(each.choices[0].delta.model_fields_set), "end") for each in chunks]
+        reasoning = said(chunks, "reasoning_content").splitlines()
+
+        assert chunks[0].choices[0].delta.role == "assistant"
+        assert said(chunks) == "All told: so, as [A] has it."
+        assert chunks[-1].choices[0].finish_reason == "stop"
+        assert chunks[-1].witan["status"] == "complete"
+        assert kinds[-1] == "end"
+        assert reasoning[0] == "simulated · the council sits: ada, bob and cyd"
+        assert reasoning[-1] == "simulated · ada writes the closing text …"
+        for line in ("ada answers …", "cyd has voted: 3 of 3", "after 3 ballots ada leads"):
+            assert any(each.startswith(f"simulated · {line}") for each in reasoning)
+
+    def test_a_stream_says_what_a_whole_reply_says(self, tmp_path):
+        """The same text, the same reason to stop, the same mark."""
+        with served(seatings(write_config(tmp_path))) as server, client_of(server) as client:
+            chunks = streamed(client, model="witan/best", seed=7)
+            whole = client.chat.completions.create(**{**ASKED, "model": "witan/best"}, seed=7)
+
+        [choice] = whole.choices
+        text, mark = said(chunks).rsplit("\n\n", 1)
+        assert (text, mark[:12]) == (choice.message.content.rsplit("\n\n", 1)[0], "[simulated ·")
+        assert chunks[-1].choices[0].finish_reason == choice.finish_reason
+        assert chunks[-1].witan.keys() == whole.witan.keys()
+
+    def test_usage_comes_last_where_it_is_asked_for(self, told, history):
+        """In a chunk without a choice."""
+        chunks = told(asked={"stream_options": {"include_usage": True}})
+        whole = history.session(chunks[-2].witan["session"])
+        spent = [each.spent.usage for each in whole.events if hasattr(each, "spent")]
+
+        assert chunks[-1].choices == []
+        assert chunks[-1].usage.completion_tokens == sum(each.output_tokens for each in spent)
+        assert all(chunk.usage is None for chunk in chunks[:-1])
+
+    def test_a_silent_stream_shows_that_it_is_there(self, tmp_path):
+        """By a comment, which clients pass over; also while answers are being written."""
+        words = " ".join(["word"] * 40)
+        file = write_config(
+            tmp_path, answer=[{"text": f"Ada says {words}", "tokens_per_second": 50}]
+        )
+        settings = ServeSettings(heartbeat_seconds=0.1)
+        with (
+            served(seatings(file), settings) as server,
+            client_of(server) as client,
+            client.chat.completions.with_streaming_response.create(**ASKED, stream=True) as raw,
+        ):
+            lines = [*raw.iter_lines()]
+
+        written = lines[: next(i for i, line in enumerate(lines) if "has answered" in line)]
+        assert sum(line == ": still here" for line in written) >= 4
+        assert lines[-2] == "data: [DONE]"
+
+    def test_a_chairman_that_fails_on_its_way_is_told_of_in_the_text(self, told, history):
+        """What was said cannot be taken back; what counts follows it whole."""
+        broken = {"text": "All told: n", "error": "is overloaded", "status": 400}
+        chunks = told(synthesis=[broken], asked={"extra_body": {"witan": {"mark": False}}})
+        session = history.session(chunks[-1].witan["session"])
+
+        assert said(chunks) == (
+            "All told: n\n\n[broken off: ada failed: is overloaded; it starts again]\n\n"
+            f"{session.text}"
+        )
+        assert chunks[-1].witan["status"] == "degraded"
+
+    def test_an_attempt_that_is_made_again_is_told_of_in_the_text(self, told):
+        """The text that counts is the last one."""
+        broken = {"text": "All told: n", "error": "is overloaded", "status": 503, "times": 1}
+        whole = {"text": "All told: so."}
+        chunks = told(synthesis=[broken, whole], asked={"extra_body": {"witan": {"mark": False}}})
+
+        assert said(chunks) == (
+            "All told: n\n\n[broken off: attempt 1 failed: is overloaded; it starts again]\n\n"
+            "All told: so."
+        )
+
+
+class TestFailing:
+    """What goes wrong after the beginning is told in the stream."""
+
+    def test_a_council_without_an_answer_ends_in_an_error(self, tmp_path):
+        """The client raises it, with everybody's reason."""
+        more = "[limits]\nattempts = 1\n"
+        file = write_config(tmp_path, more, answer=[{"error": "is out of order"}])
+        with (
+            served(seatings(file)) as server,
+            client_of(server) as client,
+            pytest.raises(openai.APIError, match="bob: is out of order") as caught,
+        ):
+            streamed(client)
+
+        assert caught.value.code == "no_text"
+
+    def test_a_server_that_stops_ends_its_streams_in_an_error(self, tmp_path, history):
+        """The session can be resumed."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
+        with (
+            served(seatings(file, history)) as server,
+            client_of(server) as client,
+            client.chat.completions.create(**ASKED, stream=True) as stream,
+        ):
+            chunk = next(iter(stream))
+            server.portal.call(server.chamber.drain, 0)
+            with pytest.raises(openai.APIError, match="broken off") as caught:
+                deque(stream)
+
+        assert caught.value.code == "session_interrupted"
+        assert history.session(chunk.id.removeprefix("chatcmpl-")).status == "interrupted"
+
+
+class TestLeaving:
+    """Who goes away pays for nothing more."""
+
+    @pytest.fixture
+    def slow(self, tmp_path, history):
+        """A server whose reviewers take their time."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
+        with served(seatings(file, history)) as server:
+            yield Slow(server.url, server.chamber, server.portal, server.portal.call(_tasks))
+
+    def _rests(self, server, history, session):
+        _until(lambda: not server.chamber.under_way)
+        _until(lambda: server.portal.call(_tasks) <= server.at_rest)
+        assert history.session(session).status == "interrupted"
+        assert len(history.session(session).answers) == 3
+
+    def test_a_stream_that_is_left_leaves_a_session_to_be_resumed(self, slow, history):
+        """The answers are kept, the reviews are cancelled."""
+        with client_of(slow) as client:
+            with client.chat.completions.create(**ASKED, stream=True) as stream:
+                for chunk in stream:
+                    if "reviewed blind" in said([chunk], "reasoning_content"):
+                        break
+            self._rests(slow, history, chunk.id.removeprefix("chatcmpl-"))
+
+    def test_who_waits_for_the_whole_and_leaves_does_the_same(self, slow, history):
+        """The client's own time-out."""
+        with client_of(slow, timeout=1.0) as client, pytest.raises(openai.APITimeoutError):
+            client.chat.completions.create(**ASKED)
+
+        [held] = history.find(simulated=None)
+        self._rests(slow, history, held.session)
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_a_task_that_is_cancelled_does_the_same(self, slow, history, stream):
+        """Of the asynchronous client."""
+        async with openai.AsyncOpenAI(
+            base_url=f"{slow.url}/v1", api_key="none", max_retries=0
+        ) as client:
+
+            async def ask():
+                reply = await client.chat.completions.create(**ASKED, stream=stream)
+                async for _ in reply:
+                    pass
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask)
+                await anyio.to_thread.run_sync(_until, partial(_reviewed, slow))
+                [running] = slow.chamber.under_way
+                group.cancel_scope.cancel()
+        await anyio.to_thread.run_sync(self._rests, slow, history, running.id)
+
+    def test_a_session_that_was_left_can_be_taken_up(self, slow, history):
+        """By the native API, where it stood."""
+        with client_of(slow) as client:
+            with client.chat.completions.create(**ASKED, stream=True) as stream:
+                for chunk in stream:
+                    if "reviewed blind" in said([chunk], "reasoning_content"):
+                        break
+            session = chunk.id.removeprefix("chatcmpl-")
+            self._rests(slow, history, session)
+            taken_up = slow.portal.call(slow.chamber.resume, session)
+            assert taken_up.under_way
+            assert len(taken_up.session.answers) == 3
+
+
+class TestModels:
+    """A council of models that play no script."""
+
+    def test_the_closing_text_comes_in_pieces(self, tmp_path):
+        """As the chairman writes it, and unmarked where nothing is missing."""
+        with modelled(tmp_path) as (models, file), served(seatings(file)) as server:
+            models.fault("chair", "slow stream", seconds=0.1)
+            with client_of(server) as client:
+                chunks = streamed(client)
+        pieces = [each for each in chunks if said([each])]
+
+        assert len(pieces) >= 3
+        assert said(chunks) == "The council holds with [A] and [B] and [C] that it is so."
+        assert chunks[-1].witan["simulated"] is False

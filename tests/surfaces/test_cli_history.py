@@ -76,7 +76,31 @@ class TestNames:
 
         [opened, *_] = said.json["events"]
         assert [turn["text"] for turn in opened["conversation"]] == ["Is it so?", "All told: so."]
+        [parent] = (x["session"] for x in listed(witan) if x["question"] == "Is it so?")
+        assert (opened["parent"], opened["relation"]) == (parent, "continued")
+        assert f"goes on from {parent}\n" in witan("show", "last").out
+        assert f"continued as {said.json['session']}\n" in witan("show", parent).out
         assert witan("plan", "And then?", "--continue", "last", *seats).status == 0
+
+    def test_a_session_in_a_file_is_continued_likewise(self, witan, seats):
+        """The record says which session it is."""
+        first = witan("ask", "Is it so?", "--no-history", "--save", "first.json", "--json", *seats)
+        said = witan("ask", "And then?", "--continue", "first.json", "--json", *seats)
+
+        assert said.json["events"][0]["parent"] == first.json["session"]
+
+    def test_a_plan_needs_a_history_only_to_go_on_from(self, witan, seats, place):
+        """An option that would do nothing is refused."""
+        said = witan("plan", "Which?", "--history", place, *seats)
+
+        assert (said.status, said.out) == (2, "")
+        assert "--history says where --continue looks" in said.err
+
+    def test_the_category_is_shown(self, witan, seats):
+        """What kind of question it was stands below it."""
+        witan("ask", "Is it so?", "--category", "coding", *seats)
+
+        assert "category coding" in witan("show", "last").lines
 
     def test_a_session_is_counted_again_by_name(self, witan):
         """``recount`` takes a rule of one's own."""

@@ -115,6 +115,38 @@ class TestRejudging:
         ]
         assert sorted(sheet["candidates"]) == ["ada", "bob"]
 
+    @pytest.mark.parametrize("command", ["rejudge", "ask"])
+    def test_a_configured_chairman_who_is_not_seated_is_passed_over(
+        self, witan, held, jury, tmp_path, command
+    ):
+        """The configured council gave way to other members: one of these writes, and it is said."""
+        options = jury[: jury.index("--chairman")]
+        for name in ("xan", "yma", "zoe"):
+            script = {"review": [{"prefers": REVERSED}], "synthesis": [{"text": f"{name}: so."}]}
+            write_script(tmp_path / f"{name}.toml", answer=[{"text": "Cyd says so."}], **script)
+        config = tmp_path / "witan.toml"
+        seats = [str(tmp_path / "council" / f"{name}.toml") for name in ("ada", "bob")]
+        members = ", ".join(f'"script:{path}"' for path in seats)
+        config.write_text(f'members = [{members}]\nchairman = "ada"\n', encoding="utf-8")
+
+        what = held if command == "rejudge" else "Which?"
+        said = witan(command, what, *options, "--config", config, "--no-history")
+
+        assert said.status == 0
+        assert said.out.endswith(": so.\n")
+        assert "the configured chairman ada has no seat among these members" in said.err
+
+    def test_a_chairman_who_is_nobody_is_refused(self, witan, held, jury, tmp_path):
+        """Where nobody else was seated in the meantime, a name that is no seat's is a mistake."""
+        config = tmp_path / "witan.toml"
+        members = ", ".join(f'"{seat}"' for seat in jury[1:6:2])
+        config.write_text(f'members = [{members}]\nchairman = "ada"\n', encoding="utf-8")
+
+        said = witan("rejudge", held, "--config", config, "--no-history")
+
+        assert said.status == 2
+        assert "unknown member 'ada'" in said.err
+
     def test_the_live_view_has_a_line_per_juror(self, witan, held, jury):
         """Reviews are awaited from the first event on, and nobody's answer is."""
         board, phases = Board(), []

@@ -39,6 +39,13 @@ class TestResume:
         assert (said.status, said.out) == (0, "All told: so.\n")
         assert [line["status"] for line in listed(witan)] == ["complete"]
 
+    def test_once_reviewing_has_begun_ballots_are_counted_too(self, tmp_path):
+        """All answers and two of three ballots are there."""
+        seats = write_council(tmp_path, cyd={"review": HANGS})
+        _, err = interrupted("ask", "Is it so?", *seats, kind="ballot_cast")
+
+        assert err.startswith("interrupted; 3 of 3 answers, 2 of 3 ballots kept; resume with: ")
+
     def test_the_command_it_names_finds_the_place(self, tmp_path):
         """Where the history was named by hand, the command to go on names it, too."""
         elsewhere = tmp_path / "else where.sqlite"

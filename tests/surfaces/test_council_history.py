@@ -1,14 +1,18 @@
 """A council with a history, from Python: what it holds is recorded, and no loop waits for it."""
 
+import time
 from contextlib import aclosing, closing
 from sqlite3 import connect
+from threading import Event, Thread
 
 import anyio
 import pytest
 
+import witan
 from scripts import write_script
 from witan import Council, History, HistoryError, Session, ask
 from witan.deliberation.record import session_from_json
+from witan.errors import InvalidParameter
 
 QUESTION = "Is it so?"
 
@@ -113,6 +117,53 @@ class TestRecording:
         session = ask(QUESTION, history=f"sqlite:///{place}")
 
         assert in_history(place) == [session]
+
+
+class TestParent:
+    """A question that goes on from a session names it."""
+
+    def test_it_is_recorded_as_continued(self, members, place):
+        """The history lists it below the session that it goes on from."""
+        first = ask(QUESTION, members, history=place)
+        ask("And then?", members, conversation=first.conversation, parent=first.id, history=place)
+
+        with History.open(place) as history:
+            [found] = history.find(parent=first.id)
+        assert (found.question, found.relation) == ("And then?", "continued")
+
+    def test_a_parent_has_a_name(self, members):
+        """A session is not its own name."""
+        with pytest.raises(InvalidParameter, match="the name of a session"):
+            ask(QUESTION, members, parent=ask(QUESTION, members))
+
+
+class TestCeiling:
+    """Under a ceiling what is begun is durable first."""
+
+    def test_a_history_that_cannot_be_written_holds_the_calls_back(self, members, place):
+        """Nobody is asked while somebody else writes; once that is over, everybody is."""
+        taken = Event()
+
+        def write() -> None:
+            with History.open(place) as other, other.database.transaction():
+                taken.set()
+                time.sleep(1.0)
+
+        writing = Thread(target=write)
+
+        def keep_busy(event: witan.Event) -> None:
+            if event.kind == "session_opened":
+                writing.start()
+                taken.wait()
+
+        with History.open(place) as history:
+            options = {"history": history, "max_cost_usd": 1.0, "stage_seconds": 0.2}
+            held = ask(QUESTION, members, listener=keep_busy, **options)
+            again = ask(QUESTION, members, history=history, max_cost_usd=1.0)
+        writing.join()
+
+        assert (held.status, held.answers) == ("failed", {})
+        assert again.status == "complete"
 
 
 class TestFailure:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from witan.deliberation.ports import Message
+    from witan.deliberation.session import Session
     from witan.surfaces.panel import Panel
 
-__all__ = ["Telling", "read_conversation", "read_files", "read_question"]
+__all__ = ["Telling", "read_earlier", "read_files", "read_question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
     return text
 
 
-def read_conversation(
+def read_earlier(
     name: str | None, config: Path | None = None, history: str | None = None
-) -> "tuple[Message, ...]":
-    """What was said in an earlier session, to go on from; without one, nothing.
+) -> "Session | None":
+    """The earlier session to go on from, if one is named.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def read_conversation(
         If the history cannot be read, or holds no such session.
     """
     if name is None:
-        return ()
+        return None
     from witan.errors import SessionFileError
     from witan.surfaces.histories import session_called
 
@@ -125,7 +125,7 @@ def read_conversation(
         raise SessionFileError(name, f"was interrupted before its closing text; {remedy}")
     if session.text is None:
         raise SessionFileError(name, "has no closing text to go on from")
-    return session.conversation
+    return session
 
 
 def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:

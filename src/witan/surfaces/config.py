@@ -8,7 +8,7 @@ nor send sessions elsewhere or have them deleted, nor say who is served: that ta
 named, the user's own, a variable, or an option. Nor may it raise the ceiling of the user's own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -81,6 +81,8 @@ class Config:
         The profile that is taken; empty: none.
     standing, given
         The settings of files and variables, and those given by hand: a profile stands between.
+    unseated
+        Chairmen who were named as members of a council that a stronger source replaced.
     """
 
     members: tuple[SeatSpec, ...]
@@ -90,6 +92,7 @@ class Config:
     profile: str = ""
     standing: tuple[Setting, ...] = ()
     given: tuple[Setting, ...] = ()
+    unseated: tuple[str, ...] = ()
 
     @property
     def origins(self) -> Mapping[str, str]:
@@ -249,10 +252,19 @@ def _settled(
     standing: tuple[Setting, ...], profile: str, given: tuple[Setting, ...], files: tuple[str, ...]
 ) -> Config:
     """The configuration of these settings, the profile's among them."""
-    settings = merged([standing, taken_up(standing, profile), given])
-    members, chairmen = read_seats(settings)
+    layers = [standing, taken_up(standing, profile), given]
+    settings = merged(layers)
+    members, chairmen, unseated = read_seats(settings, replaced=_replaced(layers))
     check_providers(settings, (*members, *chairmen))
-    return Config(members, chairmen, in_order(settings.values()), files, profile, standing, given)
+    listed = in_order(settings.values())
+    return Config(members, chairmen, listed, files, profile, standing, given, unseated)
+
+
+def _replaced(layers: Sequence[Sequence[Setting]]) -> bool:
+    """Whether the members are named by something stronger than whatever names the chairmen."""
+    last = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
+    members, chairmen = (last.get(key, 0) for key in SEATS)
+    return members > chairmen
 
 
 def user_file(environment: Mapping[str, str]) -> Path:

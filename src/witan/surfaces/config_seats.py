@@ -1,6 +1,6 @@
 """The seats that are configured, taken apart and named."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -17,9 +17,12 @@ NOBODY: Mapping[str, SeatSpec] = MappingProxyType({})
 
 
 def read_seats(
-    settings: Mapping[Key, Setting],
-) -> tuple[tuple[SeatSpec, ...], tuple[SeatSpec, ...]]:
+    settings: Mapping[Key, Setting], *, replaced: bool = False
+) -> tuple[tuple[SeatSpec, ...], tuple[SeatSpec, ...], tuple[str, ...]]:
     """Members and chairmen; a chairman may be a member's name, or be written as a member is.
+
+    Third are the names of chairmen who have no seat, because the members whom their source meant
+    were `replaced` by a stronger one.
 
     Raises
     ------
@@ -34,7 +37,8 @@ def read_seats(
             key = f"{setting.written}[{number}]"
             raise ConfigError(setting.where, key, f"has the name of another seat, {name!r}")
     seated = {member.name: member for member in members}
-    chairmen = list(_specs(settings, ("chairmen",), seated))
+    unseated = _unseated(settings, seated) if replaced else ()
+    chairmen = list(_specs(settings, ("chairmen",), seated, unseated))
     apart = iter(name_seats([c for c in chairmen if c not in members], taken=names))
     named = tuple(c if c in members else next(apart) for c in chairmen)
     for number, chairman in enumerate(named, start=1):
@@ -45,11 +49,21 @@ def read_seats(
             raise ConfigError(
                 setting.where, key, f"has the name of another seat, {chairman.name!r}"
             )
-    return members, named
+    return members, named, unseated
+
+
+def _unseated(settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]) -> tuple[str, ...]:
+    """The chairmen who are written as names, and are nobody's here."""
+    setting = settings.get(("chairmen",))
+    written = [] if setting is None else [entry.seat for entry in setting.value]
+    return tuple(name for name in written if ":" not in name and name not in seated)
 
 
 def _specs(
-    settings: Mapping[Key, Setting], of: Key, seated: Mapping[str, SeatSpec] = NOBODY
+    settings: Mapping[Key, Setting],
+    of: Key,
+    seated: Mapping[str, SeatSpec] = NOBODY,
+    unseated: Collection[str] = (),
 ) -> Iterator[SeatSpec]:
     """The seats of one list, as they are written; those of members as these are named."""
     setting = settings.get(of)
@@ -59,6 +73,8 @@ def _specs(
         key = f"{setting.written}[{number}]"
         if entry.seat in seated:
             yield seated[entry.seat]
+            continue
+        if entry.seat in unseated:
             continue
         if seated and ":" not in entry.seat:
             raise ConfigError(setting.where, key, no_such_seat(entry.seat, seated))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.asking import Telling, read_conversation, read_files, read_question
+from witan.surfaces.asking import Telling, read_earlier, read_files, read_question
 from witan.surfaces.commands.council_options import (
     council_options,
     overrides,
@@ -58,7 +58,7 @@ def command(**options: Any) -> int:
         return recorded_by(options, say)
 
     def seat(say: Say, place: "Place | None") -> "Hold":
-        conversation = read_conversation(earlier, options["config"], options["history"])
+        before = read_earlier(earlier, options["config"], options["history"])
         council = seated(
             options["config"], overrides(options), say, place=place, profile=options["profile"]
         )
@@ -67,10 +67,11 @@ def command(**options: Any) -> int:
             async with council:
                 return await council.ask(
                     question,
-                    conversation=conversation,
+                    conversation=() if before is None else before.conversation,
                     files=files,
                     seed=options["seed"],
                     category=options["category"],
+                    parent=None if before is None else before.id,
                     listener=listener,
                 )
 

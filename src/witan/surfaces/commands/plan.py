@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.asking import read_conversation, read_files, read_question
+from witan.surfaces.asking import read_earlier, read_files, read_question
 from witan.surfaces.commands.council_options import council_options, overrides
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
@@ -45,7 +45,9 @@ def command(as_json: bool, **options: Any) -> None:
     earlier = options["earlier"]
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
-    conversation = read_conversation(earlier, options["config"], options["history"])
+    if earlier is None and options["history"] is not None:
+        raise click.UsageError("--history says where --continue looks; a plan needs no other")
+    before = read_earlier(earlier, options["config"], options["history"])
     import os
 
     from witan.deliberation.planning import make_plan
@@ -62,7 +64,7 @@ def command(as_json: bool, **options: Any) -> None:
         [_seat(spec) for spec in _apart(config.chairmen, found.seats)],
         procedure,
         question,
-        conversation=conversation,
+        conversation=() if before is None else before.conversation,
         files=files,
     )
     for note in (*found.notes, *_missing_keys((*found.seats, *config.chairmen))):

@@ -4,9 +4,9 @@ Sessions of five models, drawn at random from twenty, each of whom reviews the o
 ballots, twenty votes and ten pairs a session. Each measurement runs in a process of its own, so
 that its peak of memory is its own. ``--sessions 1000000`` measures the size that the targets are
 about; the default is small, and its times are shown per million sessions. Times are CPU seconds of
-all threads, which is the most that a quiet machine takes. Spark runs in a process of its own and is
-compared by the clock; it takes a second or so to start its jobs, so that it is held to its target
-from a million sessions on.
+all threads, which is the most that a quiet machine takes. Spark is compared by the clock, in turns
+with DuckDB, after a few turns in which Java compiles what it runs. Planning its jobs takes it about
+a second, so that it is held to its target from a million sessions on.
 """
 
 import argparse
@@ -39,6 +39,11 @@ MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))
 SEATS = 5
 A_DAY = 50_000
 TIMES = 5
+WARMING = 4
+"""Turns before Spark is measured."""
+
+BY_BUCKET = ("standings", "matchups", "answers")
+"""The tables whose rows stand by bucket within their day."""
 
 CODES = np.array([code_of(model) for model in MODELS])
 I, J = np.triu_indices(SEATS, k=1)  # noqa: E741
@@ -168,6 +173,12 @@ def answers(day: Drawn) -> dict[str, Any]:
     }
 
 
+def by_bucket(columns: dict[str, Any]) -> dict[str, Any]:
+    """The rows of a day in the order in which an export writes them."""
+    order = np.argsort(columns["bucket"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
+
+
 def make_lake(folder: Path, n_sessions: int) -> None:
     """Write a lake of so many sessions, rounded up to whole days."""
     rng = np.random.default_rng(20260101)
@@ -187,7 +198,8 @@ def make_lake(folder: Path, n_sessions: int) -> None:
         }
         on = date(2026, 1, 1) + timedelta(days=number)
         for table, columns in tables.items():
-            write_table(folder, table, columns, day=on, source="drawn")
+            arranged = by_bucket(columns) if table in BY_BUCKET else columns
+            write_table(folder, table, arranged, day=on, source="drawn")
     names = {"code": CODES, "name": list(MODELS)}
     write_table(folder, "names", names, source="drawn")
 
@@ -250,9 +262,9 @@ def peak_mb() -> float:
     return float(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
 
 
-def in_this_process(engine_name: str, folder: Path, tasks: list[str]) -> Iterator[Taken]:
+def in_this_process(folder: Path, tasks: list[str]) -> Iterator[Taken]:
     """Measure tasks one after another, each run in turn with the others."""
-    with DuckLake(folder) if engine_name == "duckdb" else SparkLake(folder) as engine:
+    with DuckLake(folder) as engine:
         walls: dict[str, list[float]] = {task: [] for task in tasks}
         cpus: dict[str, list[float]] = {task: [] for task in tasks}
         for turn in range(1 if tasks == ["audit"] else TIMES + 1):
@@ -267,15 +279,33 @@ def in_this_process(engine_name: str, folder: Path, tasks: list[str]) -> Iterato
             yield Taken(median(walls[task]), median(cpus[task]), peak)
 
 
+def in_turns(folder: Path) -> list[float]:
+    """How many times as long Spark takes for a leaderboard as DuckDB, turn by turn."""
+    with DuckLake(folder) as duckdb, SparkLake(folder) as spark:
+        ratios = []
+        for _ in range(WARMING + TIMES):
+            start = time.perf_counter()
+            board_of(duckdb)
+            between = time.perf_counter()
+            board_of(spark)
+            ratios.append((time.perf_counter() - between) / (between - start))
+        return ratios[WARMING:]
+
+
 def measured(engine: str, folder: Path, *tasks: str) -> list[Taken]:
     """Measure tasks in a fresh process."""
+    return [Taken(*line) for line in _told(engine, os.fspath(folder), *tasks)]
+
+
+def _told(*arguments: str) -> list[Any]:
     run = subprocess.run(  # noqa: S603 - our own interpreter on our own file
-        [sys.executable, __file__, "--measure", engine, os.fspath(folder), *tasks],
+        [sys.executable, __file__, "--measure", *arguments],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    return [Taken(*line) for line in json.loads(run.stdout.splitlines()[-1])]
+    told: list[Any] = json.loads(run.stdout.splitlines()[-1])
+    return told
 
 
 def compare(sessions: int, *, spark: bool) -> None:
@@ -305,12 +335,11 @@ def compare(sessions: int, *, spark: bool) -> None:
                 max(audit.peak_mb, audit_4.peak_mb) <= 500),
         ]  # fmt: skip
         if spark:
-            [distributed] = measured("spark", small, "board")
-            times = distributed.wall / board.wall
+            ratios = sorted(_told("spark", os.fspath(small)))
+            times = median(ratios)
             met = times <= 4 if sessions >= 1_000_000 else None
-            rows.append(
-                Row("Spark on this machine / DuckDB", f"{times:.1f} ×", "≤ 4 × from 1 M", met)
-            )
+            seen = f"{times:.1f} × ({ratios[0]:.1f}–{ratios[-1]:.1f})"
+            rows.append(Row("Spark on this machine / DuckDB", seen, "≤ 4 × from 1 M", met))
         show(f"A lake of {sessions:,} sessions × {SEATS} × {SEATS}", rows)
 
 
@@ -323,8 +352,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         engine, folder, *tasks = given.measure
-        taken = in_this_process(engine, Path(folder), tasks)
-        print(json.dumps([[t.wall, t.cpu, t.peak_mb] for t in taken]))
+        if engine == "spark":
+            print(json.dumps(in_turns(Path(folder))))
+        else:
+            taken = in_this_process(Path(folder), tasks)
+            print(json.dumps([[t.wall, t.cpu, t.peak_mb] for t in taken]))
     else:
         compare(given.sessions, spark=not given.no_spark)
 

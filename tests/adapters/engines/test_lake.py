@@ -13,9 +13,11 @@ import reference_sums as by_hand
 import witan
 from witan.adapters.engines import DuckLake, Reductions, SparkLake
 from witan.adapters.history.opening import open_database
+from witan.adapters.history.patience import Patience
 from witan.adapters.history.sessions import SessionRow, insert_sessions
 from witan.adapters.history.writing import Rows
 from witan.adapters.lake import Lake, write_lake
+from witan.adapters.lake.statistics import constants
 from witan.adapters.reports import open_source
 from witan.adapters.system_clock import SystemClock
 from witan.core.ballot import Ballot
@@ -89,7 +91,7 @@ class TestFiles:
     def test_several_histories_in_one_lake(self, entries, tmp_path):
         """Two histories written into one folder are what one history of both would be."""
         for name, some in (("one", entries[::2]), ("two", entries[1::2])):
-            with open_database(tmp_path / f"{name}.sqlite", SystemClock()) as database:
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), Patience()) as database:
                 store(database, some)
                 write_lake(of(database), tmp_path / "lake")
 
@@ -141,7 +143,7 @@ class TestLost:
     def test_one_of_two_histories_is_lost(self, entries, tmp_path):
         """The files of one are gone; those of the other do not stand for them."""
         for name, some in (("one", entries[::2]), ("two", entries[1::2])):
-            with open_database(tmp_path / f"{name}.sqlite", SystemClock()) as database:
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), Patience()) as database:
                 store(database, some)
                 write_lake(of(database), tmp_path / "lake", source=name)
         for path in (tmp_path / "lake").glob("*/*/two.parquet"):
@@ -180,7 +182,7 @@ class TestLost:
 
     def test_a_first_export_that_stopped_is_no_whole_lake(self, entries, tmp_path):
         """Some days are there and others not: that is said until an export has come to its end."""
-        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
             store(database, entries[:6])
             (tmp_path / "lake" / "ballots").mkdir(parents=True)
             last = max(one.session.at for one in entries[:6]).date()
@@ -223,9 +225,29 @@ class TestWriting:
         assert written.sessions == 90
         assert written.days == len(list((tmp_path / "sessions").iterdir()))
 
+    @pytest.mark.parametrize("table", ["standings", "matchups", "answers"])
+    def test_what_is_summed_together_stands_together(self, lake, table):
+        """Rows that are summed by bucket stand by bucket within their day."""
+        files = sorted((lake / table).glob("day=*/*.parquet"))
+        buckets = [pq.read_table(file)["bucket"].to_pylist() for file in files]
+
+        assert any(len(set(held)) > 1 for held in buckets)
+        assert all(held == sorted(held) for held in buckets)
+
+    def test_a_column_that_is_the_same_throughout_is_known(self, tmp_path):
+        """Its value is told without a row being read; an unknown, or another value, ends that."""
+        files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+        columns = {"same": [2, 2], "other": [1, 1], "holes": [3, None], "none": [None, None]}
+        pq.write_table(pa.table({**columns, "list": [[2], [2]]}), files[0])
+        pq.write_table(pa.table({**columns, "other": [1, 0], "list": [[2], [2]]}), files[1])
+
+        asked = ["same", "other", "holes", "none"]
+        assert constants(files, asked) == {"same": 2}
+        assert constants(files[:1], asked) == {"same": 2, "other": 1}
+
     def test_what_was_forgotten_leaves_the_lake(self, entries, tmp_path):
         """Writing again after sessions were deleted takes their days away."""
-        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
             store(database, entries)
             write_lake(of(database), tmp_path / "lake")
             late = entries[30].session.at
@@ -241,7 +263,7 @@ class TestWriting:
     def test_a_session_in_two_histories_is_noticed(self, entries, tmp_path):
         """A lake into which one session came twice says which."""
         for name in ("one", "two"):
-            with open_database(tmp_path / f"{name}.sqlite", SystemClock()) as database:
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), Patience()) as database:
                 store(database, entries[:3] if name == "one" else entries[2:5])
                 write_lake(of(database), tmp_path / "lake")
 
@@ -258,7 +280,7 @@ class TestWriting:
 
     def test_an_empty_history_makes_an_empty_lake(self, tmp_path):
         """It is a lake, which holds no session yet, and not a folder of something else."""
-        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
             write_lake(of(database), tmp_path / "lake")
 
         with pytest.raises(HistoryError, match="lake: is a lake that holds no session yet"):
@@ -266,7 +288,7 @@ class TestWriting:
 
     def test_writing_that_stops_leaves_a_lake(self, entries, tmp_path):
         """Days are whole, old or new, and each code in them has its name."""
-        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
             store_more(database, history(7, 1)[0], "vendor:model-new")
@@ -305,7 +327,7 @@ class TestWrongInput:
 
     def test_tables_of_two_exports(self, entries, tmp_path):
         """A writer was killed between two files of a day: the day is not summed."""
-        with open_database(tmp_path / "h.sqlite", SystemClock()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
             path = min((tmp_path / "lake" / "standings").rglob("*.parquet"))

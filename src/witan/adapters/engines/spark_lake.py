@@ -1,12 +1,8 @@
 """A lake read by Spark: on this machine, or on the cluster of a session that is handed over."""
 
-import os
 import re
-import shutil
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,30 +10,20 @@ from numpy.typing import NDArray
 from witan.adapters.engines.engine import NONE, Params
 from witan.adapters.engines.lake_engine import LakeEngine
 from witan.adapters.engines.lake_views import SPARK_VIEWS
+from witan.adapters.engines.spark_session import local_session, running_session, spark_errors
 from witan.adapters.lake.columns import TABLES
 from witan.adapters.lake.reading import Lake
+from witan.adapters.lake.statistics import constants
 from witan.core.window import Window
-from witan.errors import HistoryError, MissingExtra
 
 __all__ = ["SparkLake", "local_session"]
 
 _GLOB = re.compile(r"([*?\[\]{}])")
 """Signs in a path that Spark would read as a pattern."""
 
-LOCAL = {
-    "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.driver.memory": "2g",
-}
-"""How Spark runs on one machine: heard by nobody else, and in few parts."""
 
-
-NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+FILTERED = {"simulated", "rejudged", "human"}
+"""The columns that queries choose rows by; in most lakes they are the same throughout."""
 
 
 class SparkLake(LakeEngine):
@@ -62,7 +48,7 @@ class SparkLake(LakeEngine):
 
     def __init__(self, folder: str | Path | Lake, *, session: Any = None) -> None:
         super().__init__(folder, "Spark")
-        running: Any = _running() if session is None else session
+        running: Any = running_session() if session is None else session
         self._owned: Any = None
         if running is None:
             running = self._owned = local_session()
@@ -72,11 +58,12 @@ class SparkLake(LakeEngine):
             for table, paths in self.lake.files.items():
                 files = [_GLOB.sub(r"\\\1", path.absolute().as_posix()) for path in paths]
                 # With the columns given, Spark need not look into the files to learn them.
-                read = self._session.read.schema(_columns_of(table))
-                read.parquet(*files).createOrReplaceTempView(f"lake_{table}")
+                read = self._session.read.schema(_columns_of(table)).parquet(*files)
+                same = constants(paths, FILTERED & TABLES[table].keys())
+                _replaced(read, table, same).createOrReplaceTempView(f"lake_{table}")
             for name, view in SPARK_VIEWS.items():
                 self._session.sql(view).createOrReplaceTempView(name)
-        except _errors() as error:
+        except spark_errors() as error:
             self.close()
             raise self._said(error) from error
 
@@ -84,7 +71,7 @@ class SparkLake(LakeEngine):
         """Run one query over the views."""
         try:
             found = self._session.sql(sql, args=dict(params)).toArrow()
-        except _errors() as error:
+        except spark_errors() as error:
             raise self._said(error) from error
         return {
             name: column.to_numpy()
@@ -101,11 +88,15 @@ class SparkLake(LakeEngine):
             self._owned.stop()
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
+def _replaced(read: Any, table: str, same: Mapping[str, int]) -> Any:
+    """The rows of a table, of which the columns that are the same throughout are not read."""
+    if not same:
+        return read
+    from pyspark.sql.functions import lit
 
-    return PySparkException, Py4JError
+    return read.withColumns(
+        {name: lit(value).cast(_TYPES[TABLES[table][name]]) for name, value in same.items()}
+    )
 
 
 _TYPES = {
@@ -124,44 +115,3 @@ def _columns_of(table: str) -> str:
 
 def _typed(kind: str) -> str:
     return f"ARRAY<{_typed(kind[1:-1])}>" if kind.startswith("[") else _TYPES[kind]
-
-
-def _running() -> Any:
-    """The Spark that runs in this process; None: none does."""
-    pyspark = _pyspark()
-    try:
-        return pyspark.sql.SparkSession.active()
-    except pyspark.errors.PySparkException:
-        return None
-
-
-def _pyspark() -> Any:
-    try:
-        import pyspark.errors
-        import pyspark.sql
-    except ImportError:
-        raise MissingExtra("reading a lake with Spark", "spark") from None
-    return pyspark
-
-
-def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
-    """Start Spark on this machine, on all of its cores where none are given, or have what runs.
-
-    `settings` are Spark's own, and stand over those of ours.
-    """
-    pyspark = _pyspark()
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        remedy = "install a Java runtime of version 17 or later, or set JAVA_HOME to one"
-        raise HistoryError("Spark", "needs Java, and none is found", remedy)
-    builder = pyspark.sql.SparkSession.builder.master(f"local[{'*' if cores is None else cores}]")
-    for name, value in {**LOCAL, **settings}.items():
-        builder = builder.config(name, value)
-    try:
-        with warnings.catch_warnings():
-            # It warns of versions of pandas, which is not used here.
-            warnings.simplefilter("ignore", FutureWarning)
-            return builder.appName("witan").getOrCreate()
-    except pyspark.errors.PySparkException as error:
-        problem = f"does not start: {str(error).splitlines()[0]}"
-        remedy = "see that Java 17 or later runs: java -version"
-        raise HistoryError("Spark", problem, remedy) from error

@@ -44,8 +44,8 @@ _READ: Mapping[str, tuple[str, ...]] = {
 }
 """What is read of a history beside the session of each row."""
 
-# What is summed by bucket over all sessions stands by bucket within its day: the sums that rows next
-# to each other go into are few, and stay in the processor's cache.
+# What is summed by bucket over all sessions stands by bucket within its day: the sums that rows go
+# into one after the other are few, and stay in the cache of the processor.
 _ORDER = {
     "standings": "s.bucket, s.at_us, s.session, t.human, t.rule, t.model",
     "matchups": "s.bucket, s.at_us, s.session, t.human",

@@ -158,3 +158,21 @@ def test_a_weight_for_nobody_is_said(witan, command):
 
     assert said.status == 0
     assert "--weight has no effect: unknown reviewer 'aldr'; did you mean 'alder'?" in said.err
+
+
+class TestLevels:
+    """A level so near to 1 that no interval has it is refused."""
+
+    @pytest.mark.parametrize("command", ["tally", "leaderboard", "audit"])
+    @pytest.mark.parametrize("level", ["0.9999999999999999", "1e-300"])
+    def test_it_is_refused(self, witan, tmp_path, command, level):
+        """Every command that takes one says in a line which levels there are."""
+        place = tmp_path / "h.sqlite"
+        witan("import", EXAMPLE, "--history", place)
+        given = [EXAMPLE] if command == "tally" else ["--history", place]
+
+        said = witan(command, *given, "--level", level)
+
+        assert (said.status, said.out) == (2, "")
+        assert "level" in said.err
+        assert "expected a number from 0.000000001 to 0.999999999" in said.err

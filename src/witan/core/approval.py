@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from witan.core.level import check_level
 from witan.core.outcome import Interval
 from witan.core.student import beta_quantile
-from witan.errors import InvalidParameter
 
 __all__ = ["Approval", "approval"]
 
@@ -76,8 +76,7 @@ def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
     Brown, Cai and DasGupta, "Interval estimation for a binomial proportion", Statistical Science
     16 (2001) 101–133.
     """
-    if not 0 < level < 1:
-        raise InvalidParameter("level", level, "a number between 0 and 1")
+    check_level(level)
     approve = sum(1 for vote in votes if vote is True)
     reject = sum(1 for vote in votes if vote is False)
     return Approval(

@@ -17,6 +17,7 @@ from witan.core.audit_panel import (
 )
 from witan.core.audit_preference import Preferences
 from witan.core.audit_reviewers import ReviewerAudit, Reviewers, ReviewerTables
+from witan.core.level import check_level
 from witan.core.sums import (
     BallotSums,
     CriterionSums,
@@ -30,7 +31,6 @@ from witan.core.sums import (
     UnitSums,
     VoteSums,
 )
-from witan.errors import InvalidParameter
 
 __all__ = ["PEOPLE", "Audit", "AuditTables", "audit"]
 
@@ -124,8 +124,7 @@ def audit(
     InvalidParameter
         If `level` is not between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise InvalidParameter("level", level, "a number between 0 and 1")
+    check_level(level)
     coded = {code: families[name] for code, name in names.of.items() if name in families}
     preferences = Preferences(tables.votes, coded, level)
     parts = ReviewerTables(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.level import check_level
 from witan.core.measure import Count, Measure, lacking, per_bucket, rate, undefined
 from witan.core.outcome import Outcome
 from witan.core.shared_error import MIN_DECIDED
@@ -152,8 +153,7 @@ def calibrate(
     Elkan, "Transforming classifier scores into accurate multiclass probability estimates", KDD
     2002.
     """
-    if not 0 < level < 1:
-        raise InvalidParameter("level", level, "a number between 0 and 1")
+    check_level(level)
     filled = [int(band) for band in np.unique(table.band[table.pairs > 0])]
     bands = filled if with_bands else []
     pooled = _pool(table, filled)

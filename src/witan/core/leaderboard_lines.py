@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from witan.core.ballot import Kind
+from witan.core.level import check_level
 from witan.core.outcome import Confidence, Interval
 from witan.core.window import ALWAYS, Window
 from witan.errors import InvalidParameter
@@ -58,8 +59,7 @@ class Terms:
             raise InvalidParameter("kind", self.kind, "'model' or 'human'")
         if isinstance(self.min_sessions, bool) or self.min_sessions < 1:
             raise InvalidParameter("min_sessions", self.min_sessions, "a number from 1 up")
-        if not 0 < self.level < 1:
-            raise InvalidParameter("level", self.level, "a number between 0 and 1")
+        check_level(self.level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.comparisons import FIRST, SECOND, TIE, PairCounts
+from witan.core.level import check_level
 from witan.core.rules.luce_fit import fit_matchups
 from witan.errors import InvalidParameter, TooLarge, UnsuitableBallots
 
@@ -167,8 +168,7 @@ def check_options(ghost_wins: float, level: float) -> None:
     """Refuse a prior or a level that has no meaning."""
     if isinstance(ghost_wins, bool) or not (math.isfinite(ghost_wins) and ghost_wins >= 0):
         raise InvalidParameter("ghost_wins", ghost_wins, "a number from 0 up")
-    if not 0 < level < 1:
-        raise InvalidParameter("level", level, "a number between 0 and 1")
+    check_level(level)
 
 
 def fit_pairs(models: tuple[str, ...], counts: PairCounts, ghost_wins: float) -> Fit:

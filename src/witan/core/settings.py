@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting
+from witan.core.level import check_level
 from witan.core.outcome import Prior, TiesRule
 from witan.core.placing import TieBreak
 from witan.core.rules import RULES
@@ -74,8 +75,7 @@ class Settings:
         _among("kind", self.kind, ("all", "model", "human"))
         _among("ties", self.ties, ("contrast", "intervals"))
         _among("tie_break", self.tie_break, (None, "none", "wins", "borda"))
-        if not 0 < self.level < 1:
-            raise InvalidParameter("level", self.level, "a number between 0 and 1")
+        check_level(self.level)
         if not 0 <= self.threshold < float("inf"):
             raise InvalidParameter("threshold", self.threshold, "a finite number ≥ 0")
         if isinstance(self.rho, float | int) and not 0 <= self.rho < 1:

@@ -1,16 +1,20 @@
 """Counting made-up ballots before real ones are paid for."""
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.rules import RULES
-from witan.core.settings import AUTO
+from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.procedure import Procedure
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
 __all__ = ["rehearse"]
+
+_went_well: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
+"""Ways of counting that were rehearsed lately: a server seats the same council again and again."""
 
 
 def rehearse(procedure: Procedure, n_members: int) -> None:
@@ -28,6 +32,9 @@ def rehearse(procedure: Procedure, n_members: int) -> None:
     if n_members == 2 and not procedure.graded and not procedure.self_review:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
         raise InvalidParameter("the number of members that only rank", 2, expected)
+    rehearsed = (settings, procedure.rubric_scoring, procedure.holistic)
+    if rehearsed in _went_well:
+        return
     seats = ("a", "b", "c")
     grades: dict[str, Any] = {}
     if procedure.rubric_scoring:
@@ -41,6 +48,7 @@ def rehearse(procedure: Procedure, n_members: int) -> None:
         raise InvalidParameter("the rule", settings.rule, error.remedy) from error
     except NothingToCount as error:
         raise InvalidParameter("kind", settings.kind, "'all' or 'model'") from error
+    _went_well.append(rehearsed)
 
 
 def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ballot:

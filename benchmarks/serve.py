@@ -1,0 +1,161 @@
+"""The council at the door: what the server adds to a session, and how many streams one core bears.
+
+The members are scripts, so what is timed is ours: the same council is asked in this process and
+through a server of its own, in turns. Streams are read by a third process, which only counts.
+"""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import anyio
+import httpx2
+from harness import Row, show
+
+from witan import Council
+
+READER = Path(__file__).with_name("serve_reader.py")
+REPEATS = 40
+SESSIONS, READERS = 25, 20
+SECONDS = 15.0
+
+
+def write_scripts(folder: Path, answer: dict[str, object]) -> list[str]:
+    """Three members that answer so, prefer the first, and close with a sentence."""
+    seats = []
+    for name in ("ada", "bob", "cyd"):
+        lines = ["[[answer]]", *(f"{key} = {json.dumps(value)}" for key, value in answer.items())]
+        lines += ["[[review]]", 'prefers = ["Ada says"]', "[[synthesis]]", 'text = "All told: so."']
+        path = folder / f"{name}.toml"
+        path.write_text("\n".join(lines).replace("NAME", name.title()), encoding="utf-8")
+        seats.append(f"script:{path}")
+    return seats
+
+
+@contextmanager
+def server(folder: Path, seats: list[str]) -> Iterator[tuple[str, int]]:
+    """Start ``witan serve`` with these seats; yield where it is, and its process."""
+    file = folder / "council.toml"
+    bounds = "[serve]\nmax_sessions = 200\n"
+    council = f"members = {json.dumps(seats)}\nchairman = {json.dumps(seats[0])}\n"
+    file.write_text(council + bounds, encoding="utf-8")
+    command = [sys.executable, "-m", "witan", "serve", "--port", "0", "--no-history"]
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [*command, "--config", str(file)], stderr=said
+        )
+        try:
+            while not (found := re.search(r"page (\S+?)/ ", (folder / "said").read_text())):
+                time.sleep(0.05)
+            yield found[1], process.pid
+        finally:
+            process.kill()
+            process.wait()
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """CPU seconds that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def added(folder: Path) -> list[Row]:
+    """What a session takes through the server more than in this process."""
+    seats = write_scripts(folder, {"text": "NAME says so.", "seconds": 0.05})
+    question = "Which would you take, and why?"
+    here: list[float] = []
+    there: list[float] = []
+    body = {"question": question}
+    with server(folder, seats) as (url, _):
+        async with (
+            Council(seats, chairman=seats[0]) as council,
+            httpx2.AsyncClient(base_url=url, timeout=60) as client,
+        ):
+            for turn in range(REPEATS + 3):
+                start = time.perf_counter()
+                await council.ask(question)
+                middle = time.perf_counter()
+                await client.post("/api/sessions", params={"wait": 30}, json=body)
+                if turn >= 3:
+                    here.append(middle - start)
+                    there.append(time.perf_counter() - middle)
+    more = (statistics.median(there) - statistics.median(here)) * 1000
+    ratio = statistics.median(there) / statistics.median(here)
+    return [
+        Row("a session through the server", f"{more:+.1f} ms ({ratio:.2f} x)", "<= 5 ms", more <= 5)
+    ]
+
+
+async def first_bytes(folder: Path) -> list[Row]:
+    """How long after a member's first piece the first byte of it is read."""
+    seats = write_scripts(
+        folder, {"text": "NAME says so, at length.", "seconds": 0.2, "tokens_per_second": 200}
+    )
+    late: list[float] = []
+    with server(folder, seats) as (url, _):
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            for _ in range(REPEATS):
+                opened = await client.post("/api/sessions", json={"question": "Which?"})
+                path = opened.json()["links"]["events"]
+                async with client.stream("GET", path) as response:
+                    async for line in response.aiter_lines():
+                        if line.startswith('data: {"event": "answer_delta"'):
+                            at = datetime.fromisoformat(json.loads(line[6:])["at"])
+                            late.append(time.time() - at.timestamp())
+                            break
+    worst = sorted(late)[int(0.95 * len(late))] * 1000
+    middle = statistics.median(late) * 1000
+    return [
+        Row("first byte after the first piece", f"{middle:.1f} ms", "<= 15 ms", middle <= 15),
+        Row("  the slowest of twenty", f"{worst:.1f} ms", "", None),
+    ]
+
+
+async def streams(folder: Path) -> list[Row]:
+    """Five hundred readers of sessions that tell ten events a second."""
+    # Three members, each of which says a piece of a few tokens every .3 seconds.
+    text = "NAME says so. " + "word " * 400
+    seats = write_scripts(folder, {"text": text, "tokens_per_second": 12})
+    with server(folder, seats) as (url, pid):
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            paths = []
+            for _ in range(SESSIONS):
+                opened = await client.post("/api/sessions", json={"question": "Which?"})
+                paths += [opened.json()["links"]["events"]] * READERS
+        command = [sys.executable, str(READER), url, str(SECONDS), *paths]
+        before, start = cpu_seconds_of(pid), time.perf_counter()
+        told = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603, ASYNC221
+        )
+        taken = time.perf_counter() - start
+        load = (cpu_seconds_of(pid) - before) / taken
+    rate = told["events"] / told["seconds"]
+    n_streams = SESSIONS * READERS
+    each = rate / n_streams
+    return [
+        Row(f"{n_streams} streams, events a second each", f"{each:.1f}", ">= 9.5", each >= 9.5),
+        Row("  of one core", f"{load:.0%}", "<= 100%", load <= 1),
+        Row("  from telling to reading, median", f"{told['late_ms']:.0f} ms", "", None),
+    ]
+
+
+async def main() -> None:
+    """Measure, and print."""
+    rows = []
+    for measure in (added, first_bytes, streams):
+        with tempfile.TemporaryDirectory() as folder:
+            rows += await measure(Path(folder))
+    show("the council at the door", rows)
+
+
+if __name__ == "__main__":
+    anyio.run(main)

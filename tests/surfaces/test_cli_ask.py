@@ -260,6 +260,7 @@ class TestPipe:
         assert done.returncode == 2
         assert "question is empty" in done.stderr
 
+    @pytest.mark.slow
     def test_the_whole_of_it_takes_little_more_than_a_second(self, seats):
         """With members that answer at once, a session is over 1.3 s after the process began."""
         seconds = []

@@ -152,6 +152,24 @@ class TestWeights:
         ]
         assert sorted(scores[0]) != sorted(scores[1])
 
+    def test_a_renamed_reviewer_keeps_its_record(self, witan, place, tmp_path):
+        """Under an alias of the configuration it weighs what its old name does."""
+        learn(place, 40, people=40)
+        ballots = [
+            {"session": "new", "reviewer": f"test:{name}", "ranking": [*order]}
+            for name, order in (("ada-2", "xyz"), ("bo", "yzx"), ("cy", "zxy"))
+        ]
+        file = tmp_path / "new.jsonl"
+        file.write_text("".join(f"{json.dumps(ballot)}\n" for ballot in ballots))
+        witan("import", file)
+        asked = ("recount", "new", "--rule", "weighted_borda", "--json")
+
+        stranger = witan(*asked).json["sessions"][0]["standings"]
+        (tmp_path / "witan.toml").write_text('[aliases]\n"test:ada" = "test:ada-2"\n')
+        known = witan(*asked).json["sessions"][0]["standings"]
+
+        assert [line["score"] for line in stranger] != [line["score"] for line in known]
+
 
 class TestRecounts:
     """A recount that is told to learn does so from the other sessions, as a council does."""

@@ -118,7 +118,9 @@ def open_history(
         remedy = "ask a question, try witan demo, or name another place with --history"
         raise HistoryError(place, "there is no history yet", remedy)
     patience = Patience(_said) if patience is None else patience
-    return History.open(place, reading=reading, patience=patience)
+    history = History.open(place, reading=reading, patience=patience)
+    history.aliases = config.aliases
+    return history
 
 
 def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -47,6 +48,40 @@ class TestPrior:
         history.add(lessons(50), "x", "x")
 
         assert history.learned(without="lesson 7").priors == ()
+
+
+class TestRenamed:
+    """A model that changed its name is one reviewer, with the record of both names."""
+
+    ALIASES = MappingProxyType({"test:ada": "test:ada-2"})
+
+    @pytest.mark.parametrize("people", [0, 40])
+    def test_the_record_of_the_old_name_counts(self, history, people):
+        """Asked for by its new name, it weighs what it would by its old one, among the same."""
+        history.add(lessons(40, people=people), "x", "x")
+        now = ["test:ada-2", *MODELS[1:]]
+
+        before = history.learned(MODELS).reliability
+        history.aliases = self.ALIASES
+        after = history.learned(now).reliability
+
+        assert after["test:ada-2"] == pytest.approx(before["test:ada"])
+        assert len(set(before.values())) > 1
+
+    def test_both_names_at_one_table_weigh_alike(self, history):
+        """A seat that is still called by the old name is the same model."""
+        history.add(lessons(40, people=40), "x", "x")
+
+        history.aliases = self.ALIASES
+        weights = history.learned(["test:ada-2", *MODELS]).reliability
+
+        assert weights["test:ada"] == weights["test:ada-2"]
+
+    def test_without_aliases_it_is_a_stranger(self, history):
+        """The new name alone has no record."""
+        history.add(lessons(40, people=40), "x", "x")
+
+        assert history.learned(["test:ada-2", *MODELS[1:]]).reliability["test:ada-2"] == 1
 
 
 class TestHalves:

@@ -46,6 +46,9 @@ class History:
     Threads may share one, and processes may open the same place.
     """
 
+    aliases: Mapping[str, str] = learning.NO_ALIASES
+    """Old name → new name of a model, by which it is one reviewer in what is learned."""
+
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self._clock = clock
@@ -359,7 +362,7 @@ class History:
         half
             Only sessions whose bucket is even (0), or odd (1), to count the others by.
         """
-        return learning.learned(self.database, reviewers, without, half)
+        return learning.learned(self.database, reviewers, without, half, self.aliases)
 
     def count_under(self, rule: str, weigh: Weigh | None = None) -> int:
         """Count the sessions that were never counted under a rule, each under its own settings.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from witan.core.calibration import calibrate
 from witan.core.entries import Noise
 from witan.core.learned import Learned, Tracks, known_by_order, reliability_from_tracks
 from witan.core.learned_from_people import learn_reliability_from_people
+from witan.core.merging import present_name
 from witan.core.noise import learn_prior_from_noise
 from witan.core.outcome import Prior, Unit
 from witan.core.people_beside import BesidePeople, JudgedSession, StoredBallot, beside_people
@@ -24,7 +26,9 @@ from witan.core.reliability import reliability_from_shares
 from witan.core.shared_error import MIN_DECIDED
 from witan.core.sums import Names
 
-__all__ = ["learned"]
+__all__ = ["NO_ALIASES", "learned"]
+
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 NOISY = 2_000
 """Newest sessions of a unit that its prior is learned from."""
@@ -84,10 +88,17 @@ UNITS: tuple[Unit, ...] = ("grades", "ranks")
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """What does not teach: some sessions, and those of the other half where one is wanted."""
+    """What does not teach: some sessions, and those of the other half where one is wanted.
+
+    Parameters
+    ----------
+    now
+        Code of an old name → code of the name that a model has now.
+    """
 
     without: tuple[str, ...]
     half: int
+    now: Mapping[int, int]
 
     def rows(self, database: Database, sql: str, most: int, **given: str) -> list[tuple[Any, ...]]:
         """The rows of the newest sessions that teach."""
@@ -102,6 +113,7 @@ def learned(
     reviewers: Collection[str],
     without: str | None = None,
     half: int | None = None,
+    aliases: Mapping[str, str] = NO_ALIASES,
 ) -> Learned:
     """What the newest sessions teach, simulated ones left out.
 
@@ -114,15 +126,20 @@ def learned(
         judge the same answers.
     half
         Only sessions with an even bucket (0), or an odd one (1).
+    aliases
+        Old name → new name of a model.
     """
+    now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
         judged = [] if without is None else answers_shared(database, without)
-        apart = _Apart(tuple(judged), -1 if half is None else half)
+        apart = _Apart(tuple(judged), -1 if half is None else half, now)
         priors = [_prior(database, unit, apart) for unit in UNITS]
         beside = beside_people(_judged(database, apart))
         weights: Mapping[str, float] = {}
         if reviewers:
-            weights = _reliability(database, reviewers, beside, apart)
+            called = {name: present_name(name, aliases) for name in reviewers}
+            found = _reliability(database, [*dict.fromkeys(called.values())], beside, apart)
+            weights = {name: found[held] for name, held in called.items() if held in found}
     enough = beside.correct.shape[1] >= MIN_DECIDED and len(beside.reviewers) > 1
     return Learned(
         priors=tuple(prior for prior in priors if prior is not None),
@@ -146,9 +163,9 @@ def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:
         if buckets and running > BALLOTS_JUDGED:
             break
         buckets[session] = bucket
-    ballots = _ballots(database, [*buckets])
+    ballots = _ballots(database, [*buckets], apart.now)
     panels = {
-        session: (json.loads(models), json.loads(p_beats))
+        session: (_present(json.loads(models), apart.now), json.loads(p_beats))
         for session, models, p_beats in _of(database, _P_BEATS, [*buckets])
     }
     for session, bucket in buckets.items():
@@ -156,14 +173,24 @@ def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:
         yield JudgedSession(bucket, ballots.get(session, ()), models, p_beats)
 
 
-def _ballots(database: Database, sessions: Sequence[str]) -> dict[str, list[StoredBallot]]:
+def _ballots(
+    database: Database, sessions: Sequence[str], now: Mapping[int, int]
+) -> dict[str, list[StoredBallot]]:
     """Session to its ballots."""
     rows = _of(database, _BALLOTS, sessions)
     lists = zip(*(_parsed([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
     found: dict[str, list[StoredBallot]] = {}
-    for (session, reviewer, human, *_), held in zip(rows, lists, strict=True):
-        found.setdefault(session, []).append(StoredBallot(reviewer, bool(human), *held))
+    for (session, reviewer, human, *_), (models, *held) in zip(rows, lists, strict=True):
+        ballot = StoredBallot(
+            now.get(reviewer, reviewer), bool(human), _present(models, now), *held
+        )
+        found.setdefault(session, []).append(ballot)
     return found
+
+
+def _present(models: list[int], now: Mapping[int, int]) -> list[int]:
+    """Codes of models by the names that they have now."""
+    return [now.get(model, model) for model in models] if now else models
 
 
 def _parsed(texts: Sequence[str]) -> list[Any]:
@@ -202,13 +229,19 @@ def _order_kept(
     database: Database, codes: Mapping[int, str], apart: _Apart
 ) -> dict[str, tuple[int, int]]:
     rows = apart.rows(database, _ORDER_KEPT, TURNED)
-    return {codes[code]: (int(kept), int(n)) for code, kept, n in rows if code in codes}
+    found: dict[str, tuple[int, int]] = {}
+    for code, kept, n in rows:
+        name = codes.get(apart.now.get(code, code))
+        if name is not None:
+            before = found.get(name, (0, 0))
+            found[name] = (before[0] + int(kept), before[1] + int(n))
+    return found
 
 
 def _agreement(database: Database, codes: Mapping[int, str], apart: _Apart) -> Mapping[str, float]:
     """Weights by agreement with the others in sessions that these reviewers voted in."""
     newest = apart.rows(database, _NEWEST, BESIDE)
-    sessions = _ballots(database, [session for (session,) in newest]).values()
+    sessions = _ballots(database, [session for (session,) in newest], apart.now).values()
     return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
 
 

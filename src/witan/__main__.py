@@ -2,9 +2,21 @@
 
 import sys
 
-from witan.surfaces.cli import main
+__all__ = ["main"]
 
-__all__: list[str] = []
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, known before anything else is imported."""
+
+
+def main() -> int:
+    """Run the command; Ctrl-C ends it quietly also while it is still being imported."""
+    try:
+        from witan.surfaces.cli import main as command
+
+        return command()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
 
 if __name__ == "__main__":
     sys.exit(main())

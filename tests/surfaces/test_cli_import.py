@@ -309,8 +309,21 @@ class TestProcesses:
         out, err = process.communicate(timeout=60)
 
         assert (process.returncode, out) == (130, b""), err
-        assert b"Traceback" not in err
         assert [one["session"] for one in listed(witan, place)] == ["first"]
+        again = "the same command again takes in what is missing"
+        said = f"interrupted; {file} comes in wholly or not at all; {again}\n"
+        assert err.decode() == said
+
+    def test_ctrl_c_says_what_came_in_before(self, witan, write, place):
+        """While the second file is waited for, the first is in already."""
+        process = self.run("import", write("a.jsonl", ballot()), "-", "--history", place)
+        assert b"a.jsonl: 1 session" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+
+        assert process.returncode == 130
+        assert err.startswith(b"interrupted; 1 file came in; ")
+        assert [one["session"] for one in listed(witan, place)] == ["q1"]
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
     def test_a_pipe_is_read_once_and_wholly(self, witan, tmp_path, place):

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -59,11 +60,13 @@ def ask_while(tmp_path):
 
 @pytest.fixture
 def spoil(place):
-    """Take the table of events away; or bring it `back`."""
+    """Take the table of events away once there is one in it; or bring it `back`."""
 
     def rename(*, back: bool = False) -> None:
         old, new = ("gone", "events") if back else ("events", "gone")
         with closing(connect(place, timeout=20)) as database:
+            while not database.execute(f"SELECT COUNT(*) FROM {old}").fetchone()[0]:  # noqa: S608
+                time.sleep(0.01)
             database.execute(f"ALTER TABLE {old} RENAME TO {new}")
 
     return rename

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +42,34 @@ def loaded_after(*arguments: object) -> set[str]:
 
 
 class TestStart:
-    """What is not needed is not loaded."""
+    """What is not needed is not loaded, and an end before the beginning is quiet."""
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
+    @pytest.mark.parametrize("module", ["click.globals", "witan.surfaces.cli"])
+    def test_ctrl_c_is_quiet_while_the_command_is_imported(self, module):
+        """Whenever it comes, the status is that of an interrupt, and nothing is traced."""
+        with subprocess.Popen(
+            [sys.executable, "-X", "importtime", *WITAN[1:], "ask"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            imported = (line.rpartition("|")[2].strip() for line in process.stderr)
+            assert module in imported
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+
+        said = [line for line in err.splitlines() if not line.startswith("import time:")]
+        assert (process.returncode, out, "".join(said)) == (130, "", "")
+
+    def test_the_installed_command_begins_there_too(self):
+        """What is installed as ``witan`` imports nothing before it can be interrupted."""
+        project = Path(__file__).parents[2] / "pyproject.toml"
+        with project.open("rb") as file:
+            scripts = tomllib.load(file)["project"]["scripts"]
+
+        assert scripts == {"witan": "witan.__main__:main"}
 
     @pytest.mark.parametrize(
         "arguments",

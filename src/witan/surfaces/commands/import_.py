@@ -105,8 +105,12 @@ def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None
     )
     with open_history(configured(config, options["history"])) as history:
         taking = _Taking(history, meaning, strict=options["strict"], quiet=options["as_json"])
-        for file in files:
-            taking.take(file)
+        try:
+            for file in files:
+                taking.take(file)
+        except KeyboardInterrupt:
+            click.echo(taking.broken_off(), err=True)
+            raise click.exceptions.Exit(Status.INTERRUPTED) from None
         where = history.url
     if options["as_json"]:
         from witan.surfaces.json_output import to_json
@@ -197,12 +201,15 @@ class _Taking:
         self.done: list[_Tally] = []
         self.status = Status.ANSWERED
         self._shown = 0
+        self._at = ""
+        self._done = 0
 
     def take(self, name: str) -> None:
         """Take in a file or a folder; one that cannot be read does not stop the others."""
         from witan.adapters.imports import import_files
 
         tally = _Tally("standard input" if name == "-" else name)
+        self._at = tally.name
         for path in self._reported(tally, lambda: import_files(name)) or ():
             self._take(tally, path)
         self.done.append(tally)
@@ -210,9 +217,19 @@ class _Taking:
             click.echo(clean(tally.sentence()))
         self._told(tally)
 
+    def broken_off(self) -> str:
+        """What is kept of the files where the taking in was interrupted."""
+        said = ["interrupted"]
+        if self._done:
+            said.append(f"{counted(self._done, 'file')} came in")
+        if self._at:
+            said.append(f"{clean(self._at)} comes in wholly or not at all")
+        return "; ".join([*said, "the same command again takes in what is missing"])
+
     def _take(self, tally: _Tally, path: str) -> None:
         from witan.adapters.imports import take_in
 
+        self._at = tally.name if path == "-" else path
         with _spinner(path):
             taken = self._reported(
                 tally,
@@ -222,6 +239,8 @@ class _Taking:
             )
         if taken is not None:
             tally.add(taken)
+        self._at = ""
+        self._done += 1
 
     def _reported(self, tally: _Tally, call: Any) -> Any:
         """Call, and tell what is wrong with the file; trouble with the history ends it all."""

@@ -9,7 +9,6 @@ from witan.core.rules import RULES
 from witan.errors import NothingToCount
 from witan.surfaces.plots.grammar import (
     AHEAD,
-    BOX,
     FAINT,
     MUTED,
     NAME_LIMIT,
@@ -21,6 +20,7 @@ from witan.surfaces.plots.grammar import (
     name_pixels,
     paint,
 )
+from witan.surfaces.plots.rows import cells, dots, headed
 from witan.surfaces.plots.standings import SCORES
 from witan.surfaces.text import UNKNOWN, clean, counted, number
 
@@ -59,7 +59,7 @@ def leaderboard_chart(board: Leaderboard) -> Spec:
         size=(WIDTH, round(LINE * depth)),
         beside=names + 38 + TABLE,
         datasets={"lines": lines, "boxes": boxes},
-        layers=[*_boxes(y), *_dots(x, y), *_columns(y)],
+        layers=[boxes("boxes", y, WIDTH), *_dots(x, y), *_columns(y)],
     )
 
 
@@ -166,81 +166,28 @@ def _rows(depth: float) -> Spec:
     }
 
 
-def _boxes(y: Spec) -> list[Spec]:
-    """A light box behind neighbours that cannot be told apart one from the next."""
-    return [
-        {
-            "data": {"name": "boxes"},
-            "mark": {"type": "rect", "color": BOX, "cornerRadius": 3, "aria": False},
-            "encoding": {
-                "y": {"field": "top", **y},
-                "y2": {"field": "bottom"},
-                "x": {"value": 0},
-                "x2": {"value": WIDTH},
-            },
-        }
-    ]
-
-
 def _dots(x: Spec, y: Spec) -> list[Spec]:
     """Intervals and dots; hollow for models without a rank."""
-    lines: Spec = {"name": "lines"}
-    place: Spec = {"field": "y", **y}
     fill, stroke = states()
-    return [
-        {
-            "data": lines,
-            "mark": {"type": "rule", "strokeWidth": 2, "aria": False},
-            "encoding": {
-                "y": place,
-                "x": {"field": "low", **x},
-                "x2": {"field": "high"},
-                "color": stroke,
-            },
-        },
-        {
-            "data": lines,
-            "mark": {"type": "point", "size": 75, "opacity": 1, "strokeWidth": 1.5},
-            "encoding": {
-                "y": place,
-                "x": {"field": "value", **x},
-                "fill": fill,
-                "stroke": stroke,
-                "tooltip": [
-                    {"field": name}
-                    for name in ("name", "rank", "value", "low", "high", "may", "sessions")
-                ],
-            },
-        },
-    ]
+    return dots(
+        x,
+        y,
+        mark={"strokeWidth": 1.5},
+        interval={"color": stroke},
+        dot={"x": {"field": "value", **x}, "fill": fill, "stroke": stroke},
+        told=("name", "rank", "value", "low", "high", "may", "sessions"),
+    )
 
 
 def _columns(y: Spec) -> list[Spec]:
     """Names and ranks left of the plot; the number, its ranks and sessions right of it."""
     return [
-        _cells("name", -38, y, {"limit": NAME_LIMIT}),
-        *_headed("rank", "rank", -12, y),
-        *_headed("printed", "value", WIDTH + 54, y),
-        *_headed("may", "may rank", WIDTH + 120, y),
-        *_headed("sessions", "sessions", WIDTH + 182, y),
+        cells("name", -38, y, {"align": "right", "limit": NAME_LIMIT}),
+        *headed("rank", "rank", -12, y),
+        *headed("printed", "value", WIDTH + 54, y),
+        *headed("may", "may rank", WIDTH + 120, y),
+        *headed("sessions", "sessions", WIDTH + 182, y),
     ]
-
-
-def _headed(field: str, header: str, x: float, y: Spec) -> list[Spec]:
-    above: Spec = {
-        "data": {"values": [{"header": header}]},
-        "mark": {"type": "text", "align": "right", "color": MUTED, "fontSize": 11},
-        "encoding": {"x": {"value": x}, "y": {"value": -10}, "text": {"field": "header"}},
-    }
-    return [above, _cells(field, x, y, {})]
-
-
-def _cells(field: str, x: float, y: Spec, style: Spec) -> Spec:
-    return {
-        "data": {"name": "lines"},
-        "mark": {"type": "text", "align": "right", **style},
-        "encoding": {"x": {"value": x}, "y": {"field": "y", **y}, "text": {"field": field}},
-    }
 
 
 def strength_chart(board: Leaderboard) -> Spec:

@@ -8,7 +8,6 @@ from witan.core.rules import RULES
 from witan.surfaces.plots.grammar import (
     AHEAD,
     BEHIND,
-    BOX,
     CHARACTER,
     MUTED,
     NAME_LIMIT,
@@ -18,6 +17,7 @@ from witan.surfaces.plots.grammar import (
     frame,
     name_pixels,
 )
+from witan.surfaces.plots.rows import boxes, cells, dots, headed
 from witan.surfaces.text import UNKNOWN, clean, number
 
 __all__ = ["standings_chart"]
@@ -157,16 +157,7 @@ def _probability(p: float | None) -> str:
 def _boxes(x: Spec, y: Spec) -> list[Spec]:
     """Put a light box behind each tier, and a line at zero where zero is in sight."""
     return [
-        {
-            "data": {"name": "tiers"},
-            "mark": {"type": "rect", "color": BOX, "cornerRadius": 3, "aria": False},
-            "encoding": {
-                "y": {"field": "top", **y},
-                "y2": {"field": "bottom"},
-                "x": {"value": 0},
-                "x2": {"value": PLOT_WIDTH},
-            },
-        },
+        boxes("tiers", y, PLOT_WIDTH),
         {
             "data": {"name": "zero"},
             "mark": {"type": "rule", "color": MUTED, "strokeDash": [3, 3], "aria": False},
@@ -177,8 +168,6 @@ def _boxes(x: Spec, y: Spec) -> list[Spec]:
 
 def _dots(x: Spec, y: Spec) -> list[Spec]:
     """Draw intervals and dots, a cross where the safety gate failed."""
-    lines: Spec = {"name": "lines"}
-    place: Spec = {"field": "y", **y}
     states = ["passed", "failed"]
     colour = {
         "field": "state",
@@ -187,31 +176,14 @@ def _dots(x: Spec, y: Spec) -> list[Spec]:
         "legend": None,
     }
     shape = {**colour, "scale": {"domain": states, "range": ["circle", CROSS]}}
-    return [
-        {
-            "data": lines,
-            "mark": {"type": "rule", "strokeWidth": 2, "aria": False},
-            "encoding": {
-                "y": place,
-                "x": {"field": "low", **x},
-                "x2": {"field": "high"},
-                "color": colour,
-            },
-        },
-        {
-            "data": lines,
-            "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-            "encoding": {
-                "y": place,
-                "x": {"field": "score", **x},
-                "color": colour,
-                "shape": shape,
-                "tooltip": [
-                    {"field": name} for name in ("name", "rank", "score", "low", "high", "votes")
-                ],
-            },
-        },
-    ]
+    return dots(
+        x,
+        y,
+        mark={"filled": True},
+        interval={"color": colour},
+        dot={"x": {"field": "score", **x}, "color": colour, "shape": shape},
+        told=("name", "rank", "score", "low", "high", "votes"),
+    )
 
 
 def _words(y: Spec, edge: str) -> list[Spec]:
@@ -237,32 +209,13 @@ def _columns(y: Spec) -> list[Spec]:
     names: Spec = {"align": "right", "limit": NAME_LIMIT}
     remarks: Spec = {"align": "left", "color": REMARK, "fontSize": 11}
     return [
-        _cells("name", -38, y, names),
-        *_headed("rank", "rank", -12, y),
-        *_headed("printed", "score", PLOT_WIDTH + 54, y),
-        *_headed("p_best", "P(best)", PLOT_WIDTH + 106, y),
-        *_headed("votes", "votes", PLOT_WIDTH + 146, y),
-        _cells("remark", PLOT_WIDTH + TABLE_WIDTH, y, remarks),
+        cells("name", -38, y, names),
+        *headed("rank", "rank", -12, y),
+        *headed("printed", "score", PLOT_WIDTH + 54, y),
+        *headed("p_best", "P(best)", PLOT_WIDTH + 106, y),
+        *headed("votes", "votes", PLOT_WIDTH + 146, y),
+        cells("remark", PLOT_WIDTH + TABLE_WIDTH, y, remarks),
     ]
-
-
-def _headed(field: str, header: str, x: float, y: Spec) -> list[Spec]:
-    """A column of numbers under its name."""
-    above: Spec = {
-        "data": {"values": [{"header": header}]},
-        "mark": {"type": "text", "align": "right", "color": MUTED, "fontSize": 11},
-        "encoding": {"x": {"value": x}, "y": {"value": -10}, "text": {"field": "header"}},
-    }
-    return [above, _cells(field, x, y, {"align": "right"})]
-
-
-def _cells(field: str, x: float, y: Spec, style: Spec) -> Spec:
-    """One field of every line, written at x pixels from the left of the plot."""
-    return {
-        "data": {"name": "lines"},
-        "mark": {"type": "text", **style},
-        "encoding": {"x": {"value": x}, "y": {"field": "y", **y}, "text": {"field": field}},
-    }
 
 
 def _notes(outcome: Outcome) -> list[str]:

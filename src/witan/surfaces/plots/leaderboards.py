@@ -20,7 +20,7 @@ from witan.surfaces.plots.grammar import (
     name_pixels,
     paint,
 )
-from witan.surfaces.plots.rows import cells, dots, headed
+from witan.surfaces.plots.rows import boxed, cells, dots, headed
 from witan.surfaces.plots.standings import SCORES
 from witan.surfaces.text import UNKNOWN, clean, counted, number
 
@@ -59,7 +59,7 @@ def leaderboard_chart(board: Leaderboard) -> Spec:
         size=(WIDTH, round(LINE * depth)),
         beside=names + 38 + TABLE,
         datasets={"lines": lines, "boxes": boxes},
-        layers=[boxes("boxes", y, WIDTH), *_dots(x, y), *_columns(y)],
+        layers=[boxed("boxes", y, WIDTH), *_dots(x, y), *_columns(y)],
     )
 
 

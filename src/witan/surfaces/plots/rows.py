@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from witan.surfaces.plots.grammar import BOX, MUTED, Spec
 
-__all__ = ["boxes", "cells", "dots", "headed"]
+__all__ = ["boxed", "cells", "dots", "headed"]
 
 
-def boxes(dataset: str, y: Spec, width: float) -> Spec:
+def boxed(dataset: str, y: Spec, width: float) -> Spec:
     """A light box behind rows that cannot be told apart one from the next."""
     return {
         "data": {"name": dataset},

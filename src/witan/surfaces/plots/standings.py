@@ -17,7 +17,7 @@ from witan.surfaces.plots.grammar import (
     frame,
     name_pixels,
 )
-from witan.surfaces.plots.rows import boxes, cells, dots, headed
+from witan.surfaces.plots.rows import boxed, cells, dots, headed
 from witan.surfaces.text import UNKNOWN, clean, number
 
 __all__ = ["standings_chart"]
@@ -157,7 +157,7 @@ def _probability(p: float | None) -> str:
 def _boxes(x: Spec, y: Spec) -> list[Spec]:
     """Put a light box behind each tier, and a line at zero where zero is in sight."""
     return [
-        boxes("tiers", y, PLOT_WIDTH),
+        boxed("tiers", y, PLOT_WIDTH),
         {
             "data": {"name": "zero"},
             "mark": {"type": "rule", "color": MUTED, "strokeDash": [3, 3], "aria": False},

@@ -61,6 +61,21 @@ class TestNumbers:
             "category": "coding",
         }
 
+    def test_a_gained_rank_is_shown_beside_the_change(self, witan, history):
+        """The text says by how many ranks elm moved up, where there is a window before."""
+        window = ("--since", "2026-11-01", "--until", "2026-12-02")
+        said = witan("leaderboard", "--history", history, *window)
+        alone = witan("leaderboard", "--history", history)
+
+        head, elm = (
+            next(line.split("  ") for line in said.lines if part in line)
+            for part in ("moved", " elm ")
+        )
+        assert "+1" in [cell.strip() for cell in elm]
+        assert "moved" in [cell.strip() for cell in head]
+        assert "Moved: ranks gained" in said.out
+        assert "moved" not in alone.out
+
     def test_a_change_is_against_the_window_before(self, witan, history):
         """From October to November elm goes from .375 to 1, and up a rank."""
         said = witan(

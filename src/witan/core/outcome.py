@@ -162,7 +162,7 @@ class Outcome:
     fell_back_to
         The rule whose scores are shown where the one chosen had nothing to score by.
     details
-        Rule-specific numbers of the session; under ``people`` the reviewers who are people, if any.
+        Rule-specific numbers of the session; under ``people`` how many reviewers are people.
     """
 
     session: str

@@ -75,11 +75,11 @@ def _rho(view: View) -> float | None:
 
 
 def _details(view: View) -> dict[str, Any]:
-    """The rule's numbers of the session, how it went where it can tell, and who is a person."""
+    """The rule's numbers of the session, how it went where it can tell, how many are people."""
     details = view.details(None)
-    people = [vote.reviewer for vote in view.electorate.votes if vote.kind == "human"]
+    people = {vote.reviewer for vote in view.electorate.votes if vote.kind == "human"}
     if people:
-        details["people"] = tuple(dict.fromkeys(people))
+        details["people"] = len(people)
     if view.electorate.votes:
         details |= {name: tell(view.profile, view.names) for name, tell in view.rule.trace.items()}
     return details

@@ -112,15 +112,15 @@ def trust_line(outcome: Outcome) -> str:
 
 def _voted(outcome: Outcome) -> str:
     """How many of the reviewers voted, people apart: they have no seat that could stay silent."""
-    people = set(outcome.details.get("people", ()))
+    people: int = outcome.details.get("people", 0)
     cast = {ballot.reviewer for ballot in outcome.ballots}
     silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
-    voted = cast - people
+    voted = len(cast) - people
     said = []
     if voted or silent or not people:
-        said.append(f"{len(voted):,} of {counted(len(voted) + silent, 'reviewer')}")
+        said.append(f"{voted:,} of {counted(voted + silent, 'reviewer')}")
     if people:
-        said.append(f"{len(people):,} {'person' if len(people) == 1 else 'people'}")
+        said.append(f"{people:,} {'person' if people == 1 else 'people'}")
     return ", ".join(said)
 
 

@@ -11,6 +11,7 @@ from postgres import database_of
 from witan.adapters.engines import DuckLake, Engine, SparkLake, SqlEngine
 from witan.adapters.history.database import Database
 from witan.adapters.history.opening import open_database
+from witan.adapters.history.patience import Patience
 from witan.adapters.lake import write_lake
 from witan.adapters.system_clock import SystemClock
 from witan.core.entries import Entries
@@ -25,7 +26,9 @@ def entries() -> list[Entries]:
 
 @pytest.fixture(scope="session")
 def sqlite_history(entries, tmp_path_factory) -> Iterator[Database]:
-    with open_database(tmp_path_factory.mktemp("history") / "h.sqlite", SystemClock()) as database:
+    with open_database(
+        tmp_path_factory.mktemp("history") / "h.sqlite", SystemClock(), Patience()
+    ) as database:
         store(database, entries)
         yield database
 
@@ -33,7 +36,7 @@ def sqlite_history(entries, tmp_path_factory) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def postgresql_history(entries) -> Iterator[Database]:
     for url in database_of():
-        with open_database(url, SystemClock()) as database:
+        with open_database(url, SystemClock(), Patience()) as database:
             store(database, entries)
             yield database
 

@@ -11,6 +11,7 @@ from generated_histories import merged, store
 from postgres import database_of
 from witan.adapters.engines import DuckLake, Reductions, SparkLake, SqlEngine
 from witan.adapters.history.opening import open_database
+from witan.adapters.history.patience import Patience
 from witan.adapters.history.schema import bucket_of, code_of
 from witan.adapters.lake import write_lake
 from witan.adapters.system_clock import SystemClock
@@ -51,11 +52,11 @@ def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
     folder = tmp_path_factory.mktemp("by-hand")
     if request.param == "postgresql":
         for url in database_of():
-            with open_database(url, SystemClock()) as database:
+            with open_database(url, SystemClock(), Patience()) as database:
                 store(database, [ENTRIES])
                 yield Reductions(SqlEngine(database))
         return
-    with open_database(folder / "h.sqlite", SystemClock()) as database:
+    with open_database(folder / "h.sqlite", SystemClock(), Patience()) as database:
         store(database, [ENTRIES])
         if request.param == "sqlite":
             yield Reductions(SqlEngine(database))

@@ -166,6 +166,67 @@ class TestCeiling:
         assert again.status == "complete"
 
 
+class TestConfigured:
+    """A configuration that says where sessions are kept is heeded from Python, too."""
+
+    @pytest.fixture
+    def configure(self, members, tmp_path):
+        """Write the project's configuration."""
+
+        def write(*lines: str) -> None:
+            seats = ", ".join(f'"{seat}"' for seat in members)
+            text = "\n".join([f"members = [{seats}]", *lines])
+            (tmp_path / "witan.toml").write_text(text, encoding="utf-8")
+
+        return write
+
+    def test_a_place_that_is_configured_is_recorded_in(self, configure, place):
+        """As by the command, whoever seats the council."""
+        configure("[history]", f'url = "{place.name}"')
+
+        session = ask(QUESTION)
+
+        assert in_history(place) == [session]
+
+    def test_a_variable_does_as_well(self, configure, place, monkeypatch):
+        """``WITAN_HISTORY`` names one for every program."""
+        configure()
+        monkeypatch.setenv("WITAN_HISTORY", str(place))
+
+        session = ask(QUESTION)
+
+        assert in_history(place) == [session]
+
+    def test_switched_on_by_name_it_is_where_the_commands_keep_theirs(self, configure, tmp_path):
+        """``enabled = true`` is a wish, where the mere default is none."""
+        configure()
+        ask(QUESTION)
+        assert not (tmp_path / "data").exists()
+
+        configure("[history]", "enabled = true")
+        session = ask(QUESTION)
+        assert in_history(tmp_path / "data" / "witan" / "history.sqlite") == [session]
+
+    @pytest.mark.parametrize("way", ["configured", "by hand"])
+    def test_it_can_be_done_without(self, configure, place, way):
+        """A setting and an argument both say no."""
+        off = ["enabled = false"] if way == "configured" else []
+        configure("[history]", f'url = "{place.name}"', *off)
+
+        ask(QUESTION, **({} if off else {"history": False}))
+
+        assert not place.exists()
+
+    def test_what_is_given_is_stronger(self, configure, place, tmp_path):
+        """An argument names another place than the configuration."""
+        configure("[history]", f'url = "{place.name}"')
+
+        session = ask(QUESTION, history=tmp_path / "other.sqlite")
+
+        assert not place.exists()
+        assert in_history(tmp_path / "other.sqlite") == [session]
+
+
 class TestFailure:
     """What is lost is said, and what was paid for is not lost."""
 

@@ -28,6 +28,9 @@ class HistorySettings:
         The file, variable or option that names the place; None: nothing does.
     found
         The place is named by a file that was found by searching.
+    asked
+        Some source says where sessions are recorded, or that they are; else that is the default of
+        the commands.
     """
 
     url: str | None = None
@@ -35,6 +38,7 @@ class HistorySettings:
     enabled: bool = True
     where: str | None = None
     found: bool = False
+    asked: bool = False
 
     @property
     def by_option(self) -> bool:
@@ -52,12 +56,14 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
     given = {setting.key[1]: setting for setting in settings if setting.key[0] == "history"}
     url, enabled = given.get("url"), given.get("enabled")
     keep = given.get("keep_days")
+    on = True if enabled is None else enabled.value
     return HistorySettings(
         url=None if url is None else url.value,
         keep_days=None if keep is None else keep.value,
-        enabled=True if enabled is None else enabled.value,
+        enabled=on,
         where=None if url is None else url.where,
         found=url is not None and not url.trusted,
+        asked=on and (url is not None or enabled is not None),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 import anyio
 from anyio.from_thread import start_blocking_portal
@@ -29,11 +29,14 @@ from witan.surfaces.arranging import arrange, procedure_of, traced
 from witan.surfaces.config import Config, load_config
 from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
 from witan.surfaces.finding import Found, find_council, shared_votes
+from witan.surfaces.histories import history_place
 from witan.surfaces.seatable import Seatable, Seating
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
     from witan.surfaces.kept import Kept
+
+    Where: TypeAlias = History | str | Path | Literal[False] | None
 
 __all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits"]
 
@@ -60,7 +63,8 @@ class Council(deliberation.Council):
         What to know about how the council was seated, a sentence each.
     history
         Where every session is recorded, and what the council learns from before it counts: an open
-        `History`, or a path or URL of one, which is opened with the council's block. None: nowhere.
+        `History`, or a path or URL of one, which is opened with the council's block. None, False:
+        nowhere.
     teacher
         What the council learns from where it records nothing itself.
     throttles
@@ -87,7 +91,7 @@ class Council(deliberation.Council):
         environment: Mapping[str, str] = os.environ,
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
-        history: "History | str | Path | None" = None,
+        history: "Where" = None,
         teacher: Teacher | None = None,
         throttles: Throttles | None = None,
         **options: Any,
@@ -99,7 +103,7 @@ class Council(deliberation.Council):
         seating = Seating(environment, connections, providers)
         seated = seating.members(members)
         chairmen = seating.chairmen(_listed(chairman))
-        self._kept = None if history is None else _keeping(history)
+        self._kept = None if history is None or history is False else _keeping(history)
         super().__init__(
             seated,
             chairmen,
@@ -170,7 +174,7 @@ class Council(deliberation.Council):
         chairman: Seatable | Sequence[Seatable] | None = None,
         environment: Mapping[str, str] = os.environ,
         procedure: Procedure | None = None,
-        history: "History | str | Path | None" = None,
+        history: "Where" = None,
         profile: str = "",
         **overrides: Any,
     ) -> "Council":
@@ -185,7 +189,8 @@ class Council(deliberation.Council):
         procedure
             How they deliberate, as a whole, in place of what is configured.
         history
-            Where every session is recorded; as of `Council`, whatever is configured.
+            Where every session is recorded, as of `Council`. None: where ``[history]`` or
+            ``WITAN_HISTORY`` says, nowhere if neither does; False: nowhere.
         profile
             The council that the configuration calls so.
         **overrides
@@ -207,6 +212,8 @@ class Council(deliberation.Council):
         for place, each in enumerate(chairmen):
             if not isinstance(each, str):
                 seated.insert(place, each)
+        if history is None and config.history.asked:
+            history = history_place(config)
         return seat_council(config, environment, seated, procedure, history=history)
 
 
@@ -216,7 +223,7 @@ def seat_council(
     chairmen: Sequence[Seatable] | None = None,
     procedure: Procedure | None = None,
     *,
-    history: "History | str | Path | None" = None,
+    history: "Where" = None,
     teacher: Teacher | None = None,
 ) -> Council:
     """Seat who is configured, or else whom `find_council` finds; a running event loop is no bar.
@@ -274,7 +281,7 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
     return _blocking(partial(find_council, environment, reached=config.reached))
 
 
-def ask(
+def ask(  # noqa: PLR0913 - all but three by name
     question: str,
     members: Sequence[Seatable] | None = None,
     chairman: Seatable | Sequence[Seatable] | None = None,

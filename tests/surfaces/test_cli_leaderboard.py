@@ -305,7 +305,7 @@ class TestNothing:
             (("--lake", "somewhere", "--history", "h"), "not both"),
             (("--lake", "somewhere"), "no lake"),
             (("--plot", "chart.gif"), ".svg"),
-            (("--since", "2026-02-01", "--until", "2026-01-01"), "before until"),
+            (("--since", "2026-02-01", "--until", "2026-01-01"), "before that of --until"),
         ],
     )
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])

@@ -1,19 +1,16 @@
 """``witan sessions``: what is in the history."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option, window_of, window_options
 from witan.surfaces.commands.options import json_option
-from witan.surfaces.text import UNKNOWN, Page
-
-if TYPE_CHECKING:
-    from witan.adapters.history import Found, History
+from witan.surfaces.text import Page
 
 __all__ = ["command"]
 
@@ -26,12 +23,6 @@ Examples:
 """
 
 STATUSES = ("complete", "degraded", "failed", "interrupted")
-
-BESIDE = 75
-"""Columns that a terminal needs for the rest of the table."""
-
-BEGINNING = 120
-"""How much of a question a pipe is shown; a terminal shows what fits."""
 
 
 @click.command("sessions", short_help="List the sessions in the history.", epilog=EXAMPLES)
@@ -81,61 +72,14 @@ def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
 
             click.echo(to_json({"history": history.url, "sessions": shown}))
             return
-        for line in _lines(Page.of(sys.stdout), history, shown):
+        from witan.surfaces.sessions_text import sessions_text
+
+        for line in sessions_text(Page.of(sys.stdout), history, shown):
             click.echo(line)
         unseen = simulated is False and history.find(words, **chosen, limit=1, simulated=True)
         asked = words is not None or any(value is not None for value in chosen.values())
         for note in _notes(len(found), options["limit"], asked=asked, unseen=bool(unseen)):
             click.echo(Page.of(sys.stderr).sentence(note, "dim", hang=2), err=True)
-
-
-def _lines(page: Page, history: "History", found: "Sequence[Found]") -> Iterator[str]:
-    from witan.surfaces.tables import Column, table
-
-    if not found:
-        return
-    short = history.short_names([line.session for line in found])
-    columns = [
-        Column("session", "left", elastic=True),
-        Column("asked, UTC", "left", keep=40),
-        Column("status", "left", keep=70),
-        Column("category", "left", keep=20, elastic=True),
-        Column("question", "left", elastic=True),
-        Column("leader", "left", keep=60, elastic=True),
-        Column("cost", keep=50),
-    ]
-    rows = [
-        [
-            short[line.session],
-            f"{line.at:%Y-%m-%d %H:%M}",
-            f"simulated, {line.status}" if line.simulated else line.status,
-            line.category or "",
-            _beginning(page, line.question),
-            line.leader_seat or line.leader or UNKNOWN,
-            _cost(line.cost_usd),
-        ]
-        for line in found
-    ]
-    kept = [k for k, column in enumerate(columns) if column.title != "category" or _any(rows, k)]
-    yield from table(page, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows])
-
-
-def _any(rows: Sequence[Sequence[str]], column: int) -> bool:
-    return any(row[column] for row in rows)
-
-
-def _beginning(page: Page, question: str) -> str:
-    """The question on one line; its beginning, where it is long."""
-    plain = " ".join(question.split())
-    most = BEGINNING if page.width is None else max(page.width - BESIDE, 24)
-    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
-
-
-def _cost(usd: float | None) -> str:
-    from witan.deliberation.costing import Cost
-    from witan.surfaces.session_text import cost_text
-
-    return UNKNOWN if usd is None else cost_text(Cost(usd, usd, usd))
 
 
 def _notes(n_found: int, limit: int, *, asked: bool, unseen: bool) -> Iterator[str]:

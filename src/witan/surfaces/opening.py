@@ -1,0 +1,53 @@
+"""The chamber that a command opens: who sits by the configuration, and who is told of it."""
+
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from platformdirs import user_state_path
+
+from witan.adapters.history import History
+from witan.adapters.system_clock import SystemClock
+from witan.adapters.telemetry import Exporting, Spans, is_configured
+from witan.surfaces.chamber import Chamber, Ledger, Observer, Seatings
+from witan.surfaces.config import Config, profile_config
+from witan.surfaces.config_serve import ServeSettings
+
+__all__ = ["chamber_of", "seatings_of"]
+
+
+def seatings_of(config: Config, history: History | None, *, fast_demo: bool = False) -> Seatings:
+    """Who sits by the configuration, or by a profile of it."""
+    directory = Path.cwd()
+
+    def configure(profile: str, given: Mapping[str, Any]) -> Config:
+        return profile_config(config, profile, given, directory=directory, overriding="the request")
+
+    about = {name: profile.about for name, profile in config.profiles.items()}
+    return Seatings(configure, about, os.environ, history, fast=fast_demo)
+
+
+@asynccontextmanager
+async def chamber_of(
+    seatings: Seatings, settings: ServeSettings, observers: Sequence[Observer] = ()
+) -> AsyncGenerator[Chamber, None]:
+    """Open the chamber that a server serves; it sends spans where the environment says so."""
+    spending = any(token.daily_usd is not None for token in settings.tokens.values())
+    path = user_state_path("witan") / "spent.jsonl" if spending else None
+    ledger = Ledger(SystemClock(), path)
+    exporting = Exporting() if is_configured() else None
+    spans = [] if exporting is None else [Spans(exporting.provider)]
+    try:
+        async with Chamber.open(
+            seatings,
+            ledger=ledger,
+            observers=[*observers, *spans],
+            most=settings.max_sessions,
+        ) as chamber:
+            yield chamber
+    finally:
+        if exporting is not None:
+            await anyio.to_thread.run_sync(exporting.close)

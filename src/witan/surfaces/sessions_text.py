@@ -1,0 +1,65 @@
+"""Sessions as a list: one line each."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from witan.deliberation.costing import Cost
+from witan.surfaces.session_text import cost_text
+from witan.surfaces.tables import Column, table
+from witan.surfaces.text import UNKNOWN, Page
+
+if TYPE_CHECKING:
+    from witan.adapters.history import Found, History
+
+__all__ = ["sessions_text"]
+
+BESIDE = 75
+"""Columns that a terminal needs for the rest of the table."""
+
+BEGINNING = 120
+"""How much of a question a pipe is shown; a terminal shows what fits."""
+
+
+def sessions_text(page: Page, history: "History", found: "Sequence[Found]") -> Iterator[str]:
+    """The lines of a list of sessions."""
+    if not found:
+        return
+    short = history.short_names([line.session for line in found])
+    columns = [
+        Column("session", "left", elastic=True),
+        Column("asked, UTC", "left", keep=40),
+        Column("status", "left", keep=70),
+        Column("category", "left", keep=20, elastic=True),
+        Column("question", "left", elastic=True),
+        Column("leader", "left", keep=60, elastic=True),
+        Column("cost", keep=50),
+    ]
+    rows = [
+        [
+            short[line.session],
+            f"{line.at:%Y-%m-%d %H:%M}",
+            f"simulated, {line.status}" if line.simulated else line.status,
+            line.category or "",
+            _beginning(page, line.question),
+            line.leader_seat or line.leader or UNKNOWN,
+            _cost(line.cost_usd),
+        ]
+        for line in found
+    ]
+    kept = [k for k, column in enumerate(columns) if column.title != "category" or _any(rows, k)]
+    yield from table(page, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows])
+
+
+def _any(rows: Sequence[Sequence[str]], column: int) -> bool:
+    return any(row[column] for row in rows)
+
+
+def _beginning(page: Page, question: str) -> str:
+    """The question on one line; its beginning, where it is long."""
+    plain = " ".join(question.split())
+    most = BEGINNING if page.width is None else max(page.width - BESIDE, 24)
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def _cost(usd: float | None) -> str:
+    return UNKNOWN if usd is None else cost_text(Cost(usd, usd, usd))

@@ -15,11 +15,13 @@ from witan.core.leaderboard import Terms
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import HistoryError
-from witan.surfaces.chamber import Chamber, Profile
+from witan.surfaces.chamber import Chamber
 from witan.surfaces.http.access import chamber_of
 from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.inquiries import catalogues, posted, reports
-from witan.surfaces.inquiries.recounting import recounted, recounted_import, settings_given
+from witan.surfaces.inquiries.chambers import count_again
+from witan.surfaces.inquiries.chambers import profiles as catalogue_of
+from witan.surfaces.inquiries.recounting import settings_given
 from witan.surfaces.inquiries.voting import check_unvoted, vote
 from witan.surfaces.json_output import session_object, to_json
 from witan.surfaces.moments import moment
@@ -124,24 +126,8 @@ async def sessions(
 async def recount(session: str, body: RecountBody, chamber: ChamberOf) -> Response:
     """Count the ballots of a session under another rule, or without some reviewers; no call."""
     given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
-    whole = await chamber.named(session)
-    history = chamber.history
-    imported = (
-        chamber.running(whole) is None
-        and history is not None
-        and not await anyio.to_thread.run_sync(history.has_record, whole)
-    )
-    if imported:
-        assert history is not None  # noqa: S101 - else nothing is imported
-
-        def count_import() -> Outcome:
-            settings = settings_given(body.rule, given)
-            return recounted_import(history, whole, settings, without=body.without, named=given)
-
-        return await _told(lambda: _counted(count_import()))
-    found = await chamber.session(whole)
-    count = partial(recounted, found, history, body.rule, without=body.without, given=given)
-    return await _told(lambda: _counted(count()))
+    outcome = await count_again(chamber, session, body.rule, without=body.without, given=given)
+    return await _told(lambda: _counted(outcome))
 
 
 def _counted(outcome: Outcome) -> dict[str, Any]:
@@ -302,16 +288,4 @@ async def rubrics() -> Response:
 @router.get("/profiles", tags=["sessions"], summary="The councils that can be asked")
 async def profiles(chamber: ChamberOf) -> Response:
     """Say who sits in each, how it deliberates, and why one cannot be asked."""
-    return _json({"profiles": [_profile(profile) for profile in chamber.profiles.values()]})
-
-
-def _profile(profile: Profile) -> dict[str, Any]:
-    return {
-        "name": profile.name,
-        "about": profile.about,
-        "seats": [{"name": s.name, "source": s.source} for s in profile.seats],
-        "chairmen": [{"name": s.name, "source": s.source} for s in profile.chairmen],
-        "simulated": profile.simulated,
-        "notes": profile.notes,
-        "problem": profile.problem,
-    }
+    return _json(catalogue_of(chamber))

@@ -19,7 +19,7 @@ __all__ = ["cli", "main"]
 COMMANDS = (
     "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
     "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "doctor",
-    "serve", "tally", "compare", "explain", "rules", "rubrics", "convert",
+    "serve", "mcp", "tally", "compare", "explain", "rules", "rubrics", "convert",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from witan.surfaces.http.door import Door, Passed
 from witan.surfaces.http.event_stream import Streams
 from witan.surfaces.http.logs import passed
 from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.http.model_context import lifespan, mount
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
 from witan.surfaces.http.tokens import Askers
 from witan.version import __version__
@@ -53,6 +54,7 @@ def create_app(
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        lifespan=lifespan,
     )
     askers = Askers(settings, environment)
     app.state.chamber = chamber
@@ -66,6 +68,7 @@ def create_app(
     app.include_router(reports.router)
     app.include_router(openai_chat.router)
     app.include_router(openai_models.router)
+    mount(app, chamber, settings)
     app.add_exception_handler(WitanError, tell_error)
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_refused)

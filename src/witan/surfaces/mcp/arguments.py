@@ -1,0 +1,219 @@
+"""What tools take, beside what requests over HTTP hold, too."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from witan.core.window import Window
+from witan.surfaces.http.schemas import (
+    JudgingBody,
+    Name,
+    QuestionBody,
+    RecountBody,
+    RetryBody,
+    Text,
+    VoteBody,
+)
+from witan.surfaces.moments import moment
+
+__all__ = [
+    "AuditArguments",
+    "BallotsArguments",
+    "CompareArguments",
+    "ExplainArguments",
+    "LeaderboardArguments",
+    "NoArguments",
+    "PaperArguments",
+    "QuestionBody",
+    "RecountArguments",
+    "RejudgeArguments",
+    "ResultArguments",
+    "ResumeArguments",
+    "RetryArguments",
+    "SessionArguments",
+    "SessionsArguments",
+    "TallyArguments",
+    "VoteArguments",
+]
+
+Session = Annotated[
+    Name,
+    Field(description="The session: its name, an unambiguous beginning of it, or `last`."),
+]
+Wait = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=600,
+        description="Seconds to wait for its end; less than your own limit on a call.",
+    ),
+]
+Level = Annotated[float, Field(gt=0, lt=1, description="Level of intervals.")]
+Settings = Annotated[
+    dict[str, Any],
+    Field(description="Settings of counting by name: level, ties, tie_break, recusal and so on."),
+]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class NoArguments(_Arguments):
+    """None."""
+
+
+class SessionArguments(_Arguments):
+    """Which session."""
+
+    session: Session
+
+
+class ResultArguments(SessionArguments):
+    """Which session, and how much of it."""
+
+    wait: Wait = 45
+    full: Annotated[
+        bool,
+        Field(description="All of it: answers, ballots, standings, not the closing text alone."),
+    ] = False
+
+
+class ResumeArguments(SessionArguments):
+    """Which session is taken up."""
+
+    take_over: Annotated[
+        bool, Field(description="Even from a process of this machine that is still at it.")
+    ] = False
+    wait: Wait = 45
+
+
+class RetryArguments(RetryBody):
+    """Which seats of which session are asked once more."""
+
+    session: Session
+    wait: Wait = 45
+
+
+class RejudgeArguments(JudgingBody):
+    """Whose answers, and who judges them."""
+
+    session: Session
+    wait: Wait = 45
+
+
+class RecountArguments(RecountBody):
+    """Which session, and how its ballots are counted."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"session": "last", "rule": "schulze"}]}
+    )
+
+    session: Session
+
+
+class PaperArguments(SessionArguments):
+    """What is voted on, and who votes."""
+
+    person: Annotated[Name, Field(alias="as", description="Who votes.")]
+
+
+class VoteArguments(VoteBody):
+    """A person's ranking of what stands on the paper."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"session": "last", "as": "ines", "ranking": "B > A = C"}]}
+    )
+
+    session: Session
+
+
+class BallotsArguments(_Arguments):
+    """Ballots, as the text of a ballot file."""
+
+    ballots: Annotated[
+        Text,
+        Field(
+            description="The text of a ballot file: JSON Lines such as "
+            '{"session": "q1", "reviewer": "ada", "ranking": ["b", "c"]}, CSV with the columns '
+            "session, reviewer, candidate, rank, or PrefLib; recognised by its content."
+        ),
+    ]
+    format: Annotated[
+        Name | None, Field(description="The format, where it is not to be recognised.")
+    ] = None
+    settings: Settings = {}
+
+
+class TallyArguments(BallotsArguments):
+    """Ballots, and the rule to count them by."""
+
+    rule: Annotated[Name | None, Field(description="auto unless given; see `rules`.")] = None
+    sessions: Annotated[list[Name], Field(description="Only these sessions.")] = []
+
+
+class CompareArguments(BallotsArguments):
+    """Ballots, and the rules to count them by."""
+
+    rules: Annotated[list[Name], Field(description="None: every rule that suits them.")] = []
+
+
+class ExplainArguments(BallotsArguments):
+    """Ballots of which one session is explained."""
+
+    rule: Annotated[Name | None, Field(description="auto unless given; see `rules`.")] = None
+    session: Annotated[
+        Name | None, Field(description="Needed where the ballots are of several sessions.")
+    ] = None
+
+
+class _Windowed(_Arguments):
+    since: Annotated[
+        str | None, Field(description="Sessions from then on: 30d, 12h, 2026-01-31 and so on.")
+    ] = None
+    until: Annotated[str | None, Field(description="Sessions before then.")] = None
+    category: Annotated[Name | None, Field(description="Sessions of this category.")] = None
+
+    def window(self) -> Window:
+        """Which sessions are meant.
+
+        Raises
+        ------
+        InvalidParameter
+            If a time is none.
+        """
+        return Window(moment("since", self.since), moment("until", self.until), self.category)
+
+
+class SessionsArguments(_Windowed):
+    """Which sessions are listed."""
+
+    text: Annotated[str | None, Field(description="Words of the question or closing text.")] = None
+    status: Literal["complete", "degraded", "failed", "interrupted"] | None = None
+    limit: Annotated[int, Field(ge=1, le=1000, description="So many at most.")] = 20
+    simulated: Annotated[
+        bool | None, Field(description="Those in which scripts sat, or the others; unset: all.")
+    ] = None
+    parent: Annotated[Name | None, Field(description="Those that came of this session.")] = None
+
+
+class LeaderboardArguments(_Windowed):
+    """Which sessions models are compared over, and by what."""
+
+    rule: Annotated[Name, Field(description="Whose scores are averaged.")] = "borda"
+    kind: Annotated[Literal["model", "human"], Field(description="Whose ballots are counted.")] = (
+        "model"
+    )
+    order_by: Literal["score", "rating", "elo"] = "score"
+    elo: Annotated[bool, Field(description="Say the Elo ratings, too.")] = False
+    min_sessions: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Models with fewer are listed apart.")
+    ] = 10
+    level: Level = 0.95
+
+
+class AuditArguments(_Windowed):
+    """Which sessions reviewers are audited over."""
+
+    reviewer: Annotated[Name | None, Field(description="Tell everything of this one.")] = None
+    level: Level = 0.95

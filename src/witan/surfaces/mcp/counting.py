@@ -1,0 +1,173 @@
+"""Tools that count: ballots that somebody brings along, and those of a session again."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+
+from witan.core.comparison import compare_rules
+from witan.core.explanation import explain as explanation_of
+from witan.core.rules import RULES
+from witan.surfaces.comparing import comparison_text
+from witan.surfaces.explaining import explanation_text
+from witan.surfaces.inquiries import catalogues
+from witan.surfaces.inquiries.chambers import count_again
+from witan.surfaces.inquiries.posted import Posted, tally_object, tally_of
+from witan.surfaces.inquiries.recounting import settings_given
+from witan.surfaces.json_output import comparison_object, explanation_object, session_object
+from witan.surfaces.mcp.arguments import (
+    BallotsArguments,
+    CompareArguments,
+    ExplainArguments,
+    NoArguments,
+    RecountArguments,
+    TallyArguments,
+)
+from witan.surfaces.mcp.calls import Call, Reply, Tool
+from witan.surfaces.render import outcome_text
+from witan.surfaces.rules_text import rules_text
+from witan.surfaces.summary import Digest, summary_text
+from witan.surfaces.text import Page, clean, counted
+from witan.version import __version__
+
+__all__ = ["COUNTING"]
+
+T = TypeVar("T")
+
+SHOWN = 10
+"""Sessions that are shown in full; more of them have a line each."""
+
+PAGE = Page()
+
+
+async def tally(call: Call, body: TallyArguments) -> Reply:  # noqa: ARG001 - as every tool
+    """Count ballots."""
+    posted = _posted(body)
+    settings = settings_given(body.rule, body.settings)
+    found = await _aside(lambda: tally_of(posted, settings, body.sessions))
+    outcomes = found.outcomes
+    if len(outcomes) > SHOWN:
+        text = "\n".join(summary_text(PAGE, [Digest.of(outcome) for outcome in outcomes]))
+    else:
+        text = "\n\n".join("\n".join(outcome_text(PAGE, outcome)) for outcome in outcomes)
+    unable = [f"not counted: {clean(str(each))}" for each in found.not_counted[:SHOWN]]
+    said = "\n".join([text or "no session could be counted", *unable, *_unread(posted)])
+    return Reply(said, tally_object(posted, found), failed=not outcomes)
+
+
+async def compare(call: Call, body: CompareArguments) -> Reply:  # noqa: ARG001 - as every tool
+    """Count ballots under every rule."""
+    posted = _posted(body)
+    settings = settings_given(None, body.settings)
+    found = await _aside(lambda: compare_rules(posted, settings, body.rules or None))
+    shown = found.sessions if len(found.sessions) <= SHOWN else ()
+    text = "\n".join([*comparison_text(PAGE, found, shown), *_unread(posted)])
+    told = {**comparison_object(found, found.sessions), "not_read": posted.unread()}
+    return Reply(text, told)
+
+
+async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 - as every tool
+    """Show how ballots make an outcome."""
+    posted = _posted(body)
+    settings = settings_given(body.rule, body.settings)
+    found = await _aside(lambda: explanation_of(posted, settings, body.session))
+    text = "\n".join([*explanation_text(PAGE, found), *_unread(posted)])
+    return Reply(text, {**explanation_object(found), "not_read": posted.unread()})
+
+
+async def recount(call: Call, body: RecountArguments) -> Reply:
+    """Count the ballots of a session again."""
+    given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
+    outcome = await count_again(
+        call.chamber, body.session, body.rule, without=body.without, given=given
+    )
+    simulated = bool(outcome.details.get("simulated"))
+    text = "\n".join(outcome_text(PAGE, outcome, simulated=simulated))
+    return Reply(text, {"witan": __version__, "sessions": [session_object(outcome)]})
+
+
+async def rules(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
+    """Name the rules."""
+    return Reply("\n".join(rules_text(PAGE, [*RULES.values()])), catalogues.rules())
+
+
+async def rubrics(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
+    """Name the rubrics."""
+    told = catalogues.rubrics()
+    lines = [
+        f"{rubric['name']}: {', '.join(criterion.name for criterion in rubric['criteria'])}"
+        for rubric in told["rubrics"]
+    ]
+    return Reply("\n".join(lines), told)
+
+
+def _posted(body: BallotsArguments) -> Posted:
+    return Posted(body.ballots.encode(), body.format)
+
+
+def _unread(posted: Posted) -> list[str]:
+    """The first lines that could not be read, and how many more there are."""
+    said = [clean(f"not read: {each}") for each in posted.problems[:SHOWN]]
+    if more := len(posted.problems) - len(said):
+        said.append(f"… and {counted(more, 'more line')} could not be read")
+    return said
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """Count in a thread: the event loop does not wait for it."""
+    return await anyio.to_thread.run_sync(work)
+
+
+COUNTING: tuple[Tool[Any], ...] = (
+    Tool(
+        "tally",
+        "Count ballots",
+        "Count ballots that you have, and say who leads and how sure that is: standings with "
+        "intervals, ties, how many ballots would flip it. Nothing is kept; no model is called.",
+        TallyArguments,
+        tally,
+        reads=True,
+    ),
+    Tool(
+        "compare",
+        "Count ballots under every rule",
+        "Count ballots that you have under every rule, side by side: where the rules differ, and "
+        "how often the result survives the loss of one ballot.",
+        CompareArguments,
+        compare,
+        reads=True,
+    ),
+    Tool(
+        "explain",
+        "Explain how ballots were counted",
+        "Show step by step how the ballots of one session make its outcome.",
+        ExplainArguments,
+        explain,
+        reads=True,
+    ),
+    Tool(
+        "recount",
+        "Count a session again",
+        "Count the ballots of a session under another rule, or without some reviewers. The "
+        "session stays as it is; no model is called.",
+        RecountArguments,
+        recount,
+        reads=True,
+    ),
+    Tool(
+        "rules",
+        "The rules to count by",
+        "Name every rule to count by, what it needs, and when to take which.",
+        NoArguments,
+        rules,
+        reads=True,
+    ),
+    Tool(
+        "rubrics",
+        "The rubrics to grade by",
+        "Name every rubric that reviewers can grade by, and its criteria.",
+        NoArguments,
+        rubrics,
+        reads=True,
+    ),
+)

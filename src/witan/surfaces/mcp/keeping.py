@@ -1,0 +1,233 @@
+"""Tools for what is kept: sessions, people's votes, leaderboards, audits; and who can be asked."""
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from witan.adapters.history import History
+from witan.adapters.reports import HistorySource
+from witan.adapters.voting_papers import Paper, voting_paper
+from witan.core.blind_vote import read_ranking
+from witan.core.leaderboard import Terms
+from witan.errors import HistoryError
+from witan.surfaces.audit_text import audit_text, reviewer_text
+from witan.surfaces.chamber import Chamber, Profile
+from witan.surfaces.inquiries import reports
+from witan.surfaces.inquiries.chambers import profiles as profiles_object
+from witan.surfaces.inquiries.voting import check_unvoted
+from witan.surfaces.inquiries.voting import vote as keep_vote
+from witan.surfaces.leaderboard_text import leaderboard_text
+from witan.surfaces.mcp.arguments import (
+    AuditArguments,
+    LeaderboardArguments,
+    NoArguments,
+    PaperArguments,
+    SessionArguments,
+    SessionsArguments,
+    VoteArguments,
+)
+from witan.surfaces.mcp.calls import Call, Reply, Tool
+from witan.surfaces.reports_json import audit_object, leaderboard_object, reviewer_object
+from witan.surfaces.sessions_text import sessions_text
+from witan.surfaces.text import Page, clean
+from witan.surfaces.voting_text import paper_object, paper_text, revealed_object, revealed_text
+
+__all__ = ["KEEPING", "history_of"]
+
+PAGE = Page()
+
+
+def history_of(chamber: Chamber) -> History:
+    """The history that is asked.
+
+    Raises
+    ------
+    HistoryError
+        If sessions are not kept.
+    """
+    if chamber.history is None:
+        problem = "this server keeps no history"
+        raise HistoryError("the server", problem, "start it without --no-history")
+    return chamber.history
+
+
+async def sessions(call: Call, body: SessionsArguments) -> Reply:
+    """List sessions."""
+    history, window = history_of(call.chamber), body.window()
+
+    def find() -> Reply:
+        found = history.find(
+            body.text,
+            since=window.since,
+            until=window.until,
+            category=window.category,
+            status=body.status,
+            limit=body.limit,
+            simulated=body.simulated,
+            parent=body.parent,
+        )
+        text = "\n".join(sessions_text(PAGE, history, found)) or "no session is like that"
+        return Reply(text, reports.sessions(history, found))
+
+    return await _aside(find)
+
+
+async def forget(call: Call, body: SessionArguments) -> Reply:
+    """Delete a session."""
+    whole = await call.chamber.named(body.session)
+    await call.chamber.forget(whole)
+    return Reply(f"the session {whole} is forgotten", {"session": whole, "forgotten": True})
+
+
+async def paper(call: Call, body: PaperArguments) -> Reply:
+    """Give a blind voting paper."""
+    prepared = await _paper(call, body.session, body.person)
+    text = "\n".join(paper_text(PAGE, prepared))
+    how = "To vote, rank every label, best first: > parts better from worse, = equal."
+    return Reply(f"{text}\n\n{how}", paper_object(prepared))
+
+
+async def vote(call: Call, body: VoteArguments) -> Reply:
+    """Keep a vote, and reveal."""
+    prepared = await _paper(call, body.session, body.person)
+    history = history_of(call.chamber)
+
+    def keep() -> Reply:
+        check_unvoted(history, prepared, replacing=body.replace)
+        groups = read_ranking(body.ranking, prepared.sheet)
+        revealed = keep_vote(history, prepared, groups)
+        text = "\n".join(revealed_text(PAGE, prepared, revealed))
+        return Reply(text, revealed_object(prepared, revealed))
+
+    return await _aside(keep)
+
+
+async def _paper(call: Call, session: str, person: str) -> Paper:
+    whole, history = await call.chamber.named(session), history_of(call.chamber)
+    return await anyio.to_thread.run_sync(voting_paper, history, whole, person.strip())
+
+
+async def leaderboard(call: Call, body: LeaderboardArguments) -> Reply:
+    """Order models by how they fared."""
+    history, config = history_of(call.chamber), call.chamber.config
+    terms = Terms(
+        rule=body.rule,
+        kind=body.kind,
+        window=body.window(),
+        order_by=body.order_by,
+        min_sessions=body.min_sessions,
+        level=body.level,
+    )
+
+    def report() -> Reply:
+        board = reports.leaderboard(history, config, terms, with_elo=body.elo)
+        source = HistorySource(history)
+        told = leaderboard_object(board, engine=source.name, where=source.where)
+        return Reply("\n".join(leaderboard_text(PAGE, board)), told)
+
+    return await _aside(report)
+
+
+async def audit(call: Call, body: AuditArguments) -> Reply:
+    """Say how reviewers judge."""
+    history, config, window = history_of(call.chamber), call.chamber.config, body.window()
+
+    def report() -> Reply:
+        found = reports.audit(history, config, window, level=body.level)
+        source = HistorySource(history)
+        engine, where = source.name, source.where
+        if body.reviewer is None:
+            told = audit_object(found, engine=engine, where=where)
+            return Reply("\n".join(audit_text(PAGE, found)), told)
+        line = found[body.reviewer]
+        told = reviewer_object(found, line, engine=engine, where=where)
+        return Reply("\n".join(reviewer_text(PAGE, found, line)), told)
+
+    return await _aside(report)
+
+
+async def profiles(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
+    """Say who can be asked."""
+    known = call.chamber.profiles.values()
+    return Reply("\n".join(map(_profile_text, known)), profiles_object(call.chamber))
+
+
+def _profile_text(profile: Profile) -> str:
+    name = profile.name or "(no profile named)"
+    about = f": {profile.about}" if profile.about else ""
+    if profile.problem is not None:
+        return clean(f"{name}{about} — it cannot be asked: {profile.problem}")
+    seats = ", ".join(seat.source or seat.name for seat in profile.seats)
+    return clean(f"{name}{about} — {seats}{' (simulated)' if profile.simulated else ''}")
+
+
+async def _aside(work: Callable[[], Reply]) -> Reply:
+    """Read in a thread: the event loop does not wait for it."""
+    return await anyio.to_thread.run_sync(work)
+
+
+KEEPING: tuple[Tool[Any], ...] = (
+    Tool(
+        "sessions",
+        "The sessions that are kept",
+        "List sessions of the history, the latest first; or those whose question or closing text "
+        "has some words.",
+        SessionsArguments,
+        sessions,
+        reads=True,
+    ),
+    Tool(
+        "leaderboard",
+        "How models fare",
+        "Order models by how they fared across the sessions of the history, with intervals; "
+        "simulated sessions never count.",
+        LeaderboardArguments,
+        leaderboard,
+        reads=True,
+    ),
+    Tool(
+        "audit",
+        "How reviewers judge",
+        "Say how reviewers judged across the sessions of the history: whom they prefer, how far "
+        "they agree with others and with people, whether place or length sways them.",
+        AuditArguments,
+        audit,
+        reads=True,
+    ),
+    Tool(
+        "paper",
+        "A blind voting paper",
+        "Give the answers of a session under labels drawn for one person, to be ranked blind: "
+        "nothing tells who wrote what. Show them to the person; do not rank for them.",
+        PaperArguments,
+        paper,
+        reads=True,
+    ),
+    Tool(
+        "vote",
+        "Keep a person's vote",
+        "Keep the ranking that a person gave by the labels of the paper; then reveal who wrote "
+        "what and how the panel ranked it.",
+        VoteArguments,
+        vote,
+        destroys=True,
+    ),
+    Tool(
+        "forget",
+        "Delete a session",
+        "Delete all that the history holds of a session. It cannot be undone.",
+        SessionArguments,
+        forget,
+        destroys=True,
+        repeatable=True,
+    ),
+    Tool(
+        "profiles",
+        "The councils that can be asked",
+        "Say which councils can be asked, who sits in each, and why one cannot be asked.",
+        NoArguments,
+        profiles,
+        reads=True,
+    ),
+)

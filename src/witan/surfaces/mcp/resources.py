@@ -1,0 +1,134 @@
+"""What a client can read by an address of its own: sessions, leaderboard, audit, rules."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from urllib.parse import unquote
+
+import anyio
+import mcp_types as types
+
+from witan.core.leaderboard import Terms
+from witan.core.window import Window
+from witan.deliberation.record import session_to_json
+from witan.errors import UnknownName
+from witan.surfaces.chamber import Chamber
+from witan.surfaces.inquiries import catalogues, reports
+from witan.surfaces.json_output import to_json
+from witan.surfaces.mcp.keeping import history_of
+from witan.surfaces.mcp.telling import address
+
+__all__ = ["JSON", "listed", "read", "templates"]
+
+JSON = "application/json"
+
+LATEST = 20
+"""Sessions that are listed one by one."""
+
+BEGINNING = 100
+"""How much of a question names its session."""
+
+SESSION = "witan://sessions/"
+
+FIXED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "witan://sessions": ("sessions", "The latest sessions of the history."),
+        "witan://leaderboard": ("leaderboard", "How models fared across sessions."),
+        "witan://audit": ("audit", "How reviewers judged across sessions."),
+        "witan://rules": ("rules", "The rules to count by, and when to take which."),
+    }
+)
+
+
+async def listed(chamber: Chamber) -> list[types.Resource]:
+    """What can be read: the reports, then the latest sessions."""
+    fixed = [
+        types.Resource(uri=uri, name=name, description=about, mime_type=JSON)
+        for uri, (name, about) in FIXED.items()
+    ]
+    return [*fixed, *await anyio.to_thread.run_sync(_latest, chamber)]
+
+
+def _latest(chamber: Chamber) -> list[types.Resource]:
+    if chamber.history is None:
+        return []
+    return [
+        types.Resource(
+            uri=address(found.session),
+            name=found.session,
+            title=_beginning(found.question) or found.session,
+            description=f"{'simulated, ' if found.simulated else ''}{found.status}, "
+            f"{found.at:%Y-%m-%d %H:%M} UTC",
+            mime_type=JSON,
+        )
+        for found in chamber.history.find(limit=LATEST)
+    ]
+
+
+def _beginning(question: str) -> str:
+    plain = " ".join(question.split())
+    return plain if len(plain) <= BEGINNING else f"{plain[: BEGINNING - 1]}…"
+
+
+def templates() -> list[types.ResourceTemplate]:
+    """What can be read by a name."""
+    return [
+        types.ResourceTemplate(
+            uri_template=f"{SESSION}{{session}}",
+            name="session",
+            title="A session",
+            description="The whole record of a session: answers, ballots, outcome, every event.",
+            mime_type=JSON,
+        )
+    ]
+
+
+async def read(chamber: Chamber, uri: str) -> str:
+    """A resource as JSON.
+
+    Raises
+    ------
+    UnknownName
+        If there is none at this address.
+    WitanError
+        If there is nothing to tell of it.
+    """
+    if uri.startswith(SESSION) and uri != SESSION:
+        return session_to_json(await chamber.session(unquote(uri.removeprefix(SESSION))))
+    if uri not in READ:
+        raise UnknownName("resource", uri, [*FIXED, f"{SESSION}{{session}}"])
+    return await READ[uri](chamber)
+
+
+async def _sessions(chamber: Chamber) -> str:
+    history = history_of(chamber)
+    return await anyio.to_thread.run_sync(
+        lambda: to_json(reports.sessions(history, history.find(limit=LATEST)))
+    )
+
+
+async def _leaderboard(chamber: Chamber) -> str:
+    history, config = history_of(chamber), chamber.config
+    return await anyio.to_thread.run_sync(
+        lambda: to_json(reports.leaderboard_report(history, config, Terms()))
+    )
+
+
+async def _audit(chamber: Chamber) -> str:
+    history, config = history_of(chamber), chamber.config
+    return await anyio.to_thread.run_sync(
+        lambda: to_json(reports.audit_report(history, config, Window()))
+    )
+
+
+async def _rules(chamber: Chamber) -> str:  # noqa: ARG001 - as every resource
+    return to_json(catalogues.rules())
+
+
+READ: Mapping[str, Callable[[Chamber], Awaitable[str]]] = MappingProxyType(
+    {
+        "witan://sessions": _sessions,
+        "witan://leaderboard": _leaderboard,
+        "witan://audit": _audit,
+        "witan://rules": _rules,
+    }
+)

@@ -1,0 +1,165 @@
+"""What came of a session, or how far it came, as a tool replies it; and its progress."""
+
+import json
+from contextlib import aclosing
+from urllib.parse import quote
+
+from witan.deliberation import events as e
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+from witan.surfaces.chamber import Running
+from witan.surfaces.inquiries.verdicts import verdict_object
+from witan.surfaces.mcp.calls import Reply, Report
+from witan.surfaces.progress_text import Progress, told_in_short
+from witan.surfaces.render import outcome_text
+from witan.surfaces.session_text import legend_text, session_text, session_trust
+from witan.surfaces.text import Page, clean, counted, listed, readable
+
+__all__ = ["Steps", "address", "follow", "standing", "verdict", "whole"]
+
+STEPS = e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisDone
+"""Events by which a session has come a step further."""
+
+PAGE = Page()
+
+
+class Steps:
+    """Counts how far a session has come: answers, ballots, the closing text and the end are steps.
+
+    Attributes
+    ----------
+    done, total
+        Steps that are taken, and all that there will be, if none is saved.
+    """
+
+    def __init__(self) -> None:
+        self.done, self.total = 0, 1
+
+    def take(self, event: e.Event) -> None:
+        """Count an event."""
+        if isinstance(event, e.SessionOpened):
+            procedure = event.procedure
+            answers = 0 if event.answers else len(event.seats) * (1 + procedure.debate_rounds)
+            reviews = len(event.reviewers) * procedure.review_rounds
+            self.total = answers + reviews + 2
+        elif isinstance(event, STEPS):
+            self.done += 1
+            self.total = max(self.total, self.done + 1)
+        elif isinstance(event, e.SessionClosed):
+            self.done = self.total
+
+
+async def follow(running: Running, report: Report) -> None:
+    """Report what happens in a session, until nothing follows.
+
+    The number grows with each report, by a whole one where a step was taken, else by less.
+    """
+    steps, words, told = Steps(), Progress(), 0.0
+    async with aclosing(running.stream.follow()) as stream:
+        async for each in stream:
+            steps.take(each.event)
+            if said := words.after(each.event):
+                told = steps.done if steps.done > told else told + (steps.done + 1 - told) / 2
+                await report(told, steps.total, said)
+    if running.stream.closed:
+        await report(steps.total, steps.total, "the session is closed")
+
+
+def address(session: str) -> str:
+    """Where the record of a session is read."""
+    return f"witan://sessions/{quote(session, safe='')}"
+
+
+def verdict(session: Session, running: Running | None) -> Reply:
+    """The closing text with its trust, and before it what it must not be read without."""
+    problem = None if running is None else running.problem
+    text = "\n\n".join(part for part in _verdict(session, problem) if part)
+    told = {**verdict_object(session, problem), "under_way": False}
+    return Reply(text, told, failed=session.text is None)
+
+
+def _verdict(session: Session, problem: str | None) -> list[str]:
+    known = address(session.id)
+    return [
+        _warning(session),
+        *_body(session),
+        legend_text(session),
+        session_trust(session),
+        "" if problem is None else f"It is not in the history: {problem}",
+        f"session {session.id} · the whole record: {known}",
+    ]
+
+
+def _warning(session: Session) -> str:
+    """What a text must not be read without; empty: it stands for itself."""
+    said = ["simulated"] if session.simulated else []
+    if session.status != "complete":
+        missing = "; ".join(session.missing)
+        said.append(f"{session.status}: {missing}" if missing else session.status)
+    if session.status == "interrupted":
+        said.append("it was broken off, and can be resumed")
+    return clean(" · ".join(said))
+
+
+def _body(session: Session) -> list[str]:
+    if session.text is not None:
+        return [readable(session.text.strip("\n"))]
+    said = ["There is no closing text."]
+    said += [clean(f"{seat}: {why}") for seat, why in session.unanswered.items()]
+    if session.outcome is not None:
+        lines = outcome_text(PAGE, session.outcome, simulated=session.simulated)
+        said.append("\n".join(lines))
+    return said
+
+
+def whole(session: Session, running: Running | None) -> Reply:
+    """All of a session, as ``witan show`` prints it, and its record."""
+    told = {**verdict_object(session, None if running is None else running.problem)}
+    record = json.loads(session_to_json(session))
+    text = "\n".join(session_text(PAGE, session))
+    under_way = running is not None and running.under_way
+    return Reply(text, {**told, "under_way": under_way, "record": record})
+
+
+def standing(session: Session, running: Running | None) -> Reply:
+    """How far a session has come, line by line, and who leads by now."""
+    under_way = running is not None and running.under_way
+    steps = Steps()
+    for event in session.events:
+        steps.take(event)
+    voted = sum(not ballot.abstained for ballot in session.ballots)
+    opened, outcome = session.opened, session.outcome
+    told = {
+        "session": session.id,
+        "under_way": under_way,
+        "status": None if under_way else session.status,
+        "simulated": session.simulated,
+        "answered": [*session.answers],
+        "unanswered": session.unanswered,
+        "seats": len(opened.seats),
+        "voted": voted,
+        "reviewers": len(opened.reviewers),
+        "leaders": () if outcome is None else outcome.leaders,
+        "tied_for_best": () if outcome is None else outcome.tied_for_best,
+        "closing_text": session.synthesis is not None,
+        "done": steps.done,
+        "total": steps.total,
+        "trust": None if under_way else session_trust(session),
+    }
+    return Reply(_standing(session, voted, under_way=under_way), told)
+
+
+def _standing(session: Session, voted: int, *, under_way: bool) -> str:
+    opened = session.opened
+    said = [
+        *(["simulated"] if session.simulated else []),
+        f"session {session.id} is {'under way' if under_way else session.status}",
+        f"{len(session.answers)} of {counted(len(opened.seats), 'answer')}",
+        f"{voted} of {counted(len(opened.reviewers), 'ballot')}",
+    ]
+    if session.outcome is not None and session.outcome.leaders:
+        leaders = session.outcome.leaders
+        lead = "lead" if len(leaders) > 1 else "leads"
+        said.append(f"{clean(listed(leaders))} {lead}{' by now' if under_way else ''}")
+    ending = "`result` waits for its end." if under_way else "`result` has its closing text."
+    return f"{' · '.join(said)}\n\n{told_in_short(session.events)}\n{ending}"

@@ -1,0 +1,269 @@
+"""The protocol at /mcp of a running server: behind its door, and for all of its askers."""
+
+import hashlib
+import http.client
+import json
+import signal
+import time
+from dataclasses import replace
+from types import MappingProxyType
+
+import anyio
+import httpx2
+import pytest
+
+from chambers import seatings, write_config
+from mcp_clients import Heard, over_http, text_of
+from served import served, serving_process
+from witan.adapters.history import History
+from witan.adapters.via import HEADER
+from witan.surfaces.config_serve import ServeSettings, TokenSettings
+
+pytestmark = pytest.mark.anyio
+
+ADA, BOB = "ada-has-a-long-token", "bob-has-a-long-token"
+
+QUESTION = {"question": "Is it so?"}
+
+SLOW = [{"prefers": ["Ada says"], "seconds": 30}]
+
+MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+@pytest.fixture
+def anyio_backend():
+    """The event loop of the client."""
+    return "asyncio"
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A new history."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def server(tmp_path, history):
+    """A server of three scripts, for this machine alone."""
+    with served(seatings(write_config(tmp_path), history)) as running:
+        yield running
+
+
+@pytest.fixture
+def slow(tmp_path, history):
+    """A server whose reviewers take half a minute."""
+    with served(seatings(write_config(tmp_path, review=SLOW), history)) as running:
+        yield running
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """A server with tokens: ada's sessions may cost a dollar, bob asks twice in a minute."""
+
+    def digest(token):
+        return hashlib.sha256(token.encode()).hexdigest()
+
+    tokens = {
+        "ada": TokenSettings("ada", "the test", sha256=digest(ADA), max_cost_usd=1.0),
+        "bob": TokenSettings("bob", "the test", sha256=digest(BOB), per_minute=2),
+    }
+    settings = replace(ServeSettings(), tokens=MappingProxyType(tokens))
+    with served(seatings(write_config(tmp_path)), settings) as running:
+        yield running
+
+
+async def until(check):
+    with anyio.fail_after(10):
+        while not check():  # noqa: ASYNC110 - the server says so nowhere
+            await anyio.sleep(0.02)
+
+
+class TestAsking:
+    """A client puts a question to a server that others use, too."""
+
+    @MODES
+    async def test_a_question_is_answered_with_progress(self, server, mode):
+        """As over standard input; the session is one of the server's."""
+        heard = Heard()
+        async with over_http(server.url, mode=mode) as client:
+            result = await client.call_tool("ask", QUESTION, progress_callback=heard)
+        told = result.structured_content
+
+        assert told["status"] == "complete"
+        assert heard.told[-1][:2] == (8, 8)
+        assert httpx2.get(f"{server.url}/api/sessions/{told['session']}").json()["status"]
+
+    @MODES
+    async def test_who_gives_up_a_call_gives_up_its_session(self, slow, history, mode):
+        """What came in is kept, and can be resumed."""
+        async with over_http(slow.url, mode=mode) as client:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "ask", QUESTION)
+                await until(lambda: slow.chamber.under_way)
+                group.cancel_scope.cancel()
+            await until(lambda: not slow.chamber.under_way)
+
+        [found] = history.find(simulated=None)
+        assert found.status == "interrupted"
+
+    async def test_a_session_is_started_followed_and_fetched(self, slow):
+        """No call of the three takes long."""
+        async with over_http(slow.url) as client:
+            started = (await client.call_tool("start", QUESTION)).structured_content
+            name = {"session": started["session"]}
+            await until(lambda: len(slow.chamber.under_way[0].session.answers) == 3)
+            status = await client.call_tool("status", name)
+            early = await client.call_tool("result", {**name, "wait": 0.1})
+            cancelled = await client.call_tool("cancel", name)
+
+        assert started["under_way"]
+        assert status.structured_content["answered"] == ["ada", "bob", "cyd"]
+        assert "0 of 3 ballots" in text_of(status)
+        assert early.structured_content["under_way"]
+        assert not early.is_error
+        assert cancelled.structured_content["status"] == "interrupted"
+
+    async def test_a_result_is_waited_for(self, tmp_path):
+        """And comes as soon as it is there."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.5}])
+        with served(seatings(file)) as server:
+            async with over_http(server.url) as client:
+                name = (await client.call_tool("start", QUESTION)).structured_content["session"]
+                result = await client.call_tool("result", {"session": name, "wait": 20})
+
+        assert result.structured_content["text"] == "All told: so, as [A] has it."
+
+    async def test_a_council_in_a_circle_is_found_out(self, server):
+        """The header of the request says whom it came through."""
+        headers = {HEADER: server.chamber.name}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers)
+
+        assert refused.status_code == 508
+
+
+class TestTheDoor:
+    """The same tokens, rates and limits as everywhere on the server."""
+
+    async def test_without_a_token_nothing_is_said(self, guarded):
+        """Not even which tools there are."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        refused = httpx2.post(f"{guarded.url}/mcp", json=body)
+
+        assert refused.status_code == 401
+
+    @MODES
+    async def test_with_one_the_session_is_of_that_asker(self, guarded, mode):
+        """With its ceiling: the cost of a plan is measured against it."""
+        async with over_http(guarded.url, ADA, mode=mode) as client:
+            told = (await client.call_tool("ask", QUESTION)).structured_content
+            plan = (await client.call_tool("plan", QUESTION)).structured_content
+        running = guarded.chamber.running(told["session"])
+
+        assert running.asker.name == "ada"
+        assert running.session.opened.procedure.limits.max_cost_usd == 1.0
+        assert plan["max_cost_usd"] == 1.0
+
+    async def test_the_connection_of_one_is_no_other_ones(self, guarded):
+        """Who holds another token cannot go on with it."""
+        accept = {"Accept": "application/json, text/event-stream"}
+        hello = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        }
+        ada = {**accept, "Authorization": f"Bearer {ADA}"}
+        bob = {**accept, "Authorization": f"Bearer {BOB}"}
+        opened = httpx2.post(f"{guarded.url}/mcp", json=hello, headers=ada)
+        held = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        own = httpx2.post(f"{guarded.url}/mcp", json=listing, headers={**ada, **held})
+        other = httpx2.post(f"{guarded.url}/mcp", json=listing, headers={**bob, **held})
+
+        assert own.status_code == 200
+        assert other.status_code == 404
+
+    async def test_each_has_a_rate_of_its_own(self, guarded):
+        """Bob asks twice in a minute, whatever he asks."""
+        headers = {"Authorization": f"Bearer {BOB}"}
+        codes = [httpx2.get(f"{guarded.url}/mcp", headers=headers).status_code for _ in range(3)]
+
+        assert codes[-1] == 429
+
+    @pytest.mark.parametrize("headers", [{"Host": "evil.test"}, {"Origin": "http://evil.test"}])
+    async def test_a_page_elsewhere_is_refused(self, server, headers):
+        """By the name it calls the server by, or by its own."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers)
+
+        assert refused.status_code == 403
+
+    async def test_a_long_request_is_refused(self, tmp_path):
+        """As everywhere."""
+        with served(seatings(write_config(tmp_path)), ServeSettings(body_bytes=1000)) as server:
+            refused = httpx2.post(f"{server.url}/mcp", json={"question": "so " * 1000})
+
+        assert refused.status_code == 413
+
+    async def test_it_is_counted_by_its_path(self, server):
+        """Metrics know it."""
+        async with over_http(server.url) as client:
+            await client.list_tools()
+
+        assert 'route="/mcp"' in httpx2.get(f"{server.url}/metrics").text
+
+
+class TestTheEnd:
+    """A server that stops is not held up by a client."""
+
+    @pytest.mark.parametrize("grace", [0.5])
+    def test_it_stops_though_a_client_listens(self, tmp_path, grace):
+        """Soon after the grace that sessions have; the session can be resumed."""
+        more = f"[serve]\ngrace_seconds = {grace}\n"
+        file = write_config(tmp_path, more, review=SLOW)
+        arguments = ("--config", file, "--history", tmp_path / "history.sqlite")
+        with serving_process(*arguments, cwd=tmp_path) as (url, process):
+            anyio.run(_ask_and_stop, url, process)
+            stopped = time.monotonic()
+            assert process.wait(10) == 0
+            took = time.monotonic() - stopped
+
+        with History.open(tmp_path / "history.sqlite") as history:
+            [found] = history.find(simulated=None)
+        assert found.status == "interrupted"
+        assert took < grace + 4
+
+
+async def _ask_and_stop(url, process):
+    """Ask, listen on a stream besides, and have the server stop: the call is answered."""
+    async with over_http(url, mode="legacy") as client, anyio.create_task_group() as group:
+        answers = []
+
+        async def ask():
+            answers.append(await client.call_tool("ask", QUESTION))
+
+        group.start_soon(ask)
+        with anyio.fail_after(20):
+            while not json.loads(_got(url, "/api/sessions"))["sessions"]:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        with anyio.fail_after(8):
+            while not answers:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        [answer] = answers
+        assert answer.structured_content["status"] == "interrupted"
+
+
+def _got(url, path):
+    connection = http.client.HTTPConnection(url.removeprefix("http://"))
+    connection.request("GET", path)
+    try:
+        return connection.getresponse().read()
+    finally:
+        connection.close()

@@ -1,0 +1,92 @@
+"""``witan mcp --print-config``: what a client wants in its configuration, ready to paste."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from witan.surfaces.mcp.clients import CLIENTS
+
+TABLES = {"codex": "mcp_servers", "vscode": "servers", "zed": "context_servers"}
+
+ADDRESSES = {"gemini": "httpUrl", "windsurf": "serverUrl"}
+
+
+def entry(name, text):
+    """What a client would read for this server."""
+    document = tomllib.loads(text) if name == "codex" else json.loads(text)
+    return document[TABLES.get(name, "mcpServers")]["witan"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A project whose council has a key, and a server with a token."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("WITAN_TOKEN", "a-token-that-is-secret")
+    file = tmp_path / "council.toml"
+    file.write_text('members = ["openai:gpt-5", "openai:gpt-5-mini"]\n', encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+class TestEveryClient:
+    """Each has its own format."""
+
+    def test_it_is_told_how_to_start_us(self, witan, place, name):
+        """By a path that holds anywhere, with the variables of the keys, never a key."""
+        said = witan("mcp", "--print-config", name, "--config", place.name)
+        held = entry(name, said.out)
+
+        assert said.status == 0
+        assert Path(held["command"]).is_absolute()
+        assert held["args"][-3:] == ["mcp", "--config", str(place)]
+        assert "OPENAI_API_KEY" in said.out
+        assert "secret" not in said.out + said.err
+        assert "for " in said.err
+
+    def test_it_is_told_how_to_reach_a_server(self, witan, place, name):
+        """By its address and a variable that holds the token, never the token."""
+        said = witan("mcp", "--print-config", name, "--config", place, "--http")
+        held = entry(name, said.out)
+        address = "http://127.0.0.1:8717/mcp"
+
+        assert address in held.get("args", [held.get(ADDRESSES.get(name, "url"))])
+        assert "WITAN_TOKEN" in said.out
+        assert "secret" not in said.out + said.err
+
+    def test_without_tokens_none_is_sent(self, witan, place, name, monkeypatch):
+        """A server for this machine alone asks for none."""
+        monkeypatch.delenv("WITAN_TOKEN")
+        said = witan("mcp", "--print-config", name, "--config", place, "--http")
+
+        assert "uthorization" not in said.out
+        assert "token" not in said.out.lower()
+
+
+def test_the_command_is_there(witan, place):
+    """What is printed can be started."""
+    said = witan("mcp", "--print-config", "cursor", "--config", place)
+    held = entry("cursor", said.out)
+
+    assert Path(held["command"]).exists()
+    assert held["command"] in (sys.executable, str(Path(sys.executable).parent / "witan"))
+
+
+def test_an_unknown_client_is_refused_with_those_that_are_known(witan):
+    """The nearest, or all of them."""
+    assert "did you mean 'cursor'" in witan("mcp", "--print-config", "curser").err
+    said = witan("mcp", "--print-config", "xyzzy")
+    assert said.status == 2
+    assert "claude-code, claude-desktop, codex" in said.err
+    assert said.out == ""
+
+
+def test_http_is_for_printing_alone(witan):
+    """A server over HTTP is another command."""
+    said = witan("mcp", "--http")
+
+    assert said.status == 2
+    assert "--print-config" in said.err

@@ -1,0 +1,331 @@
+"""What the tools and resources say, asked by the protocol's own client."""
+
+import json
+
+import pytest
+
+from chambers import seatings, write_config
+from lessons import lessons
+from mcp_clients import over_http, text_of
+from served import served
+from witan.adapters.history import History
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = {"question": "Is it so?"}
+
+BALLOTS = "\n".join(
+    json.dumps({"session": "q1", "reviewer": name, "ranking": ranking})
+    for name, ranking in {
+        "ada": ["x", "y", "z"],
+        "bob": ["x", "y", "z"],
+        "cyd": ["x", "z", "y"],
+        "dee": ["y", "x", "z"],
+    }.items()
+)
+
+READ_ONLY = {
+    "status", "result", "plan", "tally", "compare", "explain", "recount", "rules", "rubrics",
+    "sessions", "leaderboard", "audit", "paper", "profiles",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    """The event loop of the client."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server of three scripts, whose history has sixty lessons to learn from."""
+    folder = tmp_path_factory.mktemp("council")
+    with History.open(folder / "history.sqlite") as history:
+        history.add(lessons(60, people=30), "lessons", "lessons")
+        with served(seatings(write_config(folder), history)) as running:
+            yield running
+
+
+@pytest.fixture
+async def client(server):
+    """A client of it."""
+    async with over_http(server.url) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def session(client):
+    """The name of a session that is over."""
+    return (await client.call_tool("ask", QUESTION)).structured_content["session"]
+
+
+class TestListing:
+    """What a client learns before it calls anything."""
+
+    async def test_every_tool_says_what_it_takes_and_does(self, client):
+        """Every argument is described; what reads only, or destroys, is marked so."""
+        tools = (await client.list_tools()).tools
+
+        for tool in tools:
+            assert tool.description
+            assert tool.title
+            assert tool.output_schema["type"] == "object"
+            assert tool.input_schema["additionalProperties"] is False
+        assert {t.name for t in tools if t.annotations.read_only_hint} == READ_ONLY
+        assert {t.name for t in tools if t.annotations.destructive_hint} == {"forget", "vote"}
+        assert {t.name for t in tools if t.annotations.open_world_hint} == {
+            "ask", "start", "resume", "retry", "rejudge",
+        }  # fmt: skip
+
+    async def test_it_says_what_it_is_for(self, client):
+        """A model reads when to take it."""
+        assert "council of models" in client.instructions
+        assert client.server_info.name == "witan"
+
+
+class TestVerdicts:
+    """A text is never told without what it must not be read without."""
+
+    async def test_the_trust_stands_under_the_text(self, client):
+        """Simulated first; then the text, whose labels stand for, its trust, its name."""
+        result = await client.call_tool("ask", QUESTION)
+        parts = text_of(result).split("\n\n")
+
+        assert parts[0] == "simulated"
+        assert parts[1] == "All told: so, as [A] has it."
+        assert parts[2].startswith("[A] ")
+        assert "3 of 3 reviewers" in parts[3]
+        assert result.structured_content["session"] in parts[4]
+
+    async def test_a_degraded_session_says_so_first(self, tmp_path):
+        """And by what."""
+        file = write_config(tmp_path, synthesis=[{"error": "out of order", "status": 400}])
+        with served(seatings(file)) as server:
+            async with over_http(server.url) as client:
+                result = await client.call_tool("ask", QUESTION)
+
+        assert text_of(result).startswith("simulated · degraded: ")
+        assert result.structured_content["status"] == "degraded"
+
+    async def test_a_session_without_a_text_is_an_error(self, tmp_path):
+        """Whoever did not answer is named with the reason."""
+        file = write_config(tmp_path, answer=[{"error": "out of order", "status": 400}])
+        with served(seatings(file)) as server:
+            async with over_http(server.url) as client:
+                result = await client.call_tool("ask", QUESTION)
+
+        assert result.is_error
+        assert "There is no closing text." in text_of(result)
+        assert "out of order" in text_of(result)
+        assert result.structured_content["status"] == "failed"
+
+    async def test_all_of_a_session_can_be_asked_for(self, client, session):
+        """The answers, the ballots, and the record."""
+        result = await client.call_tool("result", {"session": session, "full": True})
+
+        assert "Bob says so." in text_of(result)
+        assert result.structured_content["record"]["events"]
+
+
+class TestErrors:
+    """What cannot be done is said in a sentence, as the result of the call."""
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "said"),
+        [
+            ("ask", {}, "question: it is needed"),
+            ("ask", {**QUESTION, "foo": 1}, "foo: there is no such argument"),
+            ("ask", {**QUESTION, "profile": "fats"}, "unknown profile 'fats'"),
+            ("ask", {**QUESTION, "members": ["cmd:sh", "ada"]}, "unknown seat 'cmd:sh'"),
+            ("ask", {**QUESTION, "options": {"rule": "bordas"}}, "did you mean 'borda'"),
+            ("ask", {**QUESTION, "options": {"history": "x"}}, "unknown option 'history'"),
+            ("status", {"session": "nothing"}, "unknown session 'nothing'"),
+            ("result", {"session": "last", "wait": 10_000}, "wait: "),
+            ("resume", {"session": "last"}, "nothing to take up"),
+            ("tally", {"ballots": ""}, "no ballot"),
+            ("tally", {"ballots": BALLOTS, "rule": "bordas"}, "did you mean 'borda'"),
+            ("recount", {"session": "last", "without": ["zoe"]}, "zoe"),
+            ("sessions", {"since": "soon"}, "since"),
+            ("audit", {"reviewer": "zoe"}, "zoe"),
+            ("vote", {"session": "last", "as": "ines", "ranking": "A"}, "ines"),
+        ],
+    )
+    async def test_what_was_wrong_is_named(self, client, session, tool, arguments, said):
+        """Without a traceback, and without the name of anything of ours."""
+        result = await client.call_tool(tool, arguments)
+
+        assert session
+        assert result.is_error
+        assert said in text_of(result)
+        assert "Traceback" not in text_of(result)
+        assert "pydantic" not in text_of(result)
+
+    async def test_lists_and_objects_may_come_as_texts(self, client):
+        """Some clients send them so."""
+        arguments = {**QUESTION, "options": '{"rule": "schulze"}', "members": '["ada", "bob"]'}
+        result = await client.call_tool("ask", arguments)
+
+        assert result.structured_content["outcome"]["rule"] == "schulze"
+        assert len(result.structured_content["outcome"]["standings"]) == 2
+
+
+class TestCounting:
+    """Ballots are counted as the command line counts them."""
+
+    async def test_ballots_are_tallied(self, client):
+        """In any format of a ballot file."""
+        result = await client.call_tool("tally", {"ballots": BALLOTS, "rule": "borda"})
+        csv = "session,reviewer,candidate,rank\nq1,ada,x,1\nq1,ada,y,2\nq1,bob,x,1\nq1,bob,y,2\n"
+        other = await client.call_tool("tally", {"ballots": csv, "settings": {"level": 0.9}})
+
+        [told] = result.structured_content["sessions"]
+        assert told["leaders"] == ["x"]
+        assert "q1 · borda" in text_of(result)
+        assert other.structured_content["sessions"][0]["level"] == 0.9
+
+    async def test_a_line_that_cannot_be_read_is_told(self, client):
+        """Beside what could be counted."""
+        result = await client.call_tool("tally", {"ballots": BALLOTS + "\n{}\n"})
+
+        assert not result.is_error
+        assert result.structured_content["not_read"][0]["line"] == 5
+        assert "not read: " in text_of(result)
+
+    async def test_rules_are_compared(self, client):
+        """Those that are named."""
+        arguments = {"ballots": BALLOTS, "rules": ["borda", "schulze"]}
+        result = await client.call_tool("compare", arguments)
+
+        assert result.structured_content["rules"] == ["borda", "schulze"]
+        assert "How steady each rule is" in text_of(result)
+
+    async def test_a_count_is_explained(self, client):
+        """Step by step."""
+        result = await client.call_tool("explain", {"ballots": BALLOTS, "rule": "borda"})
+
+        assert result.structured_content["steps"]
+        assert "1. " in text_of(result)
+
+    async def test_a_session_is_recounted(self, client, session):
+        """Under another rule, without a reviewer."""
+        arguments = {"session": session, "rule": "tournament", "without": ["bob"]}
+        result = await client.call_tool("recount", arguments)
+
+        assert not result.is_error, text_of(result)
+        [told] = result.structured_content["sessions"]
+        assert told["rule"] == "tournament"
+        assert told["n_ballots"] == 2
+        assert text_of(result).startswith("simulated")
+
+    async def test_an_imported_session_is_recounted_too(self, client):
+        """It has ballots and no record."""
+        arguments = {"session": "lesson 3", "rule": "borda"}
+        result = await client.call_tool("recount", arguments)
+
+        assert result.structured_content["sessions"][0]["rule"] == "borda"
+
+
+class TestKeeping:
+    """What is kept can be searched, summed up, voted on and forgotten."""
+
+    async def test_sessions_are_found_by_their_words(self, client):
+        """And listed with their names."""
+        told = await client.call_tool("ask", {"question": "Is a walrus a mammal?"})
+        found = await client.call_tool("sessions", {"text": "walrus"})
+
+        [line] = found.structured_content["sessions"]
+        assert line["session"] == told.structured_content["session"]
+        assert "Is a walrus a mammal?" in text_of(found)
+
+    @pytest.mark.parametrize(("tool", "said"), [("leaderboard", "test:ada"), ("audit", "test:bo")])
+    async def test_the_history_is_summed_up(self, client, tool, said):
+        """With what its numbers mean."""
+        result = await client.call_tool(tool, {})
+
+        assert said in text_of(result)
+        assert result.structured_content["definitions"]
+
+    async def test_a_person_votes_blind_and_then_sees(self, client, session):
+        """A second vote is refused, unless it takes the place of the first."""
+        who = {"session": session, "as": "ines"}
+        paper = await client.call_tool("paper", who)
+        vote = await client.call_tool("vote", {**who, "ranking": "A > B = C"})
+        again = await client.call_tool("vote", {**who, "ranking": "C > B = A"})
+        instead = await client.call_tool("vote", {**who, "ranking": "C > B > A", "replace": True})
+
+        assert sorted(paper.structured_content["answers"]) == ["A", "B", "C"]
+        assert "ada (" not in text_of(paper)
+        assert {line["candidate"] for line in vote.structured_content["answers"]} == {
+            "ada", "bob", "cyd",
+        }  # fmt: skip
+        assert again.is_error
+        assert instead.structured_content["replaced"]
+
+    async def test_a_session_is_forgotten(self, client, session):
+        """It is found no more."""
+        await client.call_tool("forget", {"session": session})
+
+        assert (await client.call_tool("status", {"session": session})).is_error
+
+    async def test_answers_are_judged_again(self, client, session):
+        """In a session of its own."""
+        result = await client.call_tool("rejudge", {"session": session, "wait": 20})
+
+        assert result.structured_content["session"] != session
+        assert result.structured_content["status"] == "complete"
+
+    async def test_failed_seats_are_asked_once_more(self, tmp_path):
+        """Those that were there stand as they are."""
+        with History.open(tmp_path / "history.sqlite") as history:
+            file = write_config(tmp_path, synthesis=[{"error": "out of order", "status": 400}])
+            with served(seatings(file, history)) as server:
+                async with over_http(server.url) as client:
+                    await client.call_tool("ask", QUESTION)
+            with served(seatings(write_config(tmp_path), history)) as server:
+                async with over_http(server.url) as client:
+                    result = await client.call_tool("retry", {"session": "last", "wait": 20})
+
+        assert result.structured_content["status"] == "complete"
+
+    async def test_councils_are_named(self, client):
+        """The demonstration is always among them."""
+        result = await client.call_tool("profiles", {})
+
+        assert [p["name"] for p in result.structured_content["profiles"]] == ["", "demo"]
+        assert "demo: a demonstration" in text_of(result)
+
+
+class TestResources:
+    """What can be read by an address."""
+
+    @pytest.mark.parametrize("name", ["sessions", "leaderboard", "audit", "rules"])
+    async def test_reports_are_read(self, client, session, name):
+        """As JSON."""
+        [held] = (await client.read_resource(f"witan://{name}")).contents
+
+        assert session
+        assert held.mime_type == "application/json"
+        assert json.loads(held.text)
+
+    async def test_the_latest_sessions_are_listed_and_read(self, client, session):
+        """By the question that was asked, as a whole record."""
+        listed = (await client.list_resources()).resources
+        [one] = [each for each in listed if each.name == session]
+        [held] = (await client.read_resource(one.uri)).contents
+
+        assert one.title == "Is it so?"
+        assert json.loads(held.text)["question"] == "Is it so?"
+
+    async def test_a_name_of_anything_can_be_read(self, client):
+        """Quoted in the template's place; what has no record says so."""
+        [template] = (await client.list_resource_templates()).resource_templates
+        with pytest.raises(Exception, match="lesson 3"):
+            await client.read_resource("witan://sessions/lesson%203")
+
+        assert template.uri_template == "witan://sessions/{session}"
+
+    @pytest.mark.parametrize("uri", ["witan://sessions/nothing", "witan://secrets"])
+    async def test_what_is_not_there_is_named(self, client, uri):
+        """As an error of the protocol."""
+        with pytest.raises(Exception, match="unknown"):
+            await client.read_resource(uri)

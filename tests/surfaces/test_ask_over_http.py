@@ -326,9 +326,9 @@ class TestInterrupt:
     @pytest.mark.parametrize(
         ("model", "stage", "event", "count", "kept"),
         [
-            ("cyd", "answer", "answer_done", 3, 3),
-            ("cyd", "review", "ballot_cast", 3, 4),
-            ("chair", "synthesis", "synthesis_started", 1, 4),
+            ("cyd", "answer", "answer_done", 3, "3 of 4 answers"),
+            ("cyd", "review", "ballot_cast", 3, "4 of 4 answers, 3 of 4 ballots"),
+            ("chair", "synthesis", "synthesis_started", 1, "4 of 4 answers, 4 of 4 ballots"),
         ],
     )
     def test_it_is_taken_up_as_it_says(
@@ -346,7 +346,7 @@ class TestInterrupt:
         err = self.interrupt(server, event, count, *asked, *in_file)
 
         said, _, advice = err.partition("; resume with: witan ")
-        assert said == f"interrupted; {kept} of 4 answers kept"
+        assert said == f"interrupted; {kept} kept"
         resumed = witan(*shlex.split(advice))
         assert (resumed.status, resumed.out, resumed.err) == (0, TEXT, "")
         calls = Counter((call.model, call.stage) for call in server.calls())

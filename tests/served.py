@@ -91,9 +91,16 @@ def free_port() -> int:
 
 @contextmanager
 def serving_process(
-    *arguments: object, cwd: Path, environment: dict[str, str] | None = None
+    *arguments: object,
+    cwd: Path,
+    environment: dict[str, str] | None = None,
+    heard: list[str] | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run ``witan serve`` at a free port; give where it is, and the process."""
+    """Run ``witan serve`` at a free port; give where it is, and the process.
+
+    `heard` gets every line that it writes to standard error; all of them once the block is left.
+    """
+    lines = [] if heard is None else heard
     command: Sequence[str] = [sys.executable, "-m", "witan", "serve", "--port", "0"]
     process = subprocess.Popen(  # noqa: S603 - this Python, and arguments of tests
         [*command, *map(str, arguments)],
@@ -106,14 +113,16 @@ def serving_process(
     try:
         assert process.stderr is not None
         for line in process.stderr:
+            lines.append(line)
             if "serves at" in line:
                 break
         else:
             raise AssertionError("the server did not start")
         page = process.stderr.readline()
+        lines.append(page)
         [url] = re.findall(r"page (\S+?)/ ", page)
         # What it goes on to say would fill the pipe, and hold it up.
-        draining = Thread(target=process.stderr.read, daemon=True)
+        draining = Thread(target=lines.extend, args=(process.stderr,), daemon=True)
         draining.start()
         yield url, process
     finally:

@@ -1,7 +1,9 @@
 """Sessions as OpenTelemetry spans, by the conventions for generative models."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from witan.deliberation import events as e
@@ -11,13 +13,16 @@ from witan.errors import MissingExtra
 from witan.version import __version__
 
 if TYPE_CHECKING:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 
-__all__ = ["Spans", "exporting", "is_configured"]
+__all__ = ["Exporting", "Spans", "is_configured"]
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """The standard variables that say where spans go."""
+
+_log = logging.getLogger("witan.telemetry")
 
 _Doing = tuple[str, str, int]
 """Which call: stage, seat, round."""
@@ -30,14 +35,32 @@ def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
     return not (off or none) and any(environment.get(name) for name in ENDPOINTS)
 
 
-def exporting() -> "TracerProvider":
-    """Send spans where the standard variables say; shut it down to send the last.
+class Exporting:
+    """Sends spans where the standard variables say; close it to send the last.
 
     Raises
     ------
     MissingExtra
         If OpenTelemetry's SDK is not installed.
     """
+
+    def __init__(self) -> None:
+        self._exporter, self.provider = _exporter_and_provider()
+        # It would tell of every attempt; that all of them failed is enough.
+        logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Wait so long until the last are sent, and no longer for a receiver that is not there."""
+        flushing = Thread(target=self.provider.force_flush, daemon=True)
+        flushing.start()
+        flushing.join(seconds)
+        if flushing.is_alive():
+            _log.warning("not all spans were sent: their receiver does not answer")
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
+        self.provider.shutdown()
+
+
+def _exporter_and_provider() -> "tuple[OTLPSpanExporter, TracerProvider]":
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -46,9 +69,9 @@ def exporting() -> "TracerProvider":
     except ImportError:
         raise MissingExtra("sending spans", "otel") from None
     named = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "witan")})
-    provider = TracerProvider(resource=named)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return provider
+    provider, exporter = TracerProvider(resource=named), OTLPSpanExporter()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return exporter, provider
 
 
 class Spans:
@@ -87,15 +110,15 @@ class _Session:
         self._ends: Mapping[type[e.Event], Callable[[Any], None]] = {
             e.AnswerDone: lambda event: self._end("answer", event.seat, event.spent, event.round),
             e.AnswerFailed: lambda event: self._end(
-                "answer", event.seat, event.spent, event.round, failed=event.reason
+                "answer", event.seat, event.spent, event.round, failed=_why(event)
             ),
             e.BallotCast: lambda event: self._end("review", event.seat, event.spent, event.round),
             e.BallotAbstained: lambda event: self._end(
-                "review", event.seat, event.spent, event.round, failed=event.reason
+                "review", event.seat, event.spent, event.round, failed=_why(event)
             ),
             e.SynthesisDone: lambda event: self._end("synthesis", event.chairman, event.spent),
             e.SynthesisFailedOver: lambda event: self._end(
-                "synthesis", event.chairman, event.spent, failed=event.reason
+                "synthesis", event.chairman, event.spent, failed=_why(event)
             ),
         }
 
@@ -135,7 +158,7 @@ class _Session:
         if self._root is None:
             return
         seat = self._seats.get(name)
-        model = name if seat is None else seat.source.partition(":")[2] or seat.name
+        model = name if seat is None else _model(seat)
         self._open[stage, name, number] = self._tracer.start_span(
             f"chat {model}",
             context=set_span_in_context(self._root),
@@ -174,14 +197,15 @@ class _Session:
         span.end()
 
     def _close(self, event: e.SessionClosed) -> None:
-        if self._root is not None and event.missing:
-            self._root.set_attribute("witan.missing", event.missing)
+        if self._root is not None:
+            self._root.set_attribute("witan.missing", len(event.missing))
+            self._root.set_attribute("witan.known_usd", event.known_usd)
         self.end(event.status)
 
     def end(self, status: str) -> None:
         """End what is open; the session came to this."""
         for span in self._open.values():
-            _fail(span, "did not finish")
+            _fail(span, "unfinished")
             span.end()
         self._open.clear()
         root, self._root = self._root, None
@@ -192,8 +216,23 @@ class _Session:
             root.end()
 
 
-def _fail(span: "Span", reason: str) -> None:
+def _model(seat: Seat) -> str:
+    """The model as its server calls it; what plays a script, or runs a program, as its seat."""
+    if seat.url is not None or "://" in seat.source:
+        return seat.source.rpartition("#")[2] or seat.name
+    provider, _, model = seat.source.partition(":")
+    return seat.name if provider in ("script", "cmd") else model or seat.name
+
+
+def _why(event: e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver) -> str | None:
+    """What kind of failure it was, or none; its words, which may quote what was said, stay here."""
+    if isinstance(event, e.BallotAbstained) and not event.awaited:
+        return None
+    return "over_budget" if event.over_budget else "failed"
+
+
+def _fail(span: "Span", kind: str) -> None:
     from opentelemetry.trace import Status, StatusCode
 
-    span.set_attribute("error.type", "witan.failed")
-    span.set_status(Status(StatusCode.ERROR, reason))
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR))

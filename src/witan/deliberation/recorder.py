@@ -1,12 +1,19 @@
 """The one stream of a session: numbers its events, keeps them, and tells whoever listens."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from witan.deliberation.events import AnswerDelta, CallRetried, Event, SynthesisDelta
+from witan.deliberation.events import (
+    AnswerDelta,
+    CallRetried,
+    Event,
+    SessionOpened,
+    SynthesisDelta,
+)
 from witan.deliberation.ports import Clock, Stage
 
-__all__ = ["Keeper", "Listener", "Recorder"]
+__all__ = ["Keeper", "Listener", "Recorder", "anew"]
 
 Listener = Callable[[Event], None]
 """Called with every event, in order, as it happens; it must not wait."""
@@ -23,6 +30,25 @@ class Keeper(Protocol):
     async def kept(self) -> None:
         """Wait until what was told so far outlives this process, as far as it can be kept."""
         ...
+
+
+def anew(listener: Listener, since: datetime) -> Listener:
+    """The same listener, told of the opening and of what happens since then.
+
+    A session that is taken up, or that retries another, begins with what had happened before: who
+    counts calls, or times them, has counted those.
+    """
+    stands = 0
+
+    def told(event: Event) -> None:
+        nonlocal stands
+        if isinstance(event, SessionOpened):
+            stands = event.seq + event.kept
+            listener(event)
+        elif event.at >= since and event.seq > stands:
+            listener(event)
+
+    return told
 
 
 class Recorder:

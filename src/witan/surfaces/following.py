@@ -10,10 +10,13 @@ import anyio
 import click
 
 from witan.adapters.session_files import write_session
+from witan.adapters.system_clock import SystemClock
+from witan.adapters.telemetry import Exporting, Spans, is_configured
 from witan.deliberation import events as e
 from witan.deliberation.record import event_to_json, session_to_json
+from witan.deliberation.recorder import anew
 from witan.deliberation.session import Session
-from witan.errors import WitanError
+from witan.errors import MissingExtra, WitanError
 from witan.surfaces.asking import Telling
 from witan.surfaces.board import Board
 from witan.surfaces.exits import Status
@@ -49,14 +52,24 @@ class Following:
         self._failure: WitanError | OSError | None = None
         self._scope: anyio.CancelScope | None = None
         self._scripted = False
+        self._tracing: _Tracing | None = None
 
     def run(self, hold: "Hold") -> int:
         """Hold the session, say what came of it, and return the exit status."""
+        self._tracing = _Tracing.configured(quiet=self.telling.quiet)
         try:
             anyio.run(self._held, hold)
         except KeyboardInterrupt:  # where no signal can be waited for, or the loop was closing
             self._interrupt()
         self._close_panel()
+        try:
+            return self._told()
+        finally:
+            if self._tracing is not None:
+                self._tracing.close()
+
+    def _told(self) -> int:
+        """Say what came of it."""
         if self.interrupted:
             return Status.INTERRUPTED
         if self._failure is not None:
@@ -97,6 +110,8 @@ class Following:
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self.heard.append(event)
             self.record.take(event)
+            if self._tracing is not None:
+                self._tracing.listener(event)
         try:
             if self.telling.events:
                 click.echo(event_to_json(event, simulated=self._simulated(event)))
@@ -186,6 +201,32 @@ class Following:
                 click.echo(page.sentence(legend, "dim", hang=2), err=True)
         if shown or said or (gated and not self.telling.quiet):
             click.echo(page.sentence(session_trust(session), hang=2), err=True)
+
+
+class _Tracing:
+    """Sends spans of the one session, where the environment says so."""
+
+    def __init__(self) -> None:
+        self._exporting = Exporting()
+        self._spans = Spans(self._exporting.provider)
+        self.listener = anew(self._spans.watch(self), SystemClock().now())
+
+    @classmethod
+    def configured(cls, *, quiet: bool) -> "_Tracing | None":
+        """What sends them; None: they are to go nowhere, or cannot, which is said."""
+        if not is_configured():
+            return None
+        try:
+            return cls()
+        except MissingExtra as error:
+            if not quiet:
+                click.echo(f"{error}; OTEL_TRACES_EXPORTER=none turns them off", err=True)
+            return None
+
+    def close(self) -> None:
+        """End what is open, and send the last."""
+        self._spans.over(self)
+        self._exporting.close()
 
 
 Hold = Callable[[Following], Awaitable[Session]]

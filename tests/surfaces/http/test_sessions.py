@@ -197,6 +197,18 @@ class TestEnding:
         resumed = slow.post(f"/api/sessions/{session}/resume")
         assert (resumed.status_code, resumed.json()["session"]) == (202, session)
 
+    def test_one_that_is_resumed_is_under_way_again(self, slow):
+        """It can be followed, and broken off, like the first time."""
+        session = slow.post("/api/sessions", json=QUESTION).json()["session"]
+        until(slow, session, "review_started")
+        slow.post(f"/api/sessions/{session}/cancel")
+        slow.post(f"/api/sessions/{session}/resume")
+
+        assert slow.get(f"/api/sessions/{session}").json()["under_way"] is True
+        until(slow, session, "review_started")
+        slow.post(f"/api/sessions/{session}/cancel")
+        assert slow.get("/healthz").json()["under_way"] == 0
+
     def test_one_under_way_is_neither_resumed_nor_forgotten(self, slow):
         """It is said that it is under way."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]

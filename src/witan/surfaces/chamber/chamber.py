@@ -14,7 +14,7 @@ from witan.adapters.via import VIA, server_name
 from witan.deliberation.events import Event
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Message
-from witan.deliberation.recorder import Listener
+from witan.deliberation.recorder import Listener, anew
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.surfaces.chamber.allowance import Allowance
@@ -380,11 +380,12 @@ class Chamber:
         self._trim()
 
     def _listener(self, running: Running) -> Listener:
-        listeners = [observer.watch(running) for observer in self._observers]
+        since = self._clock.now()
+        listeners = [anew(observer.watch(running), since) for observer in self._observers]
 
         def told(event: Event) -> None:
             running.take(event)
-            if running.id not in self._known:
+            if self._known.get(running.id) is not running:  # it may be taken up again
                 self._known[running.id] = running
             for listener in listeners:
                 listener(event)

@@ -1,0 +1,233 @@
+"""Spans, as a receiver that is not ours gets them from a server or from the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import httpx2
+import pytest
+
+from chambers import write_config
+from served import serving_process
+
+pytest.importorskip("opentelemetry.proto", reason="spans need the extra otel")
+
+from span_receiver import receiver
+
+SECRET = "What is the password of the vault?"  # noqa: S105 - a question
+SAYS = "Ada says so, of the vault."
+
+HANGS = [{"prefers": ["Ada says"], "seconds": 60}]
+
+
+@pytest.fixture
+def receiving():
+    """A receiver of spans."""
+    with receiver() as opened:
+        yield opened
+
+
+def asked(client, **more):
+    body = {"question": SECRET, **more}
+    return client.post("/api/sessions", params={"wait": 20}, json=body).json()
+
+
+def until(check, what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def opened_until(client, session, kind):
+    """Follow a session until an event of this kind."""
+    with client.stream("GET", f"/api/sessions/{session}/events") as response:
+        for line in response.iter_lines():
+            if line == f"event: {kind}":
+                return
+
+
+class TestServer:
+    """A server sends a span for each session and each call in it."""
+
+    def test_every_call_is_a_span_within_that_of_its_session(self, receiving, tmp_path):
+        """By the conventions for generative models: operation, provider, model, conversation."""
+        file = write_config(tmp_path)
+        with (
+            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+                url,
+                process,
+            ),
+            httpx2.Client(base_url=url, timeout=30) as client,
+        ):
+            session = asked(client)["session"]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        spans = receiving.spans
+        [root] = [span for span in spans if not span.parent]
+        calls = [span for span in spans if span.parent]
+
+        assert set(receiving.paths) == {"/v1/traces"}
+        assert root.attributes["gen_ai.conversation.id"] == session
+        assert root.attributes["gen_ai.operation.name"] == "invoke_workflow"
+        assert root.attributes["witan.status"] == "complete"
+        assert {(span.parent, span.trace) for span in calls} == {(root.id, root.trace)}
+        stages = Counter(span.attributes["witan.stage"] for span in calls)
+        assert stages == {"answer": 3, "review": 3, "synthesis": 1}
+        for span in calls:
+            assert span.attributes["gen_ai.operation.name"] == "chat"
+            assert span.attributes["gen_ai.provider.name"] == "script"
+            assert span.name == f"chat {span.attributes['gen_ai.request.model']}"
+            assert span.attributes["gen_ai.usage.output_tokens"] > 0
+            assert 0 <= span.seconds <= root.seconds
+        assert not any(span.failed for span in spans)
+        assert {span.service for span in spans} == {"witan"}
+
+    def test_nothing_that_was_said_is_in_them(self, receiving, tmp_path):
+        """Neither question nor answers, nor what a failure quotes of them."""
+        file = write_config(
+            tmp_path,
+            answer=[{"text": SAYS}],
+            review=[{"text": f"I rank no one: {SAYS}"}],
+            synthesis=[{"error": f"refuses: {SECRET}", "status": 400}],
+        )
+        with (
+            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+                url,
+                process,
+            ),
+            httpx2.Client(base_url=url, timeout=30) as client,
+        ):
+            record = asked(client, category="vaults")
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        sent = b"".join(receiving.raw).lower()
+
+        assert "vault" in json.dumps(record)
+        assert receiving.spans
+        assert b"vault" not in sent
+        assert b"rank no one" not in sent
+
+    def test_a_call_that_fails_is_marked(self, receiving, tmp_path):
+        """With what kind of failure it was."""
+        file = write_config(tmp_path, review=[{"text": "I rank no one."}])
+        with (
+            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+                url,
+                process,
+            ),
+            httpx2.Client(base_url=url, timeout=30) as client,
+        ):
+            asked(client)
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        reviews = [s for s in receiving.spans if s.attributes.get("witan.stage") == "review"]
+
+        assert [span.attributes["error.type"] for span in reviews] == ["failed"] * 3
+        assert all(span.failed and not span.words for span in reviews)
+
+    def test_a_session_that_is_broken_off_and_taken_up_ends_every_span_once(
+        self, receiving, tmp_path
+    ):
+        """The calls that were made before are not told again."""
+        file = write_config(tmp_path, review=HANGS)
+        with (
+            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+                url,
+                process,
+            ),
+            httpx2.Client(base_url=url, timeout=30) as client,
+        ):
+            session = client.post("/api/sessions", json={"question": SECRET}).json()["session"]
+            opened_until(client, session, "review_started")
+            client.post(f"/api/sessions/{session}/cancel")
+            until(lambda: any(not s.parent for s in receiving.spans), "its span did not end")
+            first = receiving.spans
+            receiving.raw.clear()
+            client.post(f"/api/sessions/{session}/resume")
+            client.post(f"/api/sessions/{session}/cancel")
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        again = receiving.spans
+
+        [root] = [span for span in first if not span.parent]
+        assert root.attributes["witan.status"] == "interrupted"
+        assert root.failed
+        broken = [span for span in first if span.attributes.get("error.type") == "unfinished"]
+        assert len(broken) == len([s for s in first if s.attributes.get("witan.stage") == "review"])
+        assert broken
+        assert [span for span in again if span.attributes.get("witan.stage") == "answer"] == []
+        [root] = [span for span in again if not span.parent]
+        assert root.attributes["gen_ai.conversation.id"] == session
+
+    @pytest.mark.parametrize(
+        "variable", ["", "OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none"]
+    )
+    def test_nothing_is_sent_unless_it_is_configured(self, receiving, tmp_path, variable):
+        """Nor where it is turned off."""
+        environment = dict(pair.split("=") for pair in [variable] if pair)
+        if environment:
+            environment |= receiving.environment
+        with (
+            serving_process(
+                "--config", write_config(tmp_path), cwd=tmp_path, environment=environment
+            ) as (url, process),
+            httpx2.Client(base_url=url, timeout=30) as client,
+        ):
+            asked(client)
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+
+        assert receiving.raw == []
+
+
+class TestCommandLine:
+    """A session of the command line is traced likewise."""
+
+    @staticmethod
+    def demo(tmp_path, **environment):
+        return subprocess.run(
+            [sys.executable, "-m", "witan", "demo", "--fast", "--no-history"],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def test_the_demonstration_is_a_session_of_spans(self, receiving, tmp_path):
+        """All of them are sent before the command ends."""
+        done = self.demo(tmp_path, **receiving.environment)
+        [root] = [span for span in receiving.spans if not span.parent]
+
+        assert done.returncode == 0
+        assert root.attributes["witan.simulated"] is True
+        assert len(receiving.spans) > 8
+
+    def test_a_receiver_that_is_not_there_spoils_nothing(self, tmp_path):
+        """The text comes, and it is said that spans were lost."""
+        started = time.monotonic()
+        done = self.demo(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+
+        assert done.returncode == 0
+        assert done.stdout.startswith("simulated")
+        assert done.stderr.splitlines()[-1].startswith("not all spans were sent")
+        assert time.monotonic() - started < 15
+
+    def test_without_it_its_package_is_not_even_imported(self, tmp_path):
+        """What nobody asked for costs nothing."""
+        program = (
+            "import sys\nfrom witan.surfaces.cli import main\n"
+            "main(['demo', '--fast', '--no-history'])\n"
+            "sys.exit(any(name.startswith('opentelemetry.sdk') for name in sys.modules))\n"
+        )
+        done = subprocess.run(  # noqa: S603 - this Python
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False
+        )
+
+        assert done.returncode == 0

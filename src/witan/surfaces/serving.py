@@ -16,7 +16,7 @@ from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.metrics import Metrics
 
-__all__ = ["bound", "serve"]
+__all__ = ["Say", "bound", "serve"]
 
 BACKLOG = 2048
 

@@ -1,6 +1,7 @@
 """``witan serve``: the council over HTTP, to OpenAI clients, over MCP, and on a page."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from witan.surfaces.config import Config
     from witan.surfaces.config_serve import ServeSettings
     from witan.surfaces.histories import Place
+    from witan.surfaces.serving import Say
 
 __all__ = ["command"]
 
@@ -53,14 +55,18 @@ def command(**options: Any) -> int:
     import anyio
 
     from witan.surfaces.histories import configured
+    from witan.surfaces.http.logs import log_to_stderr, said
     from witan.surfaces.serving import bound
 
     config = _with_options(configured(options["config"], options["history"]), options)
-    settings = config.serve
-    with bound(settings) as listening:
-        place = recorded_by(options, _say)
+    say = said if config.serve.log == "json" else _say
+    with bound(config.serve) as listening:
+        log_to_stderr(config.serve.log)
+        place = recorded_by(options, say)
         try:
-            anyio.run(_served, config, listening, place, options["fast_demo"])
+            anyio.run(
+                partial(_served, fast_demo=options["fast_demo"]), config, listening, place, say
+            )
         finally:
             if place is not None:
                 place.history.close()
@@ -76,22 +82,21 @@ def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
 
 
 async def _served(
-    config: "Config", listening: "socket", place: "Place | None", fast_demo: bool
+    config: "Config", listening: "socket", place: "Place | None", say: "Say", *, fast_demo: bool
 ) -> None:
-    from witan.surfaces.http.logs import SessionLog, log_to_stderr
+    from witan.surfaces.http.logs import SessionLog
     from witan.surfaces.http.metrics import Metrics
     from witan.surfaces.opening import chamber_of, seatings_of
     from witan.surfaces.serving import serve
 
     settings = config.serve
-    log_to_stderr(settings.log)
     metrics = Metrics()
     history = None if place is None else place.history
     seatings = seatings_of(config, history, fast_demo=fast_demo)
     port = listening.getsockname()[1]
     async with chamber_of(seatings, settings, [metrics, SessionLog()]) as chamber:
-        _welcome(chamber, replace(settings, port=port))
-        await serve(chamber, settings, listening, metrics, _say)
+        _welcome(chamber, replace(settings, port=port), say)
+        await serve(chamber, settings, listening, metrics, say)
 
 
 def _say(text: str) -> None:
@@ -100,19 +105,19 @@ def _say(text: str) -> None:
     click.echo(clean(text), err=True)
 
 
-def _welcome(chamber: "Chamber", settings: "ServeSettings") -> None:
+def _welcome(chamber: "Chamber", settings: "ServeSettings", say: "Say") -> None:
     """Say where it is served, who sits, and where sessions are kept."""
     council = chamber.profiles[""]
-    _say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
-    _say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1 · MCP {settings.url}/mcp")
+    say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
+    say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1 · MCP {settings.url}/mcp")
     if council.problem is not None:
-        _say(f"  only the demonstration can be asked: {council.problem}")
+        say(f"  only the demonstration can be asked: {council.problem}")
     else:
-        _say(f"  council: {', '.join(seat.source or seat.name for seat in council.seats)}")
+        say(f"  council: {', '.join(seat.source or seat.name for seat in council.seats)}")
     for note in council.notes:
-        _say(f"  {note}")
+        say(f"  {note}")
     for name, profile in chamber.profiles.items():
         if name and profile.problem is not None:
-            _say(f"  the profile {name} cannot be asked: {profile.problem}")
+            say(f"  the profile {name} cannot be asked: {profile.problem}")
     kept = "nowhere, and are gone with the server"
-    _say(f"  sessions are kept {kept if chamber.history is None else 'in ' + chamber.history.url}")
+    say(f"  sessions are kept {kept if chamber.history is None else 'in ' + chamber.history.url}")

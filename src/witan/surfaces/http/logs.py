@@ -12,7 +12,7 @@ from witan.surfaces.chamber import Running
 from witan.surfaces.http.door import Passed
 from witan.surfaces.text import clean
 
-__all__ = ["SessionLog", "log_to_stderr", "passed"]
+__all__ = ["SessionLog", "log_to_stderr", "passed", "said"]
 
 QUIET = ("/assets/", "/healthz", "/metrics")
 """What is asked for so often, and means so little, that only its failure is told."""
@@ -21,14 +21,15 @@ _log = logging.getLogger("witan.server")
 
 
 class _Lines(logging.Formatter):
-    """A line of text: when, what, and the fields."""
+    """A line of text: when, what, and the fields; what belongs to it follows indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = " ".join(f"{k}={v}" for k, v in _fields(record).items() if v is not None)
-        text = clean(f"{_at(record)} {record.getMessage()} {fields}".rstrip())
-        return (
-            text if record.exc_info is None else f"{text}\n{self.formatException(record.exc_info)}"
-        )
+        fields = " ".join(f"{k}={_value(v)}" for k, v in _fields(record).items() if v is not None)
+        bad = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        lines = [f"{_at(record)} {bad}{record.getMessage()} {fields}".rstrip()]
+        if record.exc_info is not None:
+            lines += (f"  {line}" for line in self.formatException(record.exc_info).splitlines())
+        return "\n".join(map(clean, lines))
 
 
 class _Json(logging.Formatter):
@@ -46,6 +47,13 @@ class _Json(logging.Formatter):
         return json.dumps(said)
 
 
+def _value(value: object) -> str:
+    """A value as it is, or in quotes where it could be taken for other fields."""
+    text = str(value)
+    plain = text and not any(char in '"=\\' or char.isspace() for char in text)
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     fields: dict[str, object] = getattr(record, "fields", {})
     return fields
@@ -56,14 +64,19 @@ def _at(record: logging.LogRecord) -> str:
 
 
 def log_to_stderr(kind: Literal["text", "json"]) -> None:
-    """Write what Witan's server and uvicorn have to say to standard error."""
+    """Write what the server has to say to standard error, and what others do that is amiss."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if kind == "json" else _Lines())
-    for name, level in (("witan", logging.INFO), ("uvicorn", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.handlers = [handler]
-        logger.setLevel(level)
-        logger.propagate = False
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("witan").setLevel(logging.INFO)
+    logging.captureWarnings(True)
+
+
+def said(text: str) -> None:
+    """Write down what is said to whoever started the server."""
+    _log.info("%s", text.strip())
 
 
 def passed(request: Passed) -> None:

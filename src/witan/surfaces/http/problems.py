@@ -66,7 +66,7 @@ TITLES: Mapping[int, str] = {
     500: "A mistake within Witan",
     501: "Not installed",
     502: "A model failed",
-    503: "No council",
+    503: "Not served now",
     508: "A council in a circle",
 }
 
@@ -89,13 +89,15 @@ def problem(
 
 
 async def tell_error(request: Request, error: Exception) -> Response:
-    """Tell an error that was foreseen."""
-    headers = {}
+    """Tell an error that was foreseen; what a server that stops refuses, another may take."""
+    headers, status = {}, status_of(error)
+    if isinstance(error, Busy) and request.app.state.chamber.draining:
+        status = 503
     if isinstance(error, Busy) and error.retry_seconds is not None:
         headers["Retry-After"] = str(ceil(error.retry_seconds))
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
-        return openai_error(error, status_of(error), headers)
-    return problem(status_of(error), str(error), headers)
+        return openai_error(error, status, headers)
+    return problem(status, str(error), headers)
 
 
 async def tell_invalid(request: Request, error: Exception) -> Response:

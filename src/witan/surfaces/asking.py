@@ -113,6 +113,7 @@ def read_earlier(
     if name is None:
         return None
     from witan.errors import SessionFileError
+    from witan.surfaces.continuing import check_continued
     from witan.surfaces.histories import session_called
 
     with session_called(name, config, history) as (session, _):
@@ -120,11 +121,7 @@ def read_earlier(
             raise SessionFileError(
                 name, "came in as ballots, and has no closing text to go on from"
             )
-    if session.status == "interrupted" and session.synthesis is None:
-        remedy = f"take it up first, with witan resume {name}"
-        raise SessionFileError(name, f"was interrupted before its closing text; {remedy}")
-    if session.text is None:
-        raise SessionFileError(name, "has no closing text to go on from")
+    check_continued(name, session)
     return session
 
 

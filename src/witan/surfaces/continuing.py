@@ -1,23 +1,21 @@
 """Going on from an earlier session."""
 
-from witan.deliberation.ports import Message
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
 
-__all__ = ["conversation_of"]
+__all__ = ["check_continued"]
 
 
-def conversation_of(name: str, session: Session) -> tuple[Message, ...]:
-    """What was said in a session, to go on from.
+def check_continued(name: str, session: Session) -> None:
+    """Refuse to go on from a session that came to no closing text.
 
     Raises
     ------
     SessionFileError
-        If it came to no closing text.
+        If it came to none; it says what to do.
     """
     if session.status == "interrupted" and session.synthesis is None:
         remedy = f"take it up first, with witan resume {name}"
         raise SessionFileError(name, f"was interrupted before its closing text; {remedy}")
     if session.text is None:
         raise SessionFileError(name, "has no closing text to go on from")
-    return session.conversation

@@ -112,7 +112,7 @@ class TestAsking:
         assert chamber.under_way == ()
 
     async def test_a_session_can_be_continued(self, chamber):
-        """The conversation is what was said before."""
+        """The conversation is what was said before, and the new one names the old."""
         first = await (await chamber.ask(Asked(QUESTION))).ended()
         second = await (await chamber.ask(Asked("And then?", parent=first.id))).ended()
 
@@ -120,6 +120,7 @@ class TestAsking:
             Message("user", QUESTION),
             Message("assistant", first.text),
         )
+        assert (second.opened.parent, second.opened.relation) == (first.id, "continued")
 
 
 class TestEnding:

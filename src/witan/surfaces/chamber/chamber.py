@@ -23,7 +23,7 @@ from witan.surfaces.chamber.ledger import Ledger, Reserved
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import Profile, Seatings
 from witan.surfaces.chamber.stream import Stream
-from witan.surfaces.continuing import conversation_of
+from witan.surfaces.continuing import check_continued
 from witan.surfaces.council import Council
 
 __all__ = ["Chamber"]
@@ -139,7 +139,7 @@ class Chamber:
             If it could not be asked so.
         """
         council = self._seatings.council(asked.judging)
-        conversation = await self._said_before(asked)
+        conversation, _ = await self._said_before(asked)
         return council.plan(asked.question, conversation=conversation, files=asked.files)
 
     async def ask(self, asked: Asked, asker: Asker = LOCAL) -> Running:
@@ -152,7 +152,7 @@ class Chamber:
         Busy
             If too many sessions are under way, or the asker has spent what it may.
         """
-        conversation = await self._said_before(asked)
+        conversation, parent = await self._said_before(asked)
         judging = asked.judging
 
         async def hold(council: Council, listener: Listener) -> Session:
@@ -162,6 +162,7 @@ class Chamber:
                 files=asked.files,
                 seed=judging.seed,
                 category=asked.category,
+                parent=parent,
                 listener=listener,
             )
 
@@ -179,8 +180,6 @@ class Chamber:
 
         Raises
         ------
-        UnknownName
-            If there is none of that name.
         HistoryError
             If it is under way, here or in another process of this machine.
         NothingToCount
@@ -277,8 +276,6 @@ class Chamber:
 
         Raises
         ------
-        UnknownName
-            If there is none.
         HistoryError
             If it is under way, or cannot be deleted.
         """
@@ -310,10 +307,13 @@ class Chamber:
             raise HistoryError("the server", problem, "let it end, or cancel it, first")
         return found
 
-    async def _said_before(self, asked: Asked) -> tuple[Message, ...]:
+    async def _said_before(self, asked: Asked) -> tuple[tuple[Message, ...], str | None]:
+        """The conversation so far, and the session that it is from, if it is from one."""
         if asked.parent is None:
-            return asked.conversation
-        return conversation_of(asked.parent, await self.session(asked.parent))
+            return asked.conversation, None
+        before = await self.session(asked.parent)
+        check_continued(asked.parent, before)
+        return before.conversation, before.id
 
     async def _start(
         self,

@@ -1,5 +1,7 @@
 """Sessions held for whoever asks from outside."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 
@@ -209,6 +211,109 @@ class TestEnding:
 
         assert session.status == "complete"
         assert running.problem is not None
+
+    async def test_a_chamber_that_is_cancelled_comes_to_its_end(self, tmp_path, history):
+        """So do its sessions: they are in the history as far as they came."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
+        with anyio.fail_after(10), anyio.CancelScope() as scope:
+            async with Chamber.open(seatings(file, history)) as chamber:
+                running = await chamber.ask(Asked(QUESTION))
+                await until(running, "review_started")
+                scope.cancel()
+                await anyio.sleep_forever()
+
+        assert not running.under_way
+        assert history.session(running.id).status == "interrupted"
+
+    @pytest.mark.parametrize("kept", [True, False])
+    async def test_of_two_who_take_up_the_same_session_one_does(self, tmp_path, history, kept):
+        """Nothing is asked for, and paid for, a second time."""
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
+        came = []
+        async with Chamber.open(seatings(file, history if kept else None)) as chamber:
+            running = await chamber.ask(Asked(QUESTION))
+            await until(running, "review_started")
+            running.cancel()
+            await running.ended()
+
+            async def take_up():
+                try:
+                    came.append((await chamber.resume(running.id)).id)
+                except HistoryError as error:
+                    came.append(error.problem)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(take_up)
+                group.start_soon(take_up)
+
+        assert sorted(came) == sorted([running.id, f"the session {running.id} is under way"])
+
+    async def test_a_session_is_not_taken_from_another_process_for_nothing(self, slow, tmp_path):
+        """Where there is no place to go on with it, it stays with whoever is at it."""
+        running = await slow.ask(Asked(QUESTION))
+        await until(running, "review_started")
+        running.cancel()
+        await running.ended()
+        with History.open(tmp_path / "history.sqlite") as other:
+            recording = other.recording()
+            *before, last = other.take_up(running.id).events
+            for event in before:
+                recording(event)
+            await anyio.to_thread.run_sync(recording.flush)
+            await slow.ask(Asked(QUESTION))
+            await slow.ask(Asked(QUESTION))
+            with pytest.raises(Busy):
+                await slow.resume(running.id, take_over=True)
+
+            recording(replace(last, seq=last.seq + 1))
+            await anyio.to_thread.run_sync(recording.flush)
+
+
+class Failing:
+    """An observer that fails where it is told to."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def watch(self, _):
+        self._fail("watch")
+        return lambda _: self._fail("told")
+
+    def over(self, _):
+        self._fail("over")
+
+    def _fail(self, where: str) -> None:
+        if where == self.where:
+            raise ValueError(where)
+
+
+@pytest.mark.parametrize("where", ["watch", "told", "over"])
+async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog):
+    """The session is whole, the next one is held, and the failure is in the log."""
+    observers = [Failing(where)]
+    async with Chamber.open(seatings(write_config(tmp_path)), observers=observers) as chamber:
+        for _ in range(2):
+            session = await (await chamber.ask(Asked(QUESTION))).ended()
+            assert session.status == "complete"
+
+    assert "Failing failed" in caplog.text
+
+
+async def test_what_ended_last_is_at_hand_longest(tmp_path):
+    """However early a session was opened, it is there when it has ended."""
+    file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
+    demo = Judging(profile="demo", options={"mode": "best"})
+    async with Chamber.open(seatings(file), most=400) as chamber:
+        first = await chamber.ask(Asked(QUESTION))
+        for _ in range(3):
+            others = [await chamber.ask(Asked(QUESTION, judging=demo)) for _ in range(90)]
+            for other in others:
+                other.cancel()
+                await other.ended()
+        first.cancel()
+        await first.ended()
+
+        assert chamber.running(first.id) is first
 
 
 class TestFinding:

@@ -19,7 +19,9 @@ from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.surfaces.chamber.allowance import Allowance
 from witan.surfaces.chamber.asked import LOCAL, Asked, Asker, Judging
+from witan.surfaces.chamber.at_hand import AtHand
 from witan.surfaces.chamber.ledger import Ledger, Reserved
+from witan.surfaces.chamber.observing import all_over, watched
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import Profile, Seatings
 from witan.surfaces.chamber.stream import Stream
@@ -29,9 +31,6 @@ from witan.surfaces.council import Council
 __all__ = ["Chamber"]
 
 Hold: TypeAlias = Callable[[Council, Listener], Awaitable[Session]]
-
-LATELY, LATELY_ALONE = 64, 256
-"""Sessions at hand after they have ended, with a history to find the others in, and without."""
 
 RETRY_SECONDS = 5.0
 """When to ask again where all places are taken."""
@@ -74,7 +73,7 @@ class Chamber:
         self._observers = tuple(observers)
         self._clock = SystemClock()
         self._held: set[Running] = set()
-        self._known: dict[str, Running] = {}
+        self._at_hand = AtHand(seatings.history)
         self.draining = False
         self._tasks: TaskGroup
 
@@ -124,11 +123,11 @@ class Chamber:
     @property
     def under_way(self) -> tuple[Running, ...]:
         """The sessions that go on now, the earliest first."""
-        return tuple(running for running in self._known.values() if running.under_way)
+        return self._at_hand.under_way
 
     def running(self, session: str) -> Running | None:
         """A session that is under way or has ended lately, by its whole name."""
-        return self._known.get(session)
+        return self._at_hand.get(session)
 
     async def plan(self, asked: Asked) -> Plan:
         """What a question would ask for, and cost at most; no call is made.
@@ -187,17 +186,18 @@ class Chamber:
         NoCouncil
             If not all of its seats are configured here.
         """
-        found = await self._at_rest(session)
-        if found.status != "interrupted":
-            raise NothingToCount(f"the session {found.id} is over: there is nothing to take up")
-        if self.history is not None and take_over:
-            take_up = partial(self.history.take_up, by_force=True)
-            await anyio.to_thread.run_sync(take_up, found.id)
+        whole = await self.named(session)
+        with self._at_hand.alone(whole):
+            found = await self.session(whole)
+            if found.status != "interrupted":
+                problem = f"the session {found.id} is over: there is nothing to take up"
+                raise NothingToCount(problem)
 
-        async def hold(council: Council, listener: Listener) -> Session:
-            return await council.resume(found, listener=listener)
+            async def hold(council: Council, listener: Listener) -> Session:
+                taken = await self._taken_over(found) if take_over else found
+                return await council.resume(taken, listener=listener)
 
-        return await self._start(asker, partial(self._seatings.council_of, found), hold)
+            return await self._start(asker, partial(self._seatings.council_of, found), hold)
 
     async def retry(
         self, session: str, seats: Sequence[str] = (), *, asker: Asker = LOCAL
@@ -244,11 +244,7 @@ class Chamber:
         HistoryError
             If several begin so, or it was imported as ballots and has no events.
         """
-        whole = await self.named(name)
-        if (running := self._known.get(whole)) is not None:
-            return running.session
-        assert self.history is not None  # noqa: S101 - what is not at hand is in it
-        return await anyio.to_thread.run_sync(self.history.session, whole)
+        return await self._at_hand.session(name)
 
     async def named(self, name: str) -> str:
         """The whole name of a session; ``last`` is the latest.
@@ -260,16 +256,7 @@ class Chamber:
         HistoryError
             If several begin so.
         """
-        if name in self._known:
-            return name
-        if self.history is not None:
-            return await anyio.to_thread.run_sync(self.history.named, name)
-        if name == "last" and self._known:
-            return next(reversed(self._known))
-        found = [known for known in self._known if name and known.startswith(name)]
-        if len(found) != 1:
-            raise UnknownName("session", name, [*self._known])
-        return found[0]
+        return await self._at_hand.named(name)
 
     async def forget(self, session: str) -> None:
         """Delete a session wholly.
@@ -279,11 +266,12 @@ class Chamber:
         HistoryError
             If it is under way, or cannot be deleted.
         """
-        whole = (await self._at_rest(session)).id
-        if self.history is not None:
-            with suppress(UnknownName):  # it may never have been kept
-                await anyio.to_thread.run_sync(self.history.forget, whole)
-        self._known.pop(whole, None)
+        whole = await self.named(session)
+        with self._at_hand.alone(whole):
+            if self.history is not None:
+                with suppress(UnknownName):  # it may never have been kept
+                    await anyio.to_thread.run_sync(self.history.forget, whole)
+            self._at_hand.drop(whole)
 
     async def drain(self, seconds: float) -> None:
         """Begin no more sessions; let those under way end, and break off what lasts longer."""
@@ -300,12 +288,16 @@ class Chamber:
                     await running.ended()
 
     async def _at_rest(self, name: str) -> Session:
-        found = await self.session(name)
-        running = self._known.get(found.id)
-        if running is not None and running.under_way:
-            problem = f"the session {found.id} is under way"
-            raise HistoryError("the server", problem, "let it end, or cancel it, first")
-        return found
+        whole = await self.named(name)
+        self._at_hand.check_at_rest(whole)
+        return await self.session(whole)
+
+    async def _taken_over(self, session: Session) -> Session:
+        """A session as whoever was at it has left it, and writes to it no longer."""
+        if self.history is None:
+            return session
+        take_up = partial(self.history.take_up, session.id, by_force=True)
+        return await anyio.to_thread.run_sync(take_up)
 
     async def _said_before(self, asked: Asked) -> tuple[tuple[Message, ...], str | None]:
         """The conversation so far, and the session that it is from, if it is from one."""
@@ -372,29 +364,21 @@ class Chamber:
         except Exception as error:  # noqa: BLE001 - the others must not suffer from our mistake
             _log.exception("a session failed within")
             failure = error
-        self._held.discard(running)
-        running.close(session, failure)
-        for observer in self._observers:
-            observer.over(running)
-        self._allowance.settle(reserved, running.session if len(running.stream) else None)
-        self._trim()
+        finally:  # also where the chamber itself is cancelled
+            self._held.discard(running)
+            running.close(session, failure)
+            all_over(self._observers, running)
+            self._allowance.settle(reserved, running.session if len(running.stream) else None)
+            self._at_hand.over(running)
 
     def _listener(self, running: Running) -> Listener:
         since = self._clock.now()
-        listeners = [anew(observer.watch(running), since) for observer in self._observers]
+        listeners = [anew(watched(observer, running), since) for observer in self._observers]
 
         def told(event: Event) -> None:
             running.take(event)
-            if self._known.get(running.id) is not running:  # it may be taken up again
-                self._known[running.id] = running
+            self._at_hand.opened(running)
             for listener in listeners:
                 listener(event)
 
         return told
-
-    def _trim(self) -> None:
-        """Let go of the sessions that ended first, beyond those that are held at hand."""
-        most = LATELY if self.history is not None else LATELY_ALONE
-        over = [name for name, running in self._known.items() if not running.under_way]
-        for name in over[: max(0, len(over) - most)]:
-            del self._known[name]

@@ -1,0 +1,119 @@
+"""The sessions that a chamber has at hand: those under way, and those that ended lately."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+from witan.adapters.history import History
+from witan.deliberation.session import Session
+from witan.errors import HistoryError, UnknownName
+from witan.surfaces.chamber.running import Running
+
+__all__ = ["AtHand"]
+
+LATELY, LATELY_ALONE = 64, 256
+"""Sessions at hand after they have ended, with a history to find the others in, and without."""
+
+
+class AtHand:
+    """Sessions by name, and by a beginning of it.
+
+    Parameters
+    ----------
+    history
+        Where the others are; None: there are no others.
+    """
+
+    def __init__(self, history: History | None) -> None:
+        self._history = history
+        self._known: dict[str, Running] = {}
+        self._over: deque[Running] = deque()
+        self._taken: set[str] = set()
+
+    @property
+    def under_way(self) -> tuple[Running, ...]:
+        """The sessions that go on now, the earliest first."""
+        return tuple(running for running in self._known.values() if running.under_way)
+
+    def get(self, session: str) -> Running | None:
+        """A session by its whole name."""
+        return self._known.get(session)
+
+    def opened(self, running: Running) -> None:
+        """Keep a session at hand, in place of what it was before it was taken up again."""
+        if self._known.get(running.id) is not running:
+            self._known[running.id] = running
+
+    def over(self, running: Running) -> None:
+        """Let go of the sessions that ended first, beyond those that are held at hand."""
+        if not running.named:
+            return
+        self._over.append(running)
+        while len(self._over) > (LATELY if self._history is not None else LATELY_ALONE):
+            first = self._over.popleft()
+            if self._known.get(first.id) is first:
+                del self._known[first.id]
+
+    def drop(self, session: str) -> None:
+        """Have a session at hand no longer."""
+        self._known.pop(session, None)
+
+    def check_at_rest(self, session: str) -> None:
+        """Refuse a session that is under way.
+
+        Raises
+        ------
+        HistoryError
+            If it is, or is about to be.
+        """
+        running = self._known.get(session)
+        if session in self._taken or (running is not None and running.under_way):
+            problem = f"the session {session} is under way"
+            raise HistoryError("the server", problem, "let it end, or cancel it, first")
+
+    @contextmanager
+    def alone(self, session: str) -> Iterator[None]:
+        """Let nobody else take up, or delete, a session at the same time.
+
+        Raises
+        ------
+        HistoryError
+            As of `check_at_rest`.
+        """
+        self.check_at_rest(session)
+        self._taken.add(session)
+        try:
+            yield
+        finally:
+            self._taken.discard(session)
+
+    async def session(self, name: str) -> Session:
+        """A session, whole or as far as it came; errors as of `named`."""
+        whole = await self.named(name)
+        if (running := self._known.get(whole)) is not None:
+            return running.session
+        assert self._history is not None  # noqa: S101 - what is not at hand is in it
+        return await anyio.to_thread.run_sync(self._history.session, whole)
+
+    async def named(self, name: str) -> str:
+        """The whole name of a session; ``last`` is the latest.
+
+        Raises
+        ------
+        UnknownName
+            If there is none.
+        HistoryError
+            If several begin so.
+        """
+        if name in self._known:
+            return name
+        if self._history is not None:
+            return await anyio.to_thread.run_sync(self._history.named, name)
+        if name == "last" and self._known:
+            return next(reversed(self._known))
+        found = [known for known in self._known if name and known.startswith(name)]
+        if len(found) != 1:
+            raise UnknownName("session", name, [*self._known])
+        return found[0]

@@ -22,9 +22,9 @@ from witan.deliberation.opening import (
     check_category,
     check_material,
     check_question,
-    continuing,
     check_seated,
     check_seats,
+    continuing,
     drawn_seed,
     seat_of,
     session_name,
@@ -81,7 +81,7 @@ class Council:
         If two seats share a name, or the procedure asks for what the rule does not offer.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but three by name
         self,
         members: Sequence[Member],
         chairmen: Sequence[Member] = (),
@@ -173,7 +173,7 @@ class Council:
         category
             What kind of question it is, such as ``coding``, for leaderboards to be read by.
         parent
-            The session whose conversation this is, and whose closing text the question goes on from.
+            The session whose conversation this is; the question goes on from its closing text.
         listener
             Told of every event as it happens.
 
@@ -193,7 +193,8 @@ class Council:
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
         """Take up an interrupted session at its last finished seat; a closed one is returned.
 
-        The listener is told of what had happened before, too.
+        It keeps to its own limits, and what is still to come costs no more than this council's
+        ceiling either. The listener is told of what had happened before, too.
 
         Raises
         ------
@@ -361,14 +362,17 @@ class Council:
         members, chairmen = self._seated(opened.seats if opened.jury else ())
         limits = opened.procedure.limits
         before = Session.of(earlier).cost.committed_usd if earlier else 0.0
+        more = self.procedure.limits.max_cost_usd
+        ceilings = (limits.max_cost_usd, None if more is None else before + more)
+        ceiling = min((each for each in ceilings if each is not None), default=None)
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
-            purse=Purse(limits.max_cost_usd, before),
+            purse=Purse(ceiling, before),
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
             notice=recorder.retried,
-            begun=None if limits.max_cost_usd is None else recorder.kept,
+            begun=None if ceiling is None else recorder.kept,
         )
         return Sitting(
             opened=opened,

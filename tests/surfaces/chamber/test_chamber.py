@@ -376,6 +376,66 @@ class TestMoney:
             assert running.session.opened.procedure.limits.max_cost_usd == 0.5
 
     @pytest.fixture
+    def priced(self, tmp_path):
+        """The configuration of a council of scripts that have a price."""
+
+        def write(**stages):
+            write_config(tmp_path, **stages)
+            file = tmp_path / "priced.toml"
+            seats = [f'"script:{tmp_path / name}.toml"' for name in ("ada", "bob", "cyd")]
+            tables = "".join(f"[[members]]\nseat = {s}\nprice = [1, 1]\n" for s in seats)
+            file.write_text(f'chairmen = ["ada"]\n{tables}', encoding="utf-8")
+            return file
+
+        return write
+
+    async def test_what_is_held_back_is_the_ceiling(self, priced, clock_now):
+        """However many are held at once, all of them together keep to the day's limit."""
+        ledger = Ledger(clock_now)
+        file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
+        async with Chamber.open(seatings(file), ledger=ledger) as chamber:
+            running = await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=50.0))
+
+            ceiling = running.session.opened.procedure.limits.max_cost_usd
+            assert 0 < ceiling < 50
+            assert ledger.spent("ci") == ceiling
+
+    async def test_who_takes_a_session_up_pays_for_the_rest_of_it(self, priced, history, clock_now):
+        """What it had cost before is on another's account, and stays there."""
+        ledger = Ledger(clock_now)
+        broken = await self._broken_off(priced, history)
+        async with Chamber.open(seatings(priced(), history), ledger=ledger) as chamber:
+            asker = Asker("ci", daily_usd=50.0)
+            session = await (await chamber.resume(broken.id, asker=asker)).ended()
+
+        assert session.status == "complete"
+        assert broken.cost.committed_usd > 0
+        paid = session.cost.committed_usd - broken.cost.committed_usd
+        assert ledger.spent("ci") == pytest.approx(paid)
+
+    @pytest.mark.parametrize("limit", ["daily_usd", "max_cost_usd"])
+    async def test_a_session_taken_up_keeps_to_the_limit_of_who_does_it(
+        self, priced, history, clock_now, limit
+    ):
+        """Whatever the ceiling of who had begun it."""
+        ledger = Ledger(clock_now)
+        broken = await self._broken_off(priced, history)
+        async with Chamber.open(seatings(priced(), history), ledger=ledger) as chamber:
+            asker = Asker("ci", **{limit: 1e-6})
+            session = await (await chamber.resume(broken.id, asker=asker)).ended()
+
+        assert session.over_budget
+        assert session.cost.committed_usd <= broken.cost.committed_usd + 1e-6
+
+    async def _broken_off(self, priced, history):
+        file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
+        async with Chamber.open(seatings(file, history)) as chamber:
+            running = await chamber.ask(Asked(QUESTION))
+            await until(running, "review_started")
+            running.cancel()
+            return await running.ended()
+
+    @pytest.fixture
     def clock_now(self):
         """The time of this machine."""
         from witan.adapters.system_clock import SystemClock

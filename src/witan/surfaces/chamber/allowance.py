@@ -37,31 +37,41 @@ class Allowance:
             raise Busy(problem, "ask again tomorrow, or have its limit raised", TOMORROW_SECONDS)
         return left if asker.max_cost_usd is None else min(left, asker.max_cost_usd)
 
-    def hold_back(self, asker: Asker, *most: float | None) -> Reserved | None:
-        """Hold back the least of these, which a session can cost at `most`; None: unknown.
+    def most(self, asker: Asker, *bounds: float | None) -> float | None:
+        """What is to be held back: the least of what a session may cost; None: nothing is.
+
+        A session is to have it for its ceiling: what retries cost beyond it would be nobody's.
+        """
+        if asker.daily_usd is None:
+            return None
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def hold_back(self, asker: Asker, usd: float | None) -> Reserved | None:
+        """Hold back what a session may cost; None: nothing.
 
         Raises
         ------
         HistoryError
             If that cannot be written down.
         """
-        known = [each for each in most if each is not None]
-        if asker.daily_usd is None or not known:
-            return None
-        return self._ledger.reserve(asker.name, min(known))
+        return None if usd is None else self._ledger.reserve(asker.name, usd)
 
-    def settle(self, reserved: Reserved | None, session: Session | None) -> None:
+    def settle(
+        self, reserved: Reserved | None, session: Session | None, before_usd: float = 0.0
+    ) -> None:
         """Put what a session cost in place of what was held back for it.
 
-        What is unknown counts for all that it may have been.
+        What is unknown counts for all that it may have been: nothing is called at an unknown price
+        where there is a ceiling, and there is one where anything is held back.
+
+        Parameters
+        ----------
+        before_usd
+            What it had cost, on whoever's account, before it was taken up.
         """
         if reserved is None:
             return
-        cost = None if session is None else session.cost
-        if cost is None:
-            usd = 0.0
-        else:
-            usd = reserved.usd if cost.total_usd is None else cost.committed_usd
+        usd = 0.0 if session is None else max(0.0, session.cost.committed_usd - before_usd)
         try:
             self._ledger.settle(reserved, usd)
         except HistoryError as error:

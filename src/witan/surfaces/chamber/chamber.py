@@ -20,7 +20,7 @@ from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanE
 from witan.surfaces.chamber.allowance import Allowance
 from witan.surfaces.chamber.asked import LOCAL, Asked, Asker, Judging
 from witan.surfaces.chamber.at_hand import AtHand
-from witan.surfaces.chamber.ledger import Ledger, Reserved
+from witan.surfaces.chamber.ledger import Ledger
 from witan.surfaces.chamber.observing import all_over, watched
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import Profile, Seatings
@@ -31,6 +31,8 @@ from witan.surfaces.council import Council
 __all__ = ["Chamber"]
 
 Hold: TypeAlias = Callable[[Council, Listener], Awaitable[Session]]
+
+Settle: TypeAlias = Callable[[Session | None], None]
 
 RETRY_SECONDS = 5.0
 """When to ask again where all places are taken."""
@@ -170,7 +172,7 @@ class Chamber:
             return planned.worst_usd
 
         seat = partial(self._seatings.council, judging)
-        return await self._start(asker, seat, hold, plan, judging.via)
+        return await self._start(asker, seat, hold, plan, via=judging.via)
 
     async def resume(
         self, session: str, *, take_over: bool = False, asker: Asker = LOCAL
@@ -197,7 +199,14 @@ class Chamber:
                 taken = await self._taken_over(found) if take_over else found
                 return await council.resume(taken, listener=listener)
 
-            return await self._start(asker, partial(self._seatings.council_of, found), hold)
+            paid = found.cost.committed_usd
+            own = found.opened.procedure.limits.max_cost_usd
+
+            def left(_: Council) -> float | None:
+                return None if own is None else max(0.0, own - paid)
+
+            seat = partial(self._seatings.council_of, found)
+            return await self._start(asker, seat, hold, left, paid_usd=paid)
 
     async def retry(
         self, session: str, seats: Sequence[str] = (), *, asker: Asker = LOCAL
@@ -313,17 +322,23 @@ class Chamber:
         seat: Callable[[float | None], Council],
         hold: Hold,
         plan: Callable[[Council], float | None] | None = None,
+        *,
         via: tuple[str, ...] = (),
+        paid_usd: float = 0.0,
     ) -> Running:
         self._check_places()
         allowed = self._allowance.ceiling(asker)
         council = seat(allowed)
         worst = None if plan is None else plan(council)
         own = council.procedure.limits.max_cost_usd
-        reserved = self._allowance.hold_back(asker, worst, own, allowed)
+        most = self._allowance.most(asker, worst, own, allowed)
+        if most:  # else it costs nothing
+            council = seat(most)
+        reserved = self._allowance.hold_back(asker, most)
+        settle = partial(self._allowance.settle, reserved, before_usd=paid_usd)
         running = Running(asker, Stream(self._clock.seconds))
         self._held.add(running)
-        self._tasks.start_soon(self._hold, running, council, hold, reserved, (*via, self.name))
+        self._tasks.start_soon(self._hold, running, council, hold, settle, (*via, self.name))
         self._tasks.start_soon(running.stream.pace)
         try:
             await running.opened()
@@ -344,7 +359,7 @@ class Chamber:
         running: Running,
         council: Council,
         hold: Hold,
-        reserved: Reserved | None,
+        settle: Settle,
         via: tuple[str, ...],
     ) -> None:
         VIA.set(via)
@@ -368,7 +383,7 @@ class Chamber:
             self._held.discard(running)
             running.close(session, failure)
             all_over(self._observers, running)
-            self._allowance.settle(reserved, running.session if len(running.stream) else None)
+            settle(running.session if len(running.stream) else None)
             self._at_hand.over(running)
 
     def _listener(self, running: Running) -> Listener:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from witan.surfaces.chamber import Chamber
+from witan.surfaces.http import examples
 from witan.surfaces.http.access import chamber_of
 from witan.surfaces.http.metrics import MEDIA_TYPE
 from witan.version import __version__
@@ -16,7 +17,7 @@ router = APIRouter(tags=["server"])
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 
 
-@router.get("/healthz", summary="Whether the server takes questions")
+@router.get("/healthz", summary="Whether the server takes questions", responses=examples.HEALTH)
 async def healthz(chamber: ChamberOf, response: Response) -> dict[str, Any]:
     """Answer 200 while questions are taken, 503 once the server is about to stop."""
     if chamber.draining:
@@ -28,7 +29,12 @@ async def healthz(chamber: ChamberOf, response: Response) -> dict[str, Any]:
     }
 
 
-@router.get("/metrics", summary="What the server has counted", response_class=Response)
+@router.get(
+    "/metrics",
+    summary="What the server has counted",
+    response_class=Response,
+    responses=examples.METRICS,
+)
 async def metrics(request: Request, chamber: ChamberOf) -> Response:
     """Give every counter in the text format of Prometheus."""
     state = request.app.state

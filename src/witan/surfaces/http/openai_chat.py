@@ -11,7 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from witan.errors import NoCouncil
 from witan.surfaces.chamber import Asker, Chamber, Running
+from witan.surfaces.http import openai_documents
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.documents import TOKEN
 from witan.surfaces.http.event_stream import check_room, frames, streamed
 from witan.surfaces.http.openai_errors import openai_problem
 from witan.surfaces.http.openai_frames import Frames
@@ -23,14 +25,18 @@ from witan.surfaces.progress_text import told_in_short
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1", tags=["OpenAI"])
+router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
 
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 AskerOf = Annotated[Asker, Depends(asker_of)]
 Via = Annotated[tuple[str, ...], Depends(via_of)]
 
 
-@router.post("/chat/completions", summary="Ask the council as OpenAI clients ask a model")
+@router.post(
+    "/chat/completions",
+    summary="Ask the council as OpenAI clients ask a model",
+    responses=openai_documents.COMPLETION,
+)
 async def complete(
     request: Request, body: ChatBody, chamber: ChamberOf, asker: AskerOf, via: Via
 ) -> Response:

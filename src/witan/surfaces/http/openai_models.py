@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 
 from witan.errors import UnknownName
 from witan.surfaces.chamber import DEMO, Chamber, Profile
+from witan.surfaces.http import openai_documents
 from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.documents import TOKEN
 from witan.surfaces.json_output import to_json
 
 __all__ = ["BEST", "Offered", "offered", "router"]
@@ -19,9 +21,10 @@ NAME = "witan"
 BEST = f"{NAME}/best"
 """The configured council, whose best answer stands for the closing text."""
 
-router = APIRouter(prefix="/v1", tags=["OpenAI"])
+router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
 
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+ModelNamed = Annotated[str, Path(openapi_examples={"the demonstration": {"value": "witan/demo"}})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +56,19 @@ def offered(chamber: Chamber, name: str) -> Offered:
     return known[name]
 
 
-@router.get("/models", summary="The councils that can be asked, as models")
+@router.get(
+    "/models",
+    summary="The councils that can be asked, as models",
+    responses=openai_documents.MODELS,
+)
 async def models(request: Request, chamber: ChamberOf) -> Response:
     """List the configured council, its profiles and the demonstration."""
     shown = [_model(request, chamber, each) for each in _askable(chamber)]
     return _json({"object": "list", "data": shown})
 
 
-@router.get("/models/{model:path}", summary="One of them")
-async def model(request: Request, model: str, chamber: ChamberOf) -> Response:
+@router.get("/models/{model:path}", summary="One of them", responses=openai_documents.MODEL)
+async def model(request: Request, model: ModelNamed, chamber: ChamberOf) -> Response:
     """Show one council that can be asked."""
     found = {each.name: each for each in _askable(chamber)}
     if model not in found:

@@ -16,7 +16,9 @@ from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import HistoryError
 from witan.surfaces.chamber import Chamber
+from witan.surfaces.http import examples
 from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
 from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.inquiries import catalogues, posted, reports
 from witan.surfaces.inquiries.chambers import count_again
@@ -30,7 +32,7 @@ from witan.version import __version__
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api")
+router = APIRouter(prefix="/api", dependencies=[Depends(TOKEN)], responses=ANY_TIME)
 
 T = TypeVar("T")
 
@@ -41,14 +43,35 @@ Status = Literal["complete", "degraded", "failed", "interrupted"]
 
 BALLOTS = {
     "application/x-ndjson": {
+        "schema": {"type": "string"},
         "example": '{"session": "q1", "reviewer": "ada", "ranking": ["b", "c"]}\n'
-        '{"session": "q1", "reviewer": "bob", "ranking": ["c", "a"]}\n'
+        '{"session": "q1", "reviewer": "bob", "ranking": ["c", "a"]}\n',
     },
-    "text/csv": {"example": "session,reviewer,candidate,rank\nq1,ada,b,1\nq1,ada,c,2\n"},
+    "text/csv": {
+        "schema": {"type": "string"},
+        "example": "session,reviewer,candidate,rank\nq1,ada,b,1\nq1,ada,c,2\n",
+    },
 }
 """Ballots as they can be sent; every format of a ballot file is recognised."""
 
-FILE = {"requestBody": {"required": True, "content": BALLOTS}}
+COUNTING = ("ties", "level", "threshold", "tie_break", "recusal", "unranked", "kind", "rho")
+"""Settings of counting that can stand in the address."""
+
+NUMBERS = ("level", "threshold", "rho")
+
+FILE = {
+    "requestBody": {"required": True, "content": BALLOTS},
+    "parameters": [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "schema": {"type": "number" if name in NUMBERS else "string"},
+            "description": "As the setting of counting.",
+        }
+        for name in COUNTING
+    ],
+}
 
 
 def _history(chamber: Chamber) -> History:
@@ -92,7 +115,9 @@ async def _told(work: Callable[[], object]) -> Response:
     return await anyio.to_thread.run_sync(lambda: _json(work()))
 
 
-@router.get("/sessions", tags=["sessions"], summary="The sessions that are kept")
+@router.get(
+    "/sessions", tags=["sessions"], summary="The sessions that are kept", responses=examples.FOUND
+)
 async def sessions(
     chamber: ChamberOf,
     *,
@@ -122,8 +147,13 @@ async def sessions(
     return await _told(find)
 
 
-@router.post("/sessions/{session}/recount", tags=["counting"], summary="Count it again")
-async def recount(session: str, body: RecountBody, chamber: ChamberOf) -> Response:
+@router.post(
+    "/sessions/{session}/recount",
+    tags=["counting"],
+    summary="Count it again",
+    responses=examples.RECOUNTED,
+)
+async def recount(session: SessionNamed, body: RecountBody, chamber: ChamberOf) -> Response:
     """Count the ballots of a session under another rule, or without some reviewers; no call."""
     given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
     outcome = await count_again(chamber, session, body.rule, without=body.without, given=given)
@@ -134,19 +164,37 @@ def _counted(outcome: Outcome) -> dict[str, Any]:
     return {"witan": __version__, "sessions": [session_object(outcome)]}
 
 
-@router.get("/sessions/{session}/paper", tags=["voting"], summary="A blind voting paper")
+@router.get(
+    "/sessions/{session}/paper",
+    tags=["voting"],
+    summary="A blind voting paper",
+    responses=examples.PAPER,
+)
 async def paper(
-    session: str,
+    session: SessionNamed,
     chamber: ChamberOf,
-    person: Annotated[str, Query(alias="as", min_length=1, description="Who votes.")],
+    person: Annotated[
+        str,
+        Query(
+            alias="as",
+            min_length=1,
+            description="Who votes.",
+            openapi_examples={"somebody": {"value": "ines"}},
+        ),
+    ],
 ) -> Response:
     """Give the answers under labels drawn for this person; nothing tells who wrote what."""
     prepared = await _paper(chamber, session, person)
     return _json(paper_object(prepared))
 
 
-@router.post("/sessions/{session}/votes", tags=["voting"], summary="Vote, then see")
-async def cast_vote(session: str, body: VoteBody, chamber: ChamberOf) -> Response:
+@router.post(
+    "/sessions/{session}/votes",
+    tags=["voting"],
+    summary="Vote, then see",
+    responses=examples.REVEALED,
+)
+async def cast_vote(session: SessionNamed, body: VoteBody, chamber: ChamberOf) -> Response:
     """Keep a person's ranking by the labels of the paper; then reveal who wrote what."""
     prepared = await _paper(chamber, session, body.person)
     history = _history(chamber)
@@ -165,7 +213,12 @@ async def _paper(chamber: Chamber, session: str, person: str) -> Paper:
     return await anyio.to_thread.run_sync(prepare)
 
 
-@router.get("/leaderboard", tags=["reports"], summary="How models fare across sessions")
+@router.get(
+    "/leaderboard",
+    tags=["reports"],
+    summary="How models fare across sessions",
+    responses=examples.LEADERBOARD,
+)
 async def leaderboard(
     chamber: ChamberOf,
     *,
@@ -191,7 +244,7 @@ async def leaderboard(
     return await _told(report)
 
 
-@router.get("/audit", tags=["reports"], summary="How reviewers judge")
+@router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)
 async def audit(
     chamber: ChamberOf,
     *,
@@ -207,7 +260,13 @@ async def audit(
     return await _told(report)
 
 
-@router.post("/tally", tags=["counting"], summary="Count ballots", openapi_extra=FILE)
+@router.post(
+    "/tally",
+    tags=["counting"],
+    summary="Count ballots",
+    openapi_extra=FILE,
+    responses=examples.COUNTED,
+)
 async def tally(
     request: Request,
     *,
@@ -222,7 +281,13 @@ async def tally(
     return await _told(lambda: posted.tallied(ballots, settings, session or ()))
 
 
-@router.post("/compare", tags=["counting"], summary="Count under every rule", openapi_extra=FILE)
+@router.post(
+    "/compare",
+    tags=["counting"],
+    summary="Count under every rule",
+    openapi_extra=FILE,
+    responses=examples.COMPARED,
+)
 async def compare(
     request: Request,
     *,
@@ -236,7 +301,13 @@ async def compare(
     return await _told(lambda: posted.compared(posted.Posted(content, format), settings, names))
 
 
-@router.post("/explain", tags=["counting"], summary="How it was counted", openapi_extra=FILE)
+@router.post(
+    "/explain",
+    tags=["counting"],
+    summary="How it was counted",
+    openapi_extra=FILE,
+    responses=examples.EXPLAINED,
+)
 async def explain(
     request: Request,
     *,
@@ -248,12 +319,6 @@ async def explain(
     content = await request.body()
     settings = settings_given(rule, _settings(request))
     return await _told(lambda: posted.explained(posted.Posted(content, format), settings, session))
-
-
-COUNTING = ("ties", "level", "threshold", "tie_break", "recusal", "unranked", "kind", "rho")
-"""Settings of counting that can stand in the address."""
-
-NUMBERS = ("level", "threshold", "rho")
 
 
 def _settings(request: Request) -> Mapping[str, Any]:
@@ -273,19 +338,26 @@ def _number(text: str) -> float | str:
         return text
 
 
-@router.get("/rules", tags=["counting"], summary="The rules to count by")
+@router.get("/rules", tags=["counting"], summary="The rules to count by", responses=examples.RULES)
 async def rules() -> Response:
     """Name every rule: what it reads, what it satisfies, where it is from."""
     return _json(catalogues.rules())
 
 
-@router.get("/rubrics", tags=["counting"], summary="The rubrics to grade by")
+@router.get(
+    "/rubrics", tags=["counting"], summary="The rubrics to grade by", responses=examples.RUBRICS
+)
 async def rubrics() -> Response:
     """Name every rubric, its criteria and their weights."""
     return _json(catalogues.rubrics())
 
 
-@router.get("/profiles", tags=["sessions"], summary="The councils that can be asked")
+@router.get(
+    "/profiles",
+    tags=["sessions"],
+    summary="The councils that can be asked",
+    responses=examples.PROFILES,
+)
 async def profiles(chamber: ChamberOf) -> Response:
     """Say who sits in each, how it deliberates, and why one cannot be asked."""
     return _json(catalogue_of(chamber))

@@ -31,6 +31,8 @@ class TurnBody(_Body):
 class JudgingBody(_Body):
     """Who sits, and how they deliberate."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"options": {"mirrored": True}}]})
+
     profile: Annotated[
         str, Field(max_length=200, description="A configured profile; `demo` needs no key.")
     ] = ""
@@ -103,6 +105,8 @@ class QuestionBody(JudgingBody):
 
 class RetryBody(_Body):
     """Which seats are asked once more."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"seats": []}]})
 
     seats: Annotated[
         list[Name], Field(max_length=64, description="None: every seat that failed.")

@@ -10,7 +10,9 @@ from starlette.responses import JSONResponse
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.surfaces.chamber import Asker, Chamber, Running, Told
+from witan.surfaces.http import examples
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
 from witan.surfaces.http.event_stream import event_frame, frames, streamed
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
 from witan.surfaces.json_output import to_json
@@ -18,7 +20,9 @@ from witan.surfaces.session_text import session_trust
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api", tags=["sessions"])
+router = APIRouter(
+    prefix="/api", tags=["sessions"], dependencies=[Depends(TOKEN)], responses=ANY_TIME
+)
 
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 AskerOf = Annotated[Asker, Depends(asker_of)]
@@ -28,7 +32,9 @@ Wait = Annotated[
 ]
 
 
-@router.post("/plan", summary="What a question would ask for, and cost at most")
+@router.post(
+    "/plan", summary="What a question would ask for, and cost at most", responses=examples.PLAN
+)
 async def plan(body: QuestionBody, chamber: ChamberOf) -> Any:
     """Say what would be called, and what it may cost; no call is made."""
     planned = await chamber.plan(body.asked())
@@ -45,7 +51,12 @@ async def plan(body: QuestionBody, chamber: ChamberOf) -> Any:
     )
 
 
-@router.post("/sessions", status_code=202, summary="Put a question to the council")
+@router.post(
+    "/sessions",
+    status_code=202,
+    summary="Put a question to the council",
+    responses=examples.STARTED,
+)
 async def ask(
     body: QuestionBody, chamber: ChamberOf, asker: AskerOf, via: Via, wait: Wait = 0
 ) -> Response:
@@ -57,17 +68,26 @@ async def ask(
     return await _started(await chamber.ask(body.asked(via), asker), wait)
 
 
-@router.get("/sessions/{session}", summary="A session, whole or as far as it came")
-async def show(session: str, chamber: ChamberOf) -> Response:
+@router.get(
+    "/sessions/{session}",
+    summary="A session, whole or as far as it came",
+    responses=examples.RECORD,
+)
+async def show(session: SessionNamed, chamber: ChamberOf) -> Response:
     """Give the record of a session: answers, ballots, outcome, closing text, every event."""
     found = await chamber.session(session)
     return _record(found, chamber.running(found.id))
 
 
-@router.get("/sessions/{session}/events", summary="A session's events, as they happen")
+@router.get(
+    "/sessions/{session}/events",
+    summary="A session's events, as they happen",
+    response_class=Response,
+    responses=examples.EVENTS,
+)
 async def follow(
     request: Request,
-    session: str,
+    session: SessionNamed,
     chamber: ChamberOf,
     after: Annotated[int, Query(ge=0, description="Tell only of events after this one.")] = 0,
     last_event_id: Annotated[str | None, Header(description="Likewise, by a browser.")] = None,
@@ -88,8 +108,8 @@ async def follow(
     return streamed(request, frames(running, after, heartbeat, ending=_ending))
 
 
-@router.post("/sessions/{session}/cancel", summary="Break a session off")
-async def cancel(session: str, chamber: ChamberOf) -> Response:
+@router.post("/sessions/{session}/cancel", summary="Break a session off", responses=examples.RECORD)
+async def cancel(session: SessionNamed, chamber: ChamberOf) -> Response:
     """Cancel every call of a session; what came in is kept, and it can be resumed."""
     whole = await chamber.named(session)
     running = chamber.running(whole)
@@ -99,9 +119,14 @@ async def cancel(session: str, chamber: ChamberOf) -> Response:
     return _record(await running.ended(), running)
 
 
-@router.post("/sessions/{session}/resume", status_code=202, summary="Take a session up again")
+@router.post(
+    "/sessions/{session}/resume",
+    status_code=202,
+    summary="Take a session up again",
+    responses=examples.STARTED,
+)
 async def resume(
-    session: str,
+    session: SessionNamed,
     chamber: ChamberOf,
     asker: AskerOf,
     take_over: Annotated[
@@ -114,25 +139,46 @@ async def resume(
     return await _started(running, wait)
 
 
-@router.post("/sessions/{session}/retry", status_code=202, summary="Ask failed seats once more")
+@router.post(
+    "/sessions/{session}/retry",
+    status_code=202,
+    summary="Ask failed seats once more",
+    responses=examples.STARTED,
+)
 async def retry(
-    session: str, body: RetryBody, chamber: ChamberOf, asker: AskerOf, wait: Wait = 0
+    session: SessionNamed, body: RetryBody, chamber: ChamberOf, asker: AskerOf, wait: Wait = 0
 ) -> Response:
     """Ask the seats that failed once more, in a session of its own."""
     return await _started(await chamber.retry(session, body.seats, asker=asker), wait)
 
 
-@router.post("/sessions/{session}/rejudge", status_code=202, summary="Have another jury judge")
+@router.post(
+    "/sessions/{session}/rejudge",
+    status_code=202,
+    summary="Have another jury judge",
+    responses=examples.STARTED,
+)
 async def rejudge(
-    session: str, body: JudgingBody, chamber: ChamberOf, asker: AskerOf, *, via: Via, wait: Wait = 0
+    session: SessionNamed,
+    body: JudgingBody,
+    chamber: ChamberOf,
+    asker: AskerOf,
+    *,
+    via: Via,
+    wait: Wait = 0,
 ) -> Response:
     """Put the stored answers of a session before another jury, in a session of its own."""
     running = await chamber.rejudge(session, body.judging(via), asker=asker)
     return await _started(running, wait)
 
 
-@router.delete("/sessions/{session}", status_code=204, summary="Delete a session wholly")
-async def forget(session: str, chamber: ChamberOf) -> Response:
+@router.delete(
+    "/sessions/{session}",
+    status_code=204,
+    summary="Delete a session wholly",
+    responses=examples.FORGOTTEN,
+)
+async def forget(session: SessionNamed, chamber: ChamberOf) -> Response:
     """Delete what the history holds of a session."""
     await chamber.forget(session)
     return Response(status_code=204)

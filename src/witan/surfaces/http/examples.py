@@ -1,0 +1,330 @@
+"""What the native API answers, an example of each operation."""
+
+from witan.surfaces.http.documents import Responses, refused, streamed_events, told
+
+__all__ = [
+    "AUDIT",
+    "COMPARED",
+    "COUNTED",
+    "EVENTS",
+    "EXPLAINED",
+    "FORGOTTEN",
+    "FOUND",
+    "HEALTH",
+    "LEADERBOARD",
+    "METRICS",
+    "PAPER",
+    "PLAN",
+    "PROFILES",
+    "RECORD",
+    "RECOUNTED",
+    "REVEALED",
+    "RUBRICS",
+    "RULES",
+    "STARTED",
+]
+
+SESSION = "20261122-043640-acfc3ee97f"
+
+HERE = f"/api/sessions/{SESSION}"
+
+STANDING = {
+    "candidate": "ada",
+    "rank": 1,
+    "score": 1.0,
+    "interval": {"low": 0.74, "high": 1.0, "level": 0.95},
+    "tier": 1,
+}
+
+OUTCOME = {
+    "session": SESSION,
+    "rule": "borda",
+    "interpretation": "ada leads clearly.",
+    "standings": [STANDING],
+    "leaders": ["ada"],
+    "tied_for_best": ["ada"],
+    "clear_leader": "ada",
+    "n_ballots": 3,
+    "n_abstentions": 0,
+    "ballots_to_flip": 2,
+    "warnings": [],
+}
+
+OPENED = {"event": "session_opened", "seq": 1, "at": "2026-11-22T04:36:40.231196+00:00"}
+
+_RECORD = told(
+    "The record of the session.",
+    {
+        "under_way": False,
+        "trust": "3 of 3 reviewers · ada leads clearly · 2 ballots would flip it",
+        "record_problem": None,
+        "witan_session": 1,
+        "witan": "0.1.0",
+        "session": SESSION,
+        "simulated": False,
+        "question": "Is a hash map always faster than a sorted array?",
+        "status": "complete",
+        "missing": [],
+        "text": "No: not where the keys are few, or are read in order [A].",
+        "answers": {"ada": "No. A sorted array has no hashing to pay for."},
+        "unanswered": {},
+        "safety": {},
+        "ballots": [{"reviewer": "bob", "ranking": [["ada"], ["cyd"]]}],
+        "outcome": OUTCOME,
+        "synthesis": {"chairman": "ada", "labels": {"A": "ada"}},
+        "cost": {"total_usd": 0.0123},
+        "seconds": 8.4,
+        "events": [OPENED],
+    },
+    nullable=["trust", "text", "outcome", "synthesis", "cost", "seconds"],
+)
+
+_UNDER_WAY = told(
+    "It is under way, and this is where.",
+    {
+        "session": SESSION,
+        "under_way": True,
+        "links": {
+            "self": HERE,
+            "events": f"{HERE}/events",
+            "cancel": f"{HERE}/cancel",
+            "page": f"/sessions/{SESSION}",
+        },
+    },
+)
+_UNDER_WAY["headers"] = {"Location": {"schema": {"type": "string"}}}
+
+PLAN = {
+    200: told(
+        "What would be called, and what it costs at most.",
+        {
+            "calls": 7,
+            "repairs": 3,
+            "input_tokens": 21_400,
+            "output_tokens": 57_344,
+            "worst_usd": 0.41,
+            "unpriced": [],
+            "lines": [{"seat": "ada", "stage": "answer", "calls": 1, "worst_usd": 0.05}],
+        },
+        nullable=["worst_usd"],
+    ),
+    **refused(404, 409),
+}
+
+RECORD = {200: _RECORD, **refused(404, 409)}
+
+STARTED = {200: _RECORD, 202: _UNDER_WAY, **refused(402, 404, 409)}
+
+EVENTS = {
+    200: streamed_events(
+        "Every event, and at last how the session ended.",
+        {
+            "id": "1",
+            "event": "session_opened",
+            "data": '{"event": "session_opened", "seq": 1, "question": "Is it so?"}',
+        },
+    ),
+    **refused(404, 409),
+}
+
+FORGOTTEN = {204: {"description": "It is gone."}, **refused(404, 409)}
+
+FOUND = {
+    200: told(
+        "The sessions, the latest first.",
+        {
+            "history": "sqlite:////var/lib/witan/witan/history.sqlite",
+            "sessions": [
+                {
+                    "session": SESSION,
+                    "at": "2026-11-22T04:36:40.231196+00:00",
+                    "status": "complete",
+                    "question": "Is a hash map always faster than a sorted array?",
+                    "leader": "openai:gpt-5",
+                    "cost_usd": 0.0123,
+                }
+            ],
+        },
+    ),
+    **refused(409),
+}
+
+_OUTCOMES = {"witan": "0.1.0", "sessions": [OUTCOME]}
+
+RECOUNTED = {200: told("The outcome as counted now.", _OUTCOMES), **refused(404, 409)}
+
+COUNTED = {
+    200: told(
+        "An outcome for each session; what could not be counted or read, and why.",
+        {**_OUTCOMES, "not_counted": [], "not_read": []},
+    ),
+    **refused(409),
+}
+
+COMPARED = {
+    200: told(
+        "The outcomes under each rule, and how far the rules agree.",
+        {
+            "witan": "0.1.0",
+            "rules": ["borda", "schulze"],
+            "skipped": {},
+            "tau": [[1.0, 0.8], [0.8, 1.0]],
+            "leader_differs": [[0, 1], [1, 0]],
+            "stability": {"borda": 0.87, "schulze": 0.91},
+            "n_sessions": 12,
+            "sessions": [{"session": "q1", "outcomes": {"borda": OUTCOME}}],
+            "not_read": [],
+        },
+    ),
+    **refused(409),
+}
+
+EXPLAINED = {
+    200: told(
+        "The outcome, and every step towards it.",
+        {
+            "witan": "0.1.0",
+            "outcome": OUTCOME,
+            "steps": [
+                {
+                    "title": "The ballots as cast",
+                    "sentences": [],
+                    "header": ["reviewer", "ranking"],
+                    "rows": [["bob", "ada > cyd"]],
+                }
+            ],
+            "not_read": [],
+        },
+    ),
+    **refused(404, 409),
+}
+
+PAPER = {
+    200: told(
+        "The answers, and nobody's name.",
+        {
+            "session": SESSION,
+            "simulated": False,
+            "reviewer": "ines",
+            "question": "Is a hash map always faster than a sorted array?",
+            "files": [],
+            "answers": {"A": "It depends.", "B": "No. A sorted array has no hashing to pay for."},
+            "absent": 0,
+            "voted": False,
+        },
+    ),
+    **refused(404, 409),
+}
+
+REVEALED = {
+    200: told(
+        "Who wrote what, and where the panel ranked it.",
+        {
+            "session": SESSION,
+            "simulated": False,
+            "reviewer": "ines",
+            "replaced": False,
+            "answers": [{"label": "B", "candidate": "ada", "rank": 1, "panel_rank": 1}],
+            "panel": {"rule": "borda", "interpretation": "ada leads clearly."},
+            "agreement": {"pairs_alike": 2, "pairs_decided": 3, "pairs": 3, "same_best": True},
+        },
+        nullable=["panel", "agreement"],
+    ),
+    **refused(404, 409),
+}
+
+_WINDOW = {"since": None, "until": None, "category": "coding"}
+
+_KEPT_IN = {"engine": "SQLite", "where": "/var/lib/witan/witan/history.sqlite"}
+
+LEADERBOARD = {
+    200: told(
+        "Models in order, those of too few sessions apart; every field is explained.",
+        {
+            "witan": "0.1.0",
+            **_KEPT_IN,
+            "window": _WINDOW,
+            "rule": "borda",
+            "interpretation": "ada leads; bob and cyd cannot be told apart.",
+            "lines": [{"model": "openai:gpt-5", "rank": 1, "score": 0.71, "sessions": 120}],
+            "provisional": [],
+            "p_beats": None,
+            "compared_to": None,
+            "warnings": [],
+            "definitions": {"rank": "1 is best, among the models that are not provisional"},
+        },
+    ),
+    **refused(409),
+}
+
+AUDIT = {
+    200: told(
+        "A line for each reviewer, and what holds of all; every field is explained.",
+        {
+            "witan": "0.1.0",
+            **_KEPT_IN,
+            "window": _WINDOW,
+            "sessions": 120,
+            "level": 0.95,
+            "reviewers": [{"reviewer": "openai:gpt-5", "concerns": []}],
+            "persons": [],
+            "definitions": {"reviewer": "who judged"},
+        },
+    ),
+    **refused(409),
+}
+
+RULES: Responses = {
+    200: told(
+        "Every rule.",
+        {"rules": [{"name": "borda", "needs": "rankings", "source": "Borda 1781", "version": 1}]},
+    )
+}
+
+RUBRICS: Responses = {
+    200: told(
+        "Every rubric.",
+        {"rubrics": [{"name": "general", "criteria": [{"name": "accuracy", "weight": 0.35}]}]},
+    )
+}
+
+PROFILES: Responses = {
+    200: told(
+        "Every council; the first is what is configured apart from profiles.",
+        {
+            "profiles": [
+                {
+                    "name": "",
+                    "about": "",
+                    "seats": [{"name": "gpt-5", "source": "openai:gpt-5"}],
+                    "chairmen": [{"name": "gpt-5", "source": "openai:gpt-5"}],
+                    "simulated": False,
+                    "notes": [],
+                    "problem": None,
+                }
+            ]
+        },
+    )
+}
+
+_WELL = {"status": "ok", "witan": "0.1.0", "under_way": 3}
+
+HEALTH = {
+    200: told("It takes questions.", _WELL),
+    503: told("It is about to stop.", {**_WELL, "status": "stopping"}),
+    **refused(403, 413, 508),
+}
+
+METRICS = {
+    200: {
+        "description": "Every counter.",
+        "content": {
+            "text/plain": {
+                "schema": {"type": "string"},
+                "example": "# HELP witan_streams Readers of events.\n"
+                "# TYPE witan_streams gauge\nwitan_streams 12.0\n",
+            }
+        },
+    },
+    **refused(401, 403, 413, 429, 508),
+}

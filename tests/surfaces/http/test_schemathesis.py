@@ -1,0 +1,179 @@
+"""The OpenAPI document keeps its word: schemathesis asks a real server for whatever it promises."""
+
+import json
+from collections import Counter
+
+import httpx2
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from chambers import seatings, write_config
+from served import served
+from witan.adapters.history import History
+from witan.surfaces.cli import main
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    unsupported_method,
+]
+
+REFUSING = (501, 502, 503, 508)
+"""Statuses of a server error that are said on purpose, and documented."""
+
+BALLOTS = '{"session": "q1", "reviewer": "ada", "ranking": ["bob", "cyd"]}\n'
+
+ASKED = 6
+"""Requests for each operation, besides the examples of the document."""
+
+
+@schemathesis.serializer("application/x-ndjson", "text/csv")
+def as_text(ctx, value):
+    """Ballots as they are sent: text, whatever it holds."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "surrogatepass")
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """A server with a session of scripts and one that came in as ballots."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "ballots.jsonl").write_text(BALLOTS)
+    history = str(folder / "history.sqlite")
+    assert main(["import", str(folder / "ballots.jsonl"), "--history", history]) == 0
+    with (
+        History.open(history) as opened,
+        served(seatings(write_config(folder), opened)) as server,
+        httpx2.Client(base_url=server.url, timeout=20) as client,
+    ):
+        client.post("/api/sessions", params={"wait": 9}, json={"question": "Is it so?"})
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def document(url):
+    """The document as the server gives it."""
+    return httpx2.get(f"{url}/openapi.json").json()
+
+
+@pytest.fixture(scope="module")
+def promised(url):
+    """The same as schemathesis reads it."""
+    return schemathesis.openapi.from_url(f"{url}/openapi.json")
+
+
+def asked(operation, strategy, answered):
+    """What is wrong with the answers to requests that are drawn for an operation.
+
+    Their statuses are added to `answered`.
+    """
+    wrong = []
+
+    @settings(
+        max_examples=ASKED,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=strategy)
+    def ask(case):
+        if "wait" in case.query:
+            case.query["wait"] = 5
+        response = case.call(timeout=30)
+        answered[operation.label, response.status_code] += 1
+        expected = response.status_code in REFUSING
+        checks = [check for check in CHECKS if not (expected and check is not_a_server_error)]
+        case.validate_response(response, checks=checks)
+
+    try:
+        ask()
+    except Unsatisfiable:
+        pass  # nothing about it could be wrong
+    except (FailureGroup, Failure) as error:
+        told = "; ".join(map(str, getattr(error, "exceptions", [error])))
+        wrong.append(f"{operation.method} {operation.path}: {told}\n{error}")
+    return wrong
+
+
+def test_what_is_asked_is_answered_as_promised(promised):
+    """No answer is a server error, and each is of a status, type and shape that is documented."""
+    wrong, answered = [], Counter()
+    operations = [result.ok() for result in promised.get_all_operations()]
+    for operation in operations:
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            drawn = operation.as_strategy(generation_mode=mode)
+            wrong += asked(operation, drawn, answered)
+        for shown in operation.get_strategies_from_examples():
+            wrong += asked(operation, shown, answered)
+
+    assert len(operations) > 20
+    assert {operation for operation, _ in answered} == {each.label for each in operations}
+    assert not wrong, "\n\n".join(wrong)
+
+
+class TestDocument:
+    """The document is for people, too."""
+
+    def test_every_operation_says_what_it_is_for_and_shows_an_example(self, document):
+        """Of what is sent, and of what comes back."""
+        for path, method, operation in _operations(document):
+            where = f"{method} {path}"
+            assert operation["summary"], where
+            assert operation["description"], where
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                assert _has_example(document, media), f"{where}: what is sent"
+            for parameter in operation.get("parameters", []):
+                if parameter["required"]:
+                    assert _has_example(document, parameter), f"{where}: {parameter['name']}"
+            good = [r for code, r in operation["responses"].items() if code.startswith("2")]
+            for media in (
+                media for response in good for media in response.get("content", {}).values()
+            ):
+                assert _has_example(document, media), f"{where}: what comes back"
+
+    def test_every_operation_says_how_it_refuses(self, document):
+        """As a problem, or in the shape of OpenAI's protocol."""
+        for path, method, operation in _operations(document):
+            if path.startswith("/api"):
+                assert {"401", "403", "422", "429", "503"} <= set(operation["responses"]), path
+                refused = operation["responses"]["422"]["content"]
+                assert list(refused) == ["application/problem+json"], f"{method} {path}"
+
+    def test_what_it_shows_of_a_session_is_what_there_is(self, document, url):
+        """The example of a record has the fields of a record."""
+        shown = document["paths"]["/api/sessions/{session}"]["get"]["responses"]["200"]["content"]
+        record = httpx2.get(f"{url}/api/sessions/last").json()
+
+        assert set(shown["application/json"]["example"]) <= set(record)
+        assert json.dumps(record)
+
+
+def _operations(document):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def _has_example(document, shown):
+    if "example" in shown or "examples" in shown:
+        return True
+    held = shown.get("schema", {})
+    if "$ref" in held:
+        held = document["components"]["schemas"][held["$ref"].rpartition("/")[2]]
+    return "example" in held or "examples" in held

@@ -14,6 +14,7 @@ from witan.errors import (
     HistoryError,
     InvalidParameter,
     NothingToCount,
+    TooLarge,
     UnknownName,
 )
 from witan.surfaces.chamber import Asked, Asker, Chamber, Judging, Ledger
@@ -104,6 +105,20 @@ class TestAsking:
         """A request makes the server read nothing."""
         with pytest.raises(InvalidParameter, match="rubric"):
             Judging(options={"rubric": "/etc/rubric.toml"})
+
+    @pytest.mark.parametrize(
+        ("option", "value"),
+        [("session_seconds", 1e9), ("attempts", 10**9), ("max_tokens", 10**400)],
+    )
+    async def test_nobody_holds_a_place_for_ever(self, option, value):
+        """Nor asks for more than can be reckoned with."""
+        with pytest.raises(InvalidParameter, match=option):
+            Judging(options={option: value})
+
+    async def test_options_are_no_place_to_keep_things(self):
+        """The server remembers how it was asked, so that has to be short."""
+        with pytest.raises(TooLarge, match="options"):
+            Judging(options={"weights": {f"seat {n}": 1 for n in range(10_000)}})
 
     async def test_a_wrong_value_is_refused_before_anything_is_opened(self, chamber):
         """No session comes of it."""
@@ -205,6 +220,8 @@ class TestEnding:
         async with Chamber.open(seatings(file, history)) as chamber:
             running = await chamber.ask(Asked(QUESTION))
             await until(running, "review_started")
+            while not await anyio.to_thread.run_sync(history.has_record, running.id):
+                await anyio.sleep(0.01)
             with History.open(tmp_path / "history.sqlite") as other:
                 other.take_up(running.id, by_force=True)
             session = await running.ended()

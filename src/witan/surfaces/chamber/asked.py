@@ -1,12 +1,13 @@
 """What is asked of a chamber, and by whom: foreign, and therefore checked."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from witan.deliberation.ports import Message
-from witan.errors import InvalidParameter, UnknownName
+from witan.errors import InvalidParameter, TooLarge, UnknownName
 
 __all__ = ["LOCAL", "OPTIONS", "Asked", "Asker", "Judging"]
 
@@ -20,6 +21,23 @@ OPTIONS = (
     "hedge_seconds", "max_tokens", "max_cost_usd",
 )  # fmt: skip
 """The settings that whoever asks may choose: how the council deliberates, not who is called how."""
+
+DAY_SECONDS = 86_400
+
+MOST: Mapping[str, float] = {
+    "call_seconds": DAY_SECONDS,
+    "stage_seconds": DAY_SECONDS,
+    "session_seconds": DAY_SECONDS,
+    "grace_seconds": DAY_SECONDS,
+    "hedge_seconds": DAY_SECONDS,
+    "attempts": 100,
+    "max_tokens": 10_000_000,
+    "max_cost_usd": 1_000_000,
+}
+"""The most that whoever asks may choose: a session holds a place until it ends."""
+
+MOST_CHARACTERS = 50_000
+"""Of all options together, as JSON: they are kept for the next who asks so."""
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -71,7 +89,9 @@ class Judging:
     UnknownName
         If an option is none that whoever asks may choose.
     InvalidParameter
-        If the rubric is a file.
+        If the rubric is a file, or a number is beyond `MOST`.
+    TooLarge
+        If the options are longer than all that they could say.
     """
 
     profile: str = ""
@@ -85,6 +105,13 @@ class Judging:
         for name in self.options:
             if name not in OPTIONS:
                 raise UnknownName("option", name, OPTIONS)
+        for name, most in MOST.items():
+            value = self.options.get(name)
+            if isinstance(value, int | float) and value > most:
+                raise InvalidParameter(name, value, f"at most {most:,}")
+        length = len(json.dumps(dict(self.options), default=str))
+        if length > MOST_CHARACTERS:
+            raise TooLarge("characters of options", length, MOST_CHARACTERS)
         rubric = self.options.get("rubric")
         if rubric is not None and (not isinstance(rubric, str) or not _is_name(rubric)):
             raise InvalidParameter("rubric", rubric, "the name of a rubric")

@@ -1,0 +1,126 @@
+"""Keys of providers and tokens of askers stay where they are: nothing that is said shows them."""
+
+import json
+import signal
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import httpx2
+import pytest
+
+from chambers import write_config
+from served import serving_process
+
+KEY = "sk-proj-5f0c41d09e2b7a86"
+TOKEN = "the-token-of-ada-4711-0815"  # noqa: S105 - of these tests alone
+SECRETS = (KEY, TOKEN)
+
+SAYS = "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31mred"
+
+
+class _Talkative(BaseHTTPRequestHandler):
+    """A server of models that repeats the key it was given, in its reply or in its error."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = f"Your key is {self.headers['Authorization']}, to be sure."
+        if body["model"] == "refuses":
+            self._send(401, {"error": {"message": said, "type": "invalid_request_error"}})
+            return
+        message = {"role": "assistant", "content": said}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        self._send(200, {"id": "1", "object": "chat.completion", "choices": [choice]})
+
+    def _send(self, status: int, told: object) -> None:
+        text = json.dumps(told).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def talkative() -> Iterator[str]:
+    """Where it is."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Talkative) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module", params=["text", "json"])
+def said(request, tmp_path_factory, talkative):
+    """Everything that a server says, by where it says it."""
+    folder, heard = tmp_path_factory.mktemp("server"), []
+    file = write_config(folder)
+    seats = json.loads(file.read_text().splitlines()[0].removeprefix("members = "))
+    seats = [json.dumps(seat) for seat in seats]
+    for name in ("tells", "refuses"):
+        seats.append(f'{{ name = "{name}", seat = "{talkative}#{name}", key = "THE_KEY" }}')
+    file.write_text(
+        f'members = [{", ".join(seats)}]\nchairman = "ada"\n[serve]\nlog = "{request.param}"\n'
+    )
+    environment = {"THE_KEY": KEY, "WITAN_TOKEN": TOKEN}
+    with (
+        serving_process(
+            "--config", file, "--history", folder / "h.sqlite",
+            cwd=folder, environment=environment, heard=heard,
+        ) as (url, process),
+        httpx2.Client(base_url=url, headers={"X-Api-Key": TOKEN}, timeout=60) as ada,
+    ):  # fmt: skip
+        asked = ada.post("/api/sessions", params={"wait": 60}, json={"question": SAYS})
+        session = asked.json()["session"]
+        found = {"the record": asked.text}
+        for path in (
+            "/metrics", "/openapi.json", "/api/profiles", "/api/sessions", "/api/leaderboard",
+            "/v1/models", f"/api/sessions/{session}/events", f"/api/sessions/{session}",
+            f"/api/sessions/{session}/export.html", "/", f"/sessions/{session}", "/history",
+            f"/api/sessions/{TOKEN[:8]}", "/healthz", "/nothing",
+        ):  # fmt: skip
+            response = ada.get(path)
+            found[path] = f"{response.headers}\n{response.text}"
+        wrong = {"Authorization": f"Bearer {TOKEN}x"}
+        for name, response in {
+            "a wrong token": httpx2.get(f"{url}/api/profiles", headers=wrong),
+            "a wrong host": ada.get("/api/profiles", headers={"Host": "elsewhere.example"}),
+            "a body that is none": ada.post("/api/sessions", json={"question": 5}),
+            "a chat": ada.post("/v1/chat/completions", json={"model": "witan", "messages": []}),
+        }.items():
+            found[name] = f"{response.headers}\n{response.text}"
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        found["the log"] = "".join(heard)
+    for path in folder.glob("h.sqlite*"):
+        found[path.name] = path.read_bytes().decode("latin-1")
+    return found
+
+
+def test_the_members_did_repeat_the_key(said):
+    """Else nothing would be shown by its absence."""
+    assert said["the record"].count("Your key is ***, to be sure.") >= 2
+    assert any("to be sure" in text for where, text in said.items() if "h.sqlite" in where)
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=["key", "token"])
+def test_it_is_said_nowhere(said, secret):
+    """Not in answers, errors, counters, pages, logs or the database, in whatever form."""
+    forms = {secret, secret.encode().hex(), secret[4:]}
+    for where, text in said.items():
+        assert not [form for form in forms if form in text], where
+
+
+def test_what_was_asked_is_inert_wherever_it_is_shown(said):
+    """Pages hold no script of it, logs nothing of it at all."""
+    for where, text in said.items():
+        if where.startswith("/") and "text/html" in text:
+            assert "<script>alert" not in text, where
+            assert "<img src=x" not in text, where
+    assert "alert(" not in said["the log"]
+    assert "\x1b" not in said["the log"]

@@ -23,6 +23,7 @@ from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.inquiries import catalogues, posted, reports
 from witan.surfaces.inquiries.chambers import count_again
 from witan.surfaces.inquiries.chambers import profiles as catalogue_of
+from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.recounting import settings_given
 from witan.surfaces.inquiries.voting import check_unvoted, vote
 from witan.surfaces.json_output import session_object, to_json
@@ -113,6 +114,11 @@ def _json(value: object) -> Response:
 async def _told(work: Callable[[], object]) -> Response:
     """What comes of it, as JSON; it reads, or counts, and the event loop does not wait for it."""
     return await anyio.to_thread.run_sync(lambda: _json(work()))
+
+
+async def _told_in_turn(work: Callable[[], object]) -> Response:
+    """Likewise, of what may take long."""
+    return await in_turn(lambda: _json(work()))
 
 
 @router.get(
@@ -241,7 +247,7 @@ async def leaderboard(
     )
     history = _history(chamber)
     report = partial(reports.leaderboard_report, history, chamber.config, terms, with_elo=elo)
-    return await _told(report)
+    return await _told_in_turn(report)
 
 
 @router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)
@@ -257,7 +263,7 @@ async def audit(
     report = partial(
         reports.audit_report, history, chamber.config, window, reviewer=reviewer, level=level
     )
-    return await _told(report)
+    return await _told_in_turn(report)
 
 
 @router.post(
@@ -278,7 +284,7 @@ async def tally(
     content = await request.body()
     settings = settings_given(rule, _settings(request))
     ballots = posted.Posted(content, format)
-    return await _told(lambda: posted.tallied(ballots, settings, session or ()))
+    return await _told_in_turn(lambda: posted.tallied(ballots, settings, session or ()))
 
 
 @router.post(
@@ -298,7 +304,9 @@ async def compare(
     content = await request.body()
     settings = settings_given(None, _settings(request))
     names = [name.strip() for name in (rules or "").split(",") if name.strip()]
-    return await _told(lambda: posted.compared(posted.Posted(content, format), settings, names))
+    return await _told_in_turn(
+        lambda: posted.compared(posted.Posted(content, format), settings, names)
+    )
 
 
 @router.post(
@@ -318,7 +326,9 @@ async def explain(
     """Show step by step how the ballots of a session make its outcome."""
     content = await request.body()
     settings = settings_given(rule, _settings(request))
-    return await _told(lambda: posted.explained(posted.Posted(content, format), settings, session))
+    return await _told_in_turn(
+        lambda: posted.explained(posted.Posted(content, format), settings, session)
+    )
 
 
 def _settings(request: Request) -> Mapping[str, Any]:

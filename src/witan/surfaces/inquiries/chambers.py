@@ -8,6 +8,7 @@ import anyio
 
 from witan.core.outcome import Outcome
 from witan.surfaces.chamber import Chamber, Profile
+from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.recounting import recounted, recounted_import, settings_given
 
 __all__ = ["count_again", "profiles"]
@@ -47,7 +48,7 @@ async def count_again(
     else:
         found = await chamber.session(whole)
         count = partial(recounted, found, history, rule, without=without, given=given)
-    return await anyio.to_thread.run_sync(count)
+    return await in_turn(count)
 
 
 def profiles(chamber: Chamber) -> dict[str, Any]:

@@ -296,6 +296,16 @@ class TestCounting:
         assert 'witan_ballots_total{came="cast"} 3.0' in text
         assert 'route="/api/sessions",status="200"' in text
 
+    def test_methods_that_are_never_asked_by_have_one_counter(self, local):
+        """Else whoever reaches the server could fill its memory with them."""
+        with client(local) as asking:
+            for method in ("PROPFIND", "COPY"):
+                asking.request(method, "/")
+            text = asking.get("/metrics").text
+
+        assert 'method="other"' in text
+        assert "PROPFIND" not in text
+
     def test_nothing_that_was_asked_is_in_the_log(self, local, caplog):
         """Nor who asked by which token."""
         import logging

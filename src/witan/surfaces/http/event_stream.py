@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from witan.errors import Busy
 from witan.surfaces.chamber import Running, Told
 
-__all__ = ["HEARTBEAT", "Streams", "check_room", "event_frame", "frames", "streamed"]
+__all__ = ["HEARTBEAT", "Streams", "admitted", "check_room", "event_frame", "frames", "streamed"]
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -34,6 +34,11 @@ def streamed(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
         If as many are being read as the server bears.
     """
     check_room(request)
+    return admitted(request, told)
+
+
+def admitted(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
+    """The same for what `check_room` has let in, and cannot be refused any more."""
     counted = request.app.state.streams.counted(told)
     return StreamingResponse(counted, media_type=MEDIA_TYPE, headers=HEADERS)
 

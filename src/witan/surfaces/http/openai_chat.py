@@ -14,7 +14,7 @@ from witan.surfaces.chamber import Asker, Chamber, Running
 from witan.surfaces.http import openai_documents
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
 from witan.surfaces.http.documents import TOKEN
-from witan.surfaces.http.event_stream import check_room, frames, streamed
+from witan.surfaces.http.event_stream import admitted, check_room, frames
 from witan.surfaces.http.openai_errors import openai_problem
 from witan.surfaces.http.openai_frames import Frames
 from witan.surfaces.http.openai_models import offered
@@ -51,7 +51,7 @@ async def complete(
         check_room(request)
     running = await chamber.ask(asked, asker)
     if body.stream:
-        return _Followed(streamed(request, _chunks(request, running, body)), running)
+        return _Followed(admitted(request, _chunks(request, running, body)), running)
     await _ended(request, running)
     refused = refusal(running)
     if refused is not None:

@@ -1,5 +1,6 @@
 """A running server: its chamber, its socket, and how it comes to an end."""
 
+import gc
 import os
 import signal
 import socket
@@ -49,7 +50,8 @@ def bound(settings: ServeSettings) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # Named, or asyncio leaves small answers waiting for the acknowledgement of the one before.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(BACKLOG)  # who comes before the server is up, waits
@@ -85,6 +87,9 @@ async def serve(
         timeout_graceful_shutdown=1,
     )
     server = _Server(config)
+    # What was loaded stays for as long as it serves: looking through it again and again is in vain.
+    gc.collect()
+    gc.freeze()
     async with app.router.lifespan_context(app), anyio.create_task_group() as group:
         if sys.platform != "win32":
             group.start_soon(_heed, server, chamber, settings.grace_seconds, say)

@@ -69,6 +69,16 @@ def test_a_server_that_was_killed_finds_what_it_had_reserved(calendar, tmp_path)
     assert Ledger(calendar, path).spent("ci") == 1.75
 
 
+def test_servers_that_share_a_file_do_not_write_over_each_other(calendar, tmp_path):
+    """The next one to start knows what both had spent."""
+    path = tmp_path / "ledger.jsonl"
+    one, other = Ledger(calendar, path), Ledger(calendar, path)
+    one.reserve("ci", 2.0)
+    other.reserve("ci", 1.0)
+
+    assert Ledger(calendar, path).spent("ci") == 3.0
+
+
 def test_a_line_that_was_cut_off_costs_only_itself(calendar, tmp_path):
     """What is whole is read."""
     path = tmp_path / "ledger.jsonl"

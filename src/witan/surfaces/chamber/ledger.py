@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ DAY = timedelta(hours=24)
 class Reserved:
     """Dollars that a session may cost, held back until it is known what it did."""
 
-    number: int
+    number: str
     asker: str
     usd: float
 
@@ -51,8 +52,7 @@ class Ledger:
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
         self._clock = clock
         self._path = path
-        self._lines: dict[int, _Line] = {}
-        self._number = 0
+        self._lines: dict[str, _Line] = {}
         if path is not None:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -73,8 +73,8 @@ class Ledger:
         HistoryError
             If that cannot be written down; nothing is held back then.
         """
-        self._number += 1
-        reserved = Reserved(self._number, asker, usd)
+        # Drawn, not counted: another server of this user may write to the same file.
+        reserved = Reserved(secrets.token_hex(8), asker, usd)
         self._put(reserved.number, _Line(asker, self._clock.now(), usd))
         return reserved
 
@@ -88,7 +88,7 @@ class Ledger:
         """
         self._put(reserved.number, _Line(reserved.asker, self._clock.now(), usd))
 
-    def _put(self, number: int, line: _Line) -> None:
+    def _put(self, number: str, line: _Line) -> None:
         if self._path is not None:
             try:
                 with self._path.open("a", encoding="utf-8") as file:
@@ -108,26 +108,24 @@ class Ledger:
         if path.exists():
             self._lines = dict(_lines(path.read_text(encoding="utf-8")))
         self._forget()
-        self._lines = dict(enumerate(self._lines.values(), start=1))
-        self._number = len(self._lines)
         anew = path.with_name(f"{path.name}.{os.getpid()}")
         anew.write_text("".join(_written(*each) for each in self._lines.items()), encoding="utf-8")
         anew.chmod(0o600)
         anew.replace(path)
 
 
-def _written(number: int, line: _Line) -> str:
+def _written(number: str, line: _Line) -> str:
     record = {"number": number, "asker": line.asker, "at": line.at.isoformat(), "usd": line.usd}
     return json.dumps(record) + "\n"
 
 
-def _lines(text: str) -> Iterator[tuple[int, _Line]]:
+def _lines(text: str) -> Iterator[tuple[str, _Line]]:
     """The lines that are whole; the last may have been cut off when the machine stopped."""
     for line in text.splitlines():
         try:
             held = json.loads(line)
             at = datetime.fromisoformat(held["at"])
-            yield held["number"], _Line(str(held["asker"]), at, float(held["usd"]))
+            yield str(held["number"]), _Line(str(held["asker"]), at, float(held["usd"]))
         except (ValueError, KeyError, TypeError):
             continue
 

@@ -329,7 +329,8 @@ class Chamber:
         self._check_places()
         allowed = self._allowance.ceiling(asker)
         council = seat(allowed)
-        worst = None if plan is None else plan(council)
+        counted = plan is not None and asker.daily_usd is not None
+        worst = plan(council) if counted else None
         own = council.procedure.limits.max_cost_usd
         most = self._allowance.most(asker, worst, own, allowed)
         if most:  # else it costs nothing

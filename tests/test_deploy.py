@@ -1,0 +1,227 @@
+"""What the folder `deploy` holds: checked as far as that goes without a container engine."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pages import ROOT
+from witan.surfaces.config import load_config
+
+DEPLOY = ROOT / "deploy"
+
+COMPOSE = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+
+SERVICE_KEYS = {
+    "build", "image", "init", "restart", "stop_grace_period", "env_file", "environment", "ports",
+    "volumes", "read_only", "tmpfs", "cap_drop", "security_opt", "depends_on", "healthcheck",
+}  # fmt: skip
+"""Of the compose specification, those that are used."""
+
+INSTRUCTIONS = {
+    "ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK",
+    "STOPSIGNAL", "ENTRYPOINT", "CMD",
+}  # fmt: skip
+
+
+def instructions():
+    """The instructions of the container file, in order: word and rest."""
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    text = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
+
+
+def seconds(text):
+    """A duration as compose writes it."""
+    return int(text.removesuffix("s"))
+
+
+def variables():
+    """The variables that the example of an environment names, with what it says of each."""
+    text = (DEPLOY / "witan.env.example").read_text(encoding="utf-8")
+    return dict(re.findall(r"^#?([A-Z_]+)=(.*)$", text, flags=re.MULTILINE))
+
+
+class TestContainer:
+    """The container file builds a wheel, and runs it as nobody in particular."""
+
+    def test_it_has_two_stages_and_runs_as_a_user_without_rights(self):
+        """Instructions are known ones, and what compiles stays in the first stage."""
+        found = instructions()
+        words = [word for word, _ in found]
+
+        assert set(words) <= INSTRUCTIONS
+        assert words.count("FROM") == 2
+        assert words.index("USER") < words.index("ENTRYPOINT")
+        [user] = [rest for word, rest in found if word == "USER"]
+        assert all(int(number) >= 1000 for number in user.split(":"))
+        sources = [rest.split() for word, rest in found if word == "COPY" and "--from" not in rest]
+        assert all((ROOT / name).exists() for names in sources for name in names[:-1])
+
+    def test_what_it_installs_and_runs_exists(self):
+        """The extras, the options, and the address that its health is asked at."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+        [extras] = re.findall(r"\.whl\)\[([\w,]+)\]", text)
+        [command] = [rest for word, rest in instructions() if word == "CMD"]
+        [port] = [rest for word, rest in instructions() if word == "EXPOSE"]
+        helped = subprocess.run(
+            [sys.executable, "-m", "witan", "serve", "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert set(extras.split(",")) <= set(project["optional-dependencies"])
+        assert all(option in helped.stdout for option in re.findall(r"--\w+", command))
+        assert f":{port}/healthz" in text
+        assert f'"{port}"' in command
+
+    @pytest.mark.slow
+    def test_its_commands_of_pip_install_a_server(self, tmp_path):
+        """Run as they stand, in a new environment; the wheel holds what it serves."""
+        if os.environ.get("PIP_NO_INDEX"):
+            pytest.skip("no packages can be fetched")
+        runs = [rest for word, rest in instructions() if word == "RUN" and "pip" in rest]
+        script = " && ".join(runs).replace("/opt/witan", f"{tmp_path}/witan")
+        script = script.replace("/wheels", f"{tmp_path}/wheels")
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, tmp_path)
+        shutil.copytree(ROOT / "src", tmp_path / "src")
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path}
+        environment.pop("PYTHONPATH", None)
+        subprocess.run(  # noqa: S603 - our own commands
+            ["/bin/sh", "-ec", script], cwd=tmp_path, env=environment, check=True, timeout=900
+        )
+        installed = subprocess.run(  # noqa: S603 - what was installed just now
+            [
+                tmp_path / "witan/bin/python",
+                "-c",
+                "import opentelemetry.sdk, psycopg, mcp\nfrom witan.surfaces.http import app\n"
+                "from witan.surfaces.web import assets\nimport witan\nprint(witan.__file__)",
+            ],
+            cwd=tmp_path / "wheels",
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert str(tmp_path / "witan") in installed.stdout
+
+
+class TestCompose:
+    """The compose file names what there is."""
+
+    def test_its_keys_are_those_of_the_specification(self):
+        """Nothing is misspelt, and everything that is named is there."""
+        compose = yaml.safe_load(COMPOSE)
+
+        assert set(compose) == {"name", "services", "volumes"}
+        for service in compose["services"].values():
+            assert set(service) <= SERVICE_KEYS
+            for volume in service["volumes"]:
+                assert volume.partition(":")[0] in compose["volumes"]
+            for name, how in service.get("depends_on", {}).items():
+                assert how == {"condition": "service_healthy"}
+                assert "healthcheck" in compose["services"][name]
+        build = compose["services"]["witan"]["build"]
+        assert (DEPLOY / build["context"] / build["dockerfile"]).exists()
+
+    def test_no_secret_is_in_it(self):
+        """A password comes from outside, and there is no start without it."""
+        compose = yaml.safe_load(COMPOSE)
+
+        for service in compose["services"].values():
+            for name, value in service["environment"].items():
+                if "PASSWORD" in name:
+                    assert re.fullmatch(r"\$\{\w+:\?.+\}", value), name
+        assert compose["services"]["witan"]["env_file"] == "witan.env"
+
+    def test_the_server_is_reached_by_its_proxy_alone_and_may_write_little(self):
+        """It is given longer to stop than its sessions are to end."""
+        service = yaml.safe_load(COMPOSE)["services"]["witan"]
+        settings = load_config({}, ROOT / "deploy").serve
+
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert seconds(service["stop_grace_period"]) > settings.grace_seconds
+
+
+class TestProxies:
+    """Examples of proxies; nginx has tests of its own, in front of a server."""
+
+    def test_caddy_takes_the_example(self):
+        """Every directive is known, and where it may stand."""
+        caddy = shutil.which("caddy")
+        if caddy is None:
+            pytest.skip("there is no Caddy")
+        done = subprocess.run(  # noqa: S603 - our own file
+            [caddy, "adapt", "--config", DEPLOY / "Caddyfile"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert done.returncode == 0, done.stderr
+        assert '"flush_interval":-1' in done.stdout
+
+
+class TestService:
+    """The unit of systemd."""
+
+    def test_systemd_takes_it(self, tmp_path):
+        """Every key and value is known to the systemd that is here."""
+        analyze = shutil.which("systemd-analyze")
+        if analyze is None:
+            pytest.skip("there is no systemd-analyze")
+        text = (DEPLOY / "witan.service").read_text(encoding="utf-8")
+        unit = tmp_path / "witan.service"
+        unit.write_text(text.replace("/opt/witan/bin/witan", sys.executable), encoding="utf-8")
+        done = subprocess.run(  # noqa: S603 - our own file
+            [analyze, "verify", "--man=no", unit],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert "witan.service" not in done.stderr, done.stderr
+        assert done.returncode == 0
+
+    def test_it_is_given_longer_to_stop_than_its_sessions_to_end(self):
+        """Else they would be killed while they end."""
+        text = (DEPLOY / "witan.service").read_text(encoding="utf-8")
+        [stop] = re.findall(r"^TimeoutStopSec=(\d+)$", text, flags=re.MULTILINE)
+
+        assert int(stop) > load_config({}, ROOT / "deploy").serve.grace_seconds
+
+
+class TestEnvironment:
+    """The example of an environment."""
+
+    def test_every_variable_of_ours_is_a_setting(self):
+        """Read with a value, each does something."""
+        ours = {name: text for name, text in variables().items() if name.startswith("WITAN_")}
+        given = {name: text or "a-token-of-sixteen-characters" for name, text in ours.items()}
+        config = load_config(given, ROOT / "deploy")
+
+        assert len(given) > 8
+        assert config.serve.public_url == given["WITAN_SERVE_PUBLIC_URL"]
+        assert config.serve.trusted_proxies == ("127.0.0.1",)
+        assert "default" in config.serve.tokens
+
+    def test_it_holds_no_secret(self):
+        """What is one is left empty."""
+        for name, text in variables().items():
+            if "KEY" in name or "TOKEN" in name or "PASSWORD" in name:
+                assert text == "", name

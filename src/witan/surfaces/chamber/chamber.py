@@ -329,8 +329,7 @@ class Chamber:
         self._check_places()
         allowed = self._allowance.ceiling(asker)
         council = seat(allowed)
-        counted = plan is not None and asker.daily_usd is not None
-        worst = plan(council) if counted else None
+        worst = None if plan is None or asker.daily_usd is None else plan(council)
         own = council.procedure.limits.max_cost_usd
         most = self._allowance.most(asker, worst, own, allowed)
         if most:  # else it costs nothing

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import anyio
-
 from witan.core.comparison import compare_rules
 from witan.core.explanation import explain as explanation_of
 from witan.core.rules import RULES
@@ -12,6 +10,7 @@ from witan.surfaces.comparing import comparison_text
 from witan.surfaces.explaining import explanation_text
 from witan.surfaces.inquiries import catalogues
 from witan.surfaces.inquiries.chambers import count_again
+from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.posted import Posted, tally_object, tally_of
 from witan.surfaces.inquiries.recounting import settings_given
 from witan.surfaces.json_output import comparison_object, explanation_object, session_object
@@ -115,7 +114,7 @@ def _unread(posted: Posted) -> list[str]:
 
 async def _aside(work: Callable[[], T]) -> T:
     """Count in a thread: the event loop does not wait for it."""
-    return await anyio.to_thread.run_sync(work)
+    return await in_turn(work)
 
 
 COUNTING: tuple[Tool[Any], ...] = (

@@ -13,6 +13,7 @@ from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.inquiries import catalogues, reports
+from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.json_output import to_json
 from witan.surfaces.mcp.keeping import history_of
 from witan.surfaces.mcp.telling import address
@@ -108,16 +109,12 @@ async def _sessions(chamber: Chamber) -> str:
 
 async def _leaderboard(chamber: Chamber) -> str:
     history, config = history_of(chamber), chamber.config
-    return await anyio.to_thread.run_sync(
-        lambda: to_json(reports.leaderboard_report(history, config, Terms()))
-    )
+    return await in_turn(lambda: to_json(reports.leaderboard_report(history, config, Terms())))
 
 
 async def _audit(chamber: Chamber) -> str:
     history, config = history_of(chamber), chamber.config
-    return await anyio.to_thread.run_sync(
-        lambda: to_json(reports.audit_report(history, config, Window()))
-    )
+    return await in_turn(lambda: to_json(reports.audit_report(history, config, Window())))
 
 
 async def _rules(chamber: Chamber) -> str:  # noqa: ARG001 - as every resource

@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import anyio
@@ -71,20 +71,11 @@ class LiveServer:
         live = LiveSession(revealed="reveal" in request.query_params)
 
         async def body():
-            sender, receiver = anyio.create_memory_object_stream[bytes](0)
-
-            async def follow() -> None:
-                async with sender:
-                    await follow_live(self.stream.follow(), live, sender.send, after=after)
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(follow)
-                async with receiver:
-                    async for piece in receiver:
-                        yield piece
-                        if self.cut.is_set():
-                            break
-                group.cancel_scope.cancel()
+            async with aclosing(follow_live(self.stream, live, after=after)) as pieces:
+                async for piece in pieces:
+                    yield piece
+                    if self.cut.is_set():
+                        return
 
         return StreamingResponse(body(), media_type="text/event-stream")
 

@@ -14,7 +14,15 @@ from witan.surfaces.text import UNKNOWN, Page, counted, number
 if TYPE_CHECKING:
     from witan.adapters.reports import AuditReport
 
-__all__ = ["audit_text", "interval_text", "reviewer_text", "value_text"]
+__all__ = [
+    "OVERVIEW",
+    "audit_text",
+    "interval_text",
+    "rests_on",
+    "reviewer_text",
+    "stands_out",
+    "value_text",
+]
 
 MARK = "!"
 
@@ -114,10 +122,11 @@ def _cell(word: Word, measure: Measure) -> str:
     """A value, marked where it stands out; how far it is from one where data are few."""
     if measure.value is None:
         return f"({measure.n:,}/{measure.needed})" if 0 < measure.n < measure.needed else UNKNOWN
-    return value_text(measure) + MARK * _stands_out(word, measure)
+    return value_text(measure) + MARK * stands_out(word, measure)
 
 
-def _stands_out(word: Word, measure: Measure) -> bool:
+def stands_out(word: Word, measure: Measure) -> bool:
+    """Whether a measure is beyond noise of what one would wish."""
     check = CHECKED.get(word.measure)
     return check is not None and concern_of(check, measure) is not None
 
@@ -166,7 +175,7 @@ def _any_interval(report: "AuditReport") -> bool:
 def _measures(page: Page, measures: Sequence[tuple[Word, Measure]]) -> Iterator[str]:
     """Measures, one a row, those without any data left out."""
     rows = [
-        [word.title, value_text(measure), interval_text(measure), _rests(measure), word.meaning]
+        [word.title, value_text(measure), interval_text(measure), rests_on(measure), word.meaning]
         for word, measure in measures
         if measure.n or measure.value is not None
     ]
@@ -180,7 +189,8 @@ def _measures(page: Page, measures: Sequence[tuple[Word, Measure]]) -> Iterator[
     return table(page, columns, rows)
 
 
-def _rests(measure: Measure) -> str:
+def rests_on(measure: Measure) -> str:
+    """How much it is read off, or why there is none."""
     if measure.value is None and measure.why is not None:
         return measure.why
     return f"{measure.n:,} {measure.of}"
@@ -240,11 +250,11 @@ def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
 def _sentence(word: Word, measure: Measure) -> str:
     """One measure in full."""
     name = word.measure.replace(".", ", ").replace("_", " ")
-    start = f"{MARK if _stands_out(word, measure) else ' '} {name[0].upper()}{name[1:]}"
+    start = f"{MARK if stands_out(word, measure) else ' '} {name[0].upper()}{name[1:]}"
     if measure.value is None:
         return f"{start}: {measure.why}."
     within = measure.why or "interval unknown"
     if measure.interval is not None:
         within = f"{interval_text(measure)} at {measure.interval.level * 100:g}%"
-    rests = f"{within}; {_rests(measure)}"
+    rests = f"{within}; {rests_on(measure)}"
     return f"{start} {value_text(measure)} ({rests}): {word.meaning}."

@@ -8,7 +8,7 @@ from witan.core.rules import RULES
 from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page, counted, decimals, number
 
-__all__ = ["leaderboard_text"]
+__all__ = ["board_columns", "board_notes", "leaderboard_text"]
 
 Shown = list[tuple[Column, list[str]]]
 
@@ -35,7 +35,7 @@ def leaderboard_text(page: Page, board: Leaderboard) -> Iterator[str]:
         yield page.sentence(f"{why}:")
         yield from _table(page, board, board.provisional)
     yield ""
-    for note in _notes(board):
+    for note in board_notes(board):
         yield page.sentence(note, hang=2)
     for warning in board.warnings:
         yield page.sentence(f"note: {warning}", "warning", hang=2)
@@ -43,14 +43,14 @@ def leaderboard_text(page: Page, board: Leaderboard) -> Iterator[str]:
 
 def _table(page: Page, board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Iterator[str]:
     """Lines as a table, a line drawn where a model is told apart from the next."""
-    shown = _columns(board, lines)
+    shown = board_columns(board, lines)
     rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
     breaks = {index for index in range(1, len(lines)) if lines[index - 1].tied_with_next is False}
     bold = [index for index, line in enumerate(lines) if line.rank_low == 1]
     return table(page, [column for column, _ in shown], rows, breaks=breaks, bold=bold)
 
 
-def _columns(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
+def board_columns(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     """Every column that has something to say, with its cells."""
     digits = decimals([line.score for line in lines])
     low_is_best = RULES[board.terms.rule].lower_is_better
@@ -154,7 +154,7 @@ def _failed(line: LeaderboardLine) -> str:
     return UNKNOWN if rate is None else f"{100 * rate:.0f}%"
 
 
-def _notes(board: Leaderboard) -> Iterator[str]:
+def board_notes(board: Leaderboard) -> Iterator[str]:
     """What the columns mean that do not say it themselves."""
     lines = (*board.lines, *board.provisional)
     if any(line.rank_low is not None for line in lines):

@@ -23,7 +23,9 @@ class TestForm:
         assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")
         named = {x.attrs["name"] for tag in ("textarea", "select") for x in form.all(tag)}
         assert named == {"question", "profile", "mode"}
-        assert {label.attrs["for"] for label in form.all("label")} == named
+        beside = {x.attrs["name"] for x in form.all("input")}
+        assert beside == {"category", "files"}
+        assert {label.attrs["for"] for label in form.all("label")} == named | beside
 
     def test_a_council_that_cannot_be_asked_says_why(self):
         """It is there, cannot be chosen, and its problem stands beside it."""

@@ -203,13 +203,9 @@ class TestPatches:
 
 async def followed(stream: Stream, after: int) -> list[tuple[int, str]]:
     """Every message that a reader gets: number and data; a message without number is the end."""
-    sent: list[bytes] = []
-
-    async def send(piece: bytes) -> None:
-        sent.append(piece)
-
+    live = LiveSession(revealed=True)
     with anyio.fail_after(10):
-        await follow_live(stream.follow(), LiveSession(revealed=True), send, after=after)
+        sent = [piece async for piece in follow_live(stream, live, after=after)]
     text = b"".join(sent).decode()
     messages = [m for m in text.split("\n\n") if m and not m.startswith(":")]
     assert messages.pop() == "event: end\ndata: end"
@@ -287,16 +283,24 @@ class TestFollowing:
 
         assert len(messages) < 40
 
+    async def test_a_silent_session_shows_that_it_is_there(self):
+        """A comment goes out where nothing else does."""
+        following = follow_live(
+            stream_of(*EVENTS[:8]), LiveSession(), after=8, heartbeat_seconds=0.05
+        )
 
-@pytest.mark.anyio
-async def test_whoever_goes_away_stops_the_following():
-    """A connection that fails ends it with that error, and nothing is left running."""
-    stream = stream_of(*EVENTS[:8])
+        with anyio.fail_after(5):
+            pieces = [await anext(following) for _ in range(2)]
+        await following.aclose()
 
-    async def send(_: bytes) -> None:
-        raise ConnectionResetError
+        assert pieces == [b": still here\n\n"] * 2
 
-    with anyio.fail_after(5), pytest.raises(ExceptionGroup) as raised:
-        await follow_live(stream.follow(), LiveSession(), send)
+    async def test_what_became_of_the_record_is_told_at_the_end(self):
+        """The page says what the session itself does not."""
+        stream = stream_of(*EVENTS)
+        stream.end()
+        following = follow_live(stream, LiveSession(), problem=lambda: "the disk is full")
 
-    assert raised.group_contains(ConnectionResetError)
+        [piece] = [piece async for piece in following]
+
+        assert "the disk is full" in piece.decode()

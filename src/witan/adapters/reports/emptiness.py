@@ -7,7 +7,7 @@ from witan.adapters.reports.sources import Source
 from witan.core.window import Window
 from witan.errors import NothingToCount
 
-__all__ = ["coverage_of", "nothing", "sessions_in"]
+__all__ = ["asked_between", "coverage_of", "nothing", "sessions_in"]
 
 _ALL = """
 SELECT simulated, COUNT(*) AS n, MIN(at_us) AS earliest, MAX(at_us) AS latest
@@ -50,6 +50,12 @@ def sessions_in(source: Source, window: Window) -> int:
     found = source.engine.columns(_INSIDE, _params(window))
     pairs = zip(found["simulated"].tolist(), found["n"].tolist(), strict=True)
     return sum(int(n) for simulated, n in pairs if not simulated)
+
+
+def asked_between(source: Source) -> tuple[datetime, datetime] | None:
+    """When the first and the last session that is not simulated were asked; None: there is none."""
+    found = _found(source)
+    return None if found.first is None or found.last is None else (found.first, found.last)
 
 
 def coverage_of(source: Source, window: Window, rule: str, human: int) -> int:

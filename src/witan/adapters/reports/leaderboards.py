@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
 from witan.adapters.engines import DuckLake, Reductions, SparkLake
 from witan.adapters.history import History
-from witan.adapters.reports.emptiness import coverage_of, nothing
+from witan.adapters.reports.emptiness import asked_between, coverage_of, nothing
 from witan.adapters.reports.sources import BASE_RULE, Source, check_rule, open_source
 from witan.adapters.system_clock import SystemClock
 from witan.core import leaderboard as core
@@ -19,7 +19,7 @@ from witan.core.sums import Names
 from witan.core.window import Window
 from witan.errors import HistoryError, NothingToCount
 
-__all__ = ["board_of", "leaderboard"]
+__all__ = ["board_of", "boards_over_time", "leaderboard"]
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
@@ -95,6 +95,47 @@ def board_of(
         except NothingToCount as error:
             raise _why_not(source, terms, error) from None
         return _covered(source, terms, found)
+
+
+def boards_over_time(
+    source: Source, terms: Terms, parts: int, *, aliases: Mapping[str, str] = NO_ALIASES
+) -> tuple[tuple[Window, Leaderboard | None], ...]:
+    """The mean scores of a source in equal parts of its time, the earliest first; no ratings.
+
+    The parts are of the time in the window from the first session to the last one; without any
+    time between these there are none. None: nothing in a part can be counted.
+    """
+    check_rule(terms.rule)
+    human = int(terms.kind == "human")
+    with source.moment():
+        names = source.reductions(terms.window).names()
+        found: list[tuple[Window, Leaderboard | None]] = []
+        for window in _parts(source, terms.window, parts):
+            asked = replace(terms, window=window, order_by="score", min_sessions=1)
+            sums = source.reductions(window).standings(terms.rule, human=human)
+            held = merge(sums, aliases, names)
+            try:
+                board = core.leaderboard(held, None, None, renamed(names, aliases), terms=asked)
+            except NothingToCount:
+                found.append((window, None))
+            else:
+                found.append((window, board))
+    return tuple(found)
+
+
+def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
+    between = asked_between(source)
+    if between is None:
+        return
+    since = max(between[0], window.since or between[0])
+    last = between[1] + timedelta(microseconds=1)
+    until = min(last, window.until or last)
+    step = (until - since) / parts
+    if step < timedelta(seconds=1):
+        return
+    for part in range(parts):
+        end = until if part + 1 == parts else since + (part + 1) * step
+        yield Window(since + part * step, end, window.category)
 
 
 def _before(window: Window, now: datetime) -> Window | None:

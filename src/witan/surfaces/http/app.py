@@ -18,6 +18,7 @@ from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.http.model_context import lifespan, mount
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
 from witan.surfaces.http.tokens import Askers
+from witan.surfaces.web import routes
 from witan.version import __version__
 
 __all__ = ["create_app"]
@@ -69,6 +70,7 @@ def create_app(
     app.include_router(openai_chat.router)
     app.include_router(openai_models.router)
     mount(app, chamber, settings)
+    app.include_router(routes.router)
     app.add_exception_handler(WitanError, tell_error)
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_refused)

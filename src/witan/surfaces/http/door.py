@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from math import ceil
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
@@ -20,8 +20,9 @@ from witan.adapters.via import HEADER as VIA_HEADER
 from witan.surfaces.chamber import Asker
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.openai_errors import openai_problem
-from witan.surfaces.http.problems import problem
+from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.http.tokens import COOKIE, Askers
+from witan.surfaces.web.responses import problem_page, wants_page
 
 __all__ = ["Door", "Passed"]
 
@@ -38,9 +39,6 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = ("/healthz", "/assets/", "/sign-in")
 """What is there for whoever reaches the server."""
 
-FAILURES_PER_MINUTE = 20
-"""Wrong tokens from one address, beyond which it waits."""
-
 MOST_HOPS = 16
 
 SECURITY: Mapping[str, str] = {
@@ -49,7 +47,8 @@ SECURITY: Mapping[str, str] = {
         "frame-ancestors 'none'; form-action 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # None at all would have forms sent without a word on the page that they are on.
+    "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -231,13 +230,19 @@ class Door:
             return None
         if (headers.get("authorization") or headers.get("x-api-key")) is not None:
             address = (scope.get("client") or ("",))[0]
-            limit = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
-            if not self._rates.hit(limit, "refused", address):
+            if self._askers.guessed(address):
                 return _told(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
         elif "text/html" in headers.get("accept", "") and scope["method"] == "GET":
-            return RedirectResponse("/sign-in", 303)
+            return RedirectResponse(self._sign_in(scope), 303)
         told = {"WWW-Authenticate": 'Bearer realm="witan"'}
         return _told(scope, 401, "give a token: Authorization: Bearer TOKEN", told)
+
+    def _sign_in(self, scope: Scope) -> str:
+        """Where a browser gives its token, and is led back from to what it asked for."""
+        base = urlsplit(self._settings.public_url or "").path.rstrip("/")
+        query = scope["query_string"].decode("latin-1")
+        to = quote(f"{base}{quote(scope['path'])}{'?' if query else ''}{query}", safe="")
+        return f"{base}/sign-in?to={to}"
 
     def _asking(self, headers: Headers) -> Asker | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -268,6 +273,8 @@ def _told(
     scope: Scope, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """A refusal, as clients of the path that was asked for understand it."""
+    if wants_page(scope):
+        return problem_page(TITLES.get(status, "Refused"), detail, status, headers)
     if scope["path"].startswith("/v1/"):
         return openai_problem(status, detail, headers)
     return problem(status, detail, headers)

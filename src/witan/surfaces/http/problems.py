@@ -31,8 +31,17 @@ from witan.surfaces.http.openai_errors import (
     openai_problem,
     speaks_openai,
 )
+from witan.surfaces.web.responses import problem_page, site_of, wants_page
 
-__all__ = ["first_fault", "problem", "status_of", "tell_error", "tell_invalid", "tell_refused"]
+__all__ = [
+    "TITLES",
+    "first_fault",
+    "problem",
+    "status_of",
+    "tell_error",
+    "tell_invalid",
+    "tell_refused",
+]
 
 STATUSES: Mapping[type[WitanError], int] = {
     Busy: 429,
@@ -97,6 +106,8 @@ async def tell_error(request: Request, error: Exception) -> Response:
         headers["Retry-After"] = str(ceil(error.retry_seconds))
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
         return openai_error(error, status, headers)
+    if wants_page(request.scope):
+        return _page(request, status, str(error), headers)
     return problem(status, str(error), headers)
 
 
@@ -105,6 +116,8 @@ async def tell_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
     if speaks_openai(request.url.path):
         return openai_invalid(error)
+    if wants_page(request.scope):
+        return _page(request, 422, first_fault(error))
     faults = [{"where": _where(each["loc"]), "problem": each["msg"]} for each in error.errors()]
     return problem(422, first_fault(error), faults=faults)
 
@@ -114,7 +127,16 @@ async def tell_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     if speaks_openai(request.url.path):
         return openai_problem(error.status_code, error.detail, error.headers)
+    if wants_page(request.scope):
+        detail = "there is no such page" if error.status_code == 404 else error.detail
+        return _page(request, error.status_code, detail, error.headers)
     return problem(error.status_code, error.detail, error.headers)
+
+
+def _page(
+    request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    return problem_page(TITLES.get(status, "Refused"), detail, status, headers, site_of(request))
 
 
 def first_fault(error: RequestValidationError) -> str:

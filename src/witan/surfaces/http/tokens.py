@@ -5,6 +5,10 @@ import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
 from witan.surfaces.chamber import LOCAL, Asker
 from witan.surfaces.config_serve import ServeSettings, token_digests
 
@@ -14,6 +18,9 @@ COOKIE = "witan"
 """The cookie of a browser that has signed in."""
 
 MOST_SIGNED_IN = 10_000
+
+FAILURES_PER_MINUTE = 20
+"""Wrong tokens from one address, beyond which it waits."""
 
 
 class Askers:
@@ -31,6 +38,7 @@ class Askers:
         self._digests = token_digests(settings, environment)
         self._local = Asker(LOCAL.name, per_minute=settings.per_minute)
         self._signed_in: dict[bytes, str] = {}
+        self._rates = MovingWindowRateLimiter(MemoryStorage())
         self._askers = {
             name: Asker(
                 name,
@@ -59,6 +67,11 @@ class Askers:
             if hmac.compare_digest(digest, held):
                 found = name
         return None if found is None else self._askers[found]
+
+    def guessed(self, address: str) -> bool:
+        """Note a wrong token from an address; say whether those were too many."""
+        limit = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
+        return not self._rates.hit(limit, "refused", address)
 
     def by_cookie(self, cookie: str) -> Asker | None:
         """Who has signed in under it; None: nobody."""

@@ -5,7 +5,7 @@ from typing import Any
 from witan.adapters.history import Found, History
 from witan.adapters.reports import AuditReport, HistorySource
 from witan.adapters.reports.audits import audit_of
-from witan.adapters.reports.leaderboards import board_of
+from witan.adapters.reports.leaderboards import board_of, boards_over_time
 from witan.adapters.reports.sources import check_rule
 from witan.adapters.system_clock import SystemClock
 from witan.core.leaderboard import Leaderboard, Terms
@@ -13,7 +13,7 @@ from witan.core.window import Window
 from witan.surfaces.config import Config
 from witan.surfaces.reports_json import audit_object, leaderboard_object, reviewer_object
 
-__all__ = ["audit", "audit_report", "leaderboard", "leaderboard_report", "sessions"]
+__all__ = ["audit", "audit_report", "leaderboard", "leaderboard_report", "over_time", "sessions"]
 
 
 def leaderboard(
@@ -33,6 +33,19 @@ def leaderboard(
     source.count_under(terms.rule)
     now = SystemClock().now()
     return board_of(source, terms, with_elo=with_elo, aliases=config.aliases, now=now)
+
+
+def over_time(
+    history: History, config: Config, terms: Terms, parts: int = 8
+) -> tuple[tuple[Window, Leaderboard | None], ...]:
+    """The mean scores of models in equal parts of the time that the sessions of a history span.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such rule.
+    """
+    return boards_over_time(HistorySource(history), terms, parts, aliases=config.aliases)
 
 
 def leaderboard_report(

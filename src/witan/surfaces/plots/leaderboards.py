@@ -31,6 +31,7 @@ __all__ = [
     "circumstances",
     "leaderboard_chart",
     "line_of",
+    "probability_text",
     "states",
     "strength_chart",
 ]
@@ -201,7 +202,7 @@ def strength_chart(board: Leaderboard) -> Spec:
             "model": name,
             "rival": rival,
             "p_beats": p,
-            "text": "" if i == j else _probability(p),
+            "text": "" if i == j else probability_text(p),
             "note": "",
             "fill": FAINT if i == j or p is None else paint(2 * p - 1),
         }
@@ -226,7 +227,8 @@ def strength_chart(board: Leaderboard) -> Spec:
     )
 
 
-def _probability(p: float | None) -> str:
+def probability_text(p: float | None) -> str:
+    """Two digits without the zero before them; nearly sure is no more than nearly."""
     if p is None:
         return UNKNOWN
     return "<.01" if p < 0.005 else ">.99" if p >= 0.995 else f"{p:.2f}"[1:] if p < 1 else "1"

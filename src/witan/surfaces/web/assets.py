@@ -9,13 +9,14 @@ from witan.errors import UnknownName
 
 __all__ = ["ASSETS", "STYLES", "asset", "asset_href", "style_source", "styles"]
 
-STYLES = ("base.css", "session.css", "figures.css")
+STYLES = ("base.css", "session.css", "figures.css", "reports.css")
 """In the order in which they are read."""
 
 ASSETS = {
     "base.css": "text/css; charset=utf-8",
     "session.css": "text/css; charset=utf-8",
     "figures.css": "text/css; charset=utf-8",
+    "reports.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "hx-sse.min.js": "text/javascript; charset=utf-8",

@@ -5,10 +5,9 @@ taken up again at the last patch that came through. A text grows by what is new 
 rendered once it is whole.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import anyio
 from markupsafe import Markup, escape
@@ -16,16 +15,17 @@ from markupsafe import Markup, escape
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.surfaces.board import Board
-from witan.surfaces.text import counted, readable
+from witan.surfaces.chamber.stream import Stream
+from witan.surfaces.text import clean, counted, readable
+from witan.surfaces.views.lanes import Lane, lane, lanes
+from witan.surfaces.views.matrix import matrix
+from witan.surfaces.views.naming import Naming
+from witan.surfaces.views.ranking import ranking
+from witan.surfaces.views.session import SessionView, session_view
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.rendering import SITE, Site, part, render
-from witan.surfaces.web.views.lanes import Lane, lane, lanes
-from witan.surfaces.web.views.matrix import matrix
-from witan.surfaces.web.views.naming import Naming
-from witan.surfaces.web.views.ranking import ranking
-from witan.surfaces.web.views.session import SessionView, session_view
 
-__all__ = ["FRAME_SECONDS", "LiveSession", "Status", "Tells", "follow_live", "frame"]
+__all__ = ["FRAME_SECONDS", "LiveSession", "Status", "follow_live", "frame"]
 
 FRAME_SECONDS = 0.05
 """The least time between two patches of one page."""
@@ -37,20 +37,6 @@ HEARTBEAT = b": still here\n\n"
 END = b"event: end\ndata: end\n\n"
 
 LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots.html"
-
-
-class Tells(Protocol):
-    """An event as a stream tells it; `seq` is its number."""
-
-    @property
-    def seq(self) -> int:
-        """The number of the event."""
-        ...
-
-    @property
-    def event(self) -> e.Event:
-        """The event."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +66,10 @@ class LiveSession:
         events: Iterable[e.Event] = (),
         *,
         revealed: bool = False,
+        site: Site = SITE,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._revealed, self._now = revealed, now
+        self._revealed, self._site, self._now = revealed, site, now
         self._kept: list[e.Event] = []
         self._board = Board()
         self._texts: dict[str, str] = {}
@@ -155,6 +142,11 @@ class LiveSession:
         self._shown = self.status.doing
 
     @property
+    def over(self) -> bool:
+        """Whether the session was closed."""
+        return self._over
+
+    @property
     def session(self) -> Session:
         """The session as far as it came."""
         return Session.of(self._kept)
@@ -187,11 +179,12 @@ class LiveSession:
         first = self._kept[0]
         return isinstance(first, e.SessionOpened) and bool(first.jury)
 
-    def address(self, site: Site) -> str:
+    @property
+    def address(self) -> str:
         """Where the patches of this page come from."""
         revealed = "&reveal=1" if self._revealed else ""
         name = self._kept[0].session if isinstance(self._kept[0], e.SessionOpened) else ""
-        return f"{site.at('sessions', name, 'live')}?after={self.seq}{revealed}"
+        return f"{self._site.at('sessions', name, 'live')}?after={self.seq}{revealed}"
 
     def view(self) -> SessionView:
         """The parts of the page that are not lanes."""
@@ -234,10 +227,15 @@ class LiveSession:
             )
         )
 
-    def ended(self, children: tuple[tuple[str, str], ...] = (), site: Site = SITE) -> str:
+    def ended(self, problem: str = "") -> str:
         """The whole page in place of the live one: the session is over, or was broken off."""
-        view = session_view(self.session, revealed=self._revealed, children=children)
-        body = render("parts/body.html", site=site, view=view, may_vote=True)
+        view = session_view(self.session, revealed=self._revealed)
+        body = render(
+            "parts/body.html",
+            site=self._site,
+            view=view,
+            problem=clean(problem),
+        )
         said = escape(f"The session is over: {view.status}.")
         announced = _partial("announced", "textContent", said)
         return f"{announced}\n{_partial('session', 'innerHTML', body)}"
@@ -316,62 +314,44 @@ def frame(seq: int, patch: str) -> bytes:
 
 
 async def follow_live(
-    told: AsyncIterable[Tells],
+    stream: Stream,
     live: LiveSession,
-    send: Callable[[bytes], Awaitable[None]],
     *,
     after: int = 0,
-) -> None:
-    """Send what happens as server-sent events, until the stream ends; then the event ``end``.
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    problem: Callable[[], str] = lambda: "",
+) -> AsyncGenerator[bytes, None]:
+    """Yield what happens as server-sent events, until the stream ends; then the event ``end``.
 
     Parameters
     ----------
-    told
-        Every event of the session from the first on: a page cannot be patched without its past.
+    stream
+        The events of the session, from the first on: a page cannot be patched without its past.
     after
         The number of the last event that the reader's page already shows.
+    problem
+        What there is to say at the end beside the session itself.
     """
-    state = _Following(live, send, after)
-    async with anyio.create_task_group() as group:
-        group.start_soon(state.send_patches)
-        async for each in told:
-            state.take(each)
-        state.ended = True
-        state.wake.set()
-
-
-class _Following:
-    """What the side that listens tells the side that sends."""
-
-    def __init__(
-        self, live: LiveSession, send: Callable[[bytes], Awaitable[None]], after: int
-    ) -> None:
-        self.live, self.send, self.after = live, send, after
-        self.wake = anyio.Event()
-        self.ended = False
-
-    def take(self, told: Tells) -> None:
-        """Hear of an event, and wake the sender if the reader has not seen it."""
-        self.live.take(told.event)
-        if told.seq <= self.after:
-            self.live.seen()
-        else:
-            self.wake.set()
-
-    async def send_patches(self) -> None:
-        """Send a patch whenever something changed, but no more often than the eye can follow."""
-        while True:
-            with anyio.move_on_after(HEARTBEAT_SECONDS) as waiting:
-                await self.wake.wait()
-            if waiting.cancelled_caught:
-                await self.send(HEARTBEAT)
-                continue
-            self.wake = anyio.Event()
-            over = self.ended
-            patch = self.live.ended() if over else self.live.patch()
-            if patch:
-                await self.send(frame(self.live.seq, patch))
-            if over:
-                await self.send(END)
-                return
+    heard, due = 0, anyio.current_time() + heartbeat_seconds
+    while True:
+        over = stream.ended  # before what was told is heard: nothing follows it then
+        for told in stream.told_after(heard):
+            heard = told.seq
+            live.take(told.event)
+            if heard <= after:
+                live.seen()
+        if over:
+            yield frame(live.seq, live.ended(problem())) + END
+            return
+        # What closes a session is followed by its end, with which the whole page comes.
+        if piece := "" if live.over else live.patch():
+            yield frame(live.seq, piece)
+            due = anyio.current_time() + heartbeat_seconds
+            # A patch whenever something changed, but no more often than the eye can follow.
             await anyio.sleep(FRAME_SECONDS)
+            continue
+        with anyio.CancelScope(deadline=due):
+            await stream.changed()
+        if anyio.current_time() >= due:
+            yield HEARTBEAT
+            due = anyio.current_time() + heartbeat_seconds

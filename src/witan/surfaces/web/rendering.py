@@ -13,9 +13,10 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.surfaces.text import clean, readable
+from witan.surfaces.views.session import session_view
+from witan.surfaces.views.sessions import SessionRow
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.markdown import rendered
-from witan.surfaces.web.views.session import session_view
 
 if TYPE_CHECKING:
     from witan.adapters.voting_papers import Paper, Revealed
@@ -56,10 +57,16 @@ class Site:
         What stands before every path, without a slash at its end; empty: nothing.
     alone
         The page is a file: it links to no other, has no forms and holds its own styles.
+    asker
+        Who has signed in; empty: nobody needs to.
+    keeps
+        Sessions are kept, and people's votes on them can be.
     """
 
     base: str = ""
     alone: bool = False
+    asker: str = ""
+    keeps: bool = True
 
     def at(self, *parts: str) -> str:
         """The path of a page."""
@@ -112,7 +119,7 @@ def render_session(
     children: Children = (),
     votes: Sequence[Ballot] = (),
     site: Site = SITE,
-    may_vote: bool = True,
+    problem: str = "",
 ) -> str:
     """The page of a session that is over, or was broken off.
 
@@ -126,8 +133,8 @@ def render_session(
         Name of each session that came of it, and what it is to this one.
     votes
         Ballots that people cast on it.
-    may_vote
-        Whether a person's vote on it can be kept.
+    problem
+        What became of it beside what its record says.
     """
     view = session_view(
         session,
@@ -137,7 +144,7 @@ def render_session(
         children=children,
         votes=votes,
     )
-    return render("session.html", site=site, view=view, may_vote=may_vote and not site.alone)
+    return render("session.html", site=site, view=view, problem=clean(problem))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +180,7 @@ def render_ask(
     parent: str = "",
     problem: str = "",
     given: Mapping[str, str] | None = None,
+    latest: Sequence[SessionRow] = (),
     site: Site = SITE,
 ) -> str:
     """The form that asks a question; `problem` says what is wrong with what was `given`."""
@@ -186,6 +194,7 @@ def render_ask(
         parent=parent,
         problem=clean(problem),
         given=given or {},
+        latest=latest,
     )
 
 
@@ -210,7 +219,7 @@ def export_html(
         "session.html",
         site=Site(alone=True),
         view=view,
-        may_vote=False,
+        problem="",
         style=Markup(style),  # noqa: S704 - our own file
         policy=policy,
     )

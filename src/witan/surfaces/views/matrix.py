@@ -12,8 +12,8 @@ from witan.deliberation.jury import Authorship
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import overall_grade
 from witan.surfaces.text import counted, readable
+from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
-from witan.surfaces.web.views.naming import Naming
 
 __all__ = ["Cell", "Matrix", "Review", "Row", "matrix"]
 

@@ -1,6 +1,5 @@
 """The ranking: a line per candidate with its dot and interval, in the boxes of their tiers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -9,27 +8,10 @@ from witan.core.rules import RULES
 from witan.surfaces.plots.standings import SCORES
 from witan.surfaces.render import p_best_text
 from witan.surfaces.text import UNKNOWN, decimals, number
-from witan.surfaces.web.views.naming import Naming
+from witan.surfaces.views.naming import Naming
+from witan.surfaces.views.scale import Dot, Scale
 
-__all__ = ["Box", "Dot", "Line", "Ranking", "ranking"]
-
-MARGIN = 3.0
-"""Percent of the plot left free at both ends, so that no dot is cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """Where a score and its interval lie, in percent of the plot's width.
-
-    Parameters
-    ----------
-    start, width
-        Of the interval; None: there is none.
-    """
-
-    at: float
-    start: float | None
-    width: float | None
+__all__ = ["Box", "Line", "Ranking", "ranking"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,44 +86,14 @@ class Ranking:
     graded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """From scores to percent of the width; worse is left."""
-
-    low: float
-    high: float
-    turned: bool
-
-    @classmethod
-    def of(cls, lines: Sequence[Standing], *, turned: bool) -> "_Scale":
-        held = [line.score for line in lines if line.score is not None]
-        held += [end for s in lines if s.interval for end in (s.interval.low, s.interval.high)]
-        low, high = min(held, default=0.0), max(held, default=1.0)
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        return cls(low, high, turned)
-
-    def percent(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        place = MARGIN + (100 - 2 * MARGIN) * (1 - share if self.turned else share)
-        return round(place, 2)
-
-    def dot(self, line: Standing) -> Dot | None:
-        if line.score is None or line.votes == 0:
-            return None
-        if line.interval is None:
-            return Dot(self.percent(line.score), None, None)
-        ends = sorted(map(self.percent, (line.interval.low, line.interval.high)))
-        return Dot(self.percent(line.score), ends[0], round(ends[1] - ends[0], 2))
-
-
 def ranking(outcome: Outcome, naming: Naming, before: Outcome | None = None) -> Ranking:
     """The standings of an outcome; `before` is the count that it is compared with."""
     rule = RULES[outcome.fell_back_to or outcome.rule]
-    scale = _Scale.of(outcome.standings, turned=rule.lower_is_better)
+    scale = Scale.over(
+        ((line.score, line.interval) for line in outcome.standings), turned=rule.lower_is_better
+    )
     better = "lower is better" if rule.lower_is_better else "higher is better"
-    ends = [number(end, 2).replace("-", "−") for end in (scale.low, scale.high)]
-    low, high = reversed(ends) if rule.lower_is_better else ends
+    low, high = (number(end, 2).replace("-", "−") for end in scale.ends)
     return Ranking(
         rule=outcome.rule,
         why=naming.said(outcome.why),
@@ -158,7 +110,7 @@ def ranking(outcome: Outcome, naming: Naming, before: Outcome | None = None) -> 
     )
 
 
-def _boxes(outcome: Outcome, naming: Naming, scale: _Scale, before: Outcome | None) -> list[Box]:
+def _boxes(outcome: Outcome, naming: Naming, scale: Scale, before: Outcome | None) -> list[Box]:
     """The tiers, best first; whoever no tier may hold stands without a box."""
     digits = decimals([line.score for line in outcome.standings])
     ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
@@ -166,10 +118,14 @@ def _boxes(outcome: Outcome, naming: Naming, scale: _Scale, before: Outcome | No
     for (in_play, _), held in groupby(outcome.standings, key=lambda s: (_in_play(s), s.tier)):
         tier = list(held)
         label = "cannot be told apart" if in_play and len(tier) > 1 else ""
-        lines = [_line(each, outcome, naming, scale.dot(each), digits) for each in tier]
+        lines = [_line(each, outcome, naming, _dot(scale, each), digits) for each in tier]
         shifted = [_shifted(line, each, ranks) for line, each in zip(lines, tier, strict=True)]
         boxes.append(Box(label, tuple(shifted), in_play))
     return boxes
+
+
+def _dot(scale: Scale, line: Standing) -> Dot | None:
+    return scale.dot(line.score, line.interval) if line.votes else None
 
 
 def _in_play(standing: Standing) -> bool:

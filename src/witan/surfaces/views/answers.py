@@ -8,8 +8,8 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import duration_text, verdict_text
 from witan.surfaces.text import clean, counted
+from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
-from witan.surfaces.web.views.naming import Naming
 
 __all__ = ["AnswerCard", "Unanswered", "Verdict", "answers", "unanswered", "verdict"]
 

@@ -12,7 +12,7 @@ from witan.surfaces.board import Board
 from witan.surfaces.render import p_best_text
 from witan.surfaces.session_text import AS_CHILD, reliability_text, session_trust
 from witan.surfaces.text import clean, listed, readable
-from witan.surfaces.web.views.answers import (
+from witan.surfaces.views.answers import (
     AnswerCard,
     Unanswered,
     Verdict,
@@ -20,13 +20,13 @@ from witan.surfaces.web.views.answers import (
     unanswered,
     verdict,
 )
-from witan.surfaces.web.views.concord import Concord, concord
-from witan.surfaces.web.views.lanes import Lane, lanes
-from witan.surfaces.web.views.matrix import Matrix, matrix
-from witan.surfaces.web.views.naming import Naming
-from witan.surfaces.web.views.ranking import Ranking, ranking
+from witan.surfaces.views.concord import Concord, concord
+from witan.surfaces.views.lanes import Lane, lanes
+from witan.surfaces.views.matrix import Matrix, matrix
+from witan.surfaces.views.naming import Naming
+from witan.surfaces.views.ranking import Ranking, ranking
 
-__all__ = ["Figure", "Recounted", "SessionView", "session_view"]
+__all__ = ["Figure", "Recounted", "SessionView", "session_rules", "session_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,8 @@ class SessionView:
         Whose ballots are left out, as forms and addresses have them.
     retry
         Seats that failed: as forms have them, and what they are called.
+    may_follow
+        Whether there is a closing text to go on from.
     """
 
     id: str
@@ -106,6 +108,7 @@ class SessionView:
     without: tuple[str, ...]
     rules: tuple[str, ...]
     retry: tuple[tuple[str, str], ...]
+    may_follow: bool
     naming: Naming = field(repr=False)
 
     @property
@@ -170,8 +173,9 @@ def session_view(
         veiled=naming.veiled,
         rule=shown.rule if shown is not None else "",
         without=tuple(map(naming.value, without)),
-        rules=_rules(),
+        rules=session_rules(),
         retry=_to_retry(session, naming),
+        may_follow=session.text is not None,
         naming=naming,
     )
 
@@ -265,7 +269,8 @@ def _leading(outcome: Outcome | None, naming: Naming) -> str:
 
 
 @lru_cache(maxsize=1)
-def _rules() -> tuple[str, ...]:
+def session_rules() -> tuple[str, ...]:
+    """Every rule that a single session can be counted by."""
     return tuple(sorted(name for name in RULES if RULES[name].needs != "history"))
 
 

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from witan.core.outcome import Outcome
 from witan.surfaces.render import p_best_text
 from witan.surfaces.text import counted, listed
-from witan.surfaces.web.views.naming import Naming
+from witan.surfaces.views.naming import Naming
 
 __all__ = ["Concord", "concord"]
 

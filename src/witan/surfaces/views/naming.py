@@ -1,7 +1,7 @@
 """Who is called what on the page: by name, or by label until the names are revealed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from witan.core.blinding import label_map
@@ -32,7 +32,12 @@ class Naming:
     labels: Mapping[str, str]
     others: Mapping[str, str]
     places: Mapping[str, int]
-    opened: SessionOpened = field(repr=False)
+    opened: SessionOpened | None = field(default=None, repr=False)
+
+    @classmethod
+    def plain(cls, names: Sequence[str]) -> "Naming":
+        """The names of candidates that hold no seats, and of which nothing is hidden."""
+        return cls(False, {}, {}, {name: at for at, name in enumerate(names)})
 
     @classmethod
     def of(cls, session: Session, *, veiled: bool) -> "Naming":
@@ -55,18 +60,18 @@ class Naming:
 
     def value(self, seat: str) -> str:
         """What stands for a seat in forms and addresses, which must not tell its name either."""
-        return f"#{_everyone(self.opened).index(seat)}" if self.veiled else seat
+        return f"#{_everyone(self._council).index(seat)}" if self.veiled else seat
 
     def said(self, sentence: str) -> str:
         """A sentence of ours, in which names may stand."""
         if not self.veiled:
             return clean(sentence)
         masked = self._names().sub(lambda found: self.name(found[0]), sentence)
-        return clean(mask(masked, self.opened.question, self._models()))
+        return clean(mask(masked, self._council.question, self._models()))
 
     def quoted(self, text: str) -> str:
         """What a model wrote: while names are hidden, without those that tell of an author."""
-        return mask(text, self.opened.question, self._models()) if self.veiled else text
+        return mask(text, self._council.question, self._models()) if self.veiled else text
 
     def answer_at(self, seat: str) -> str:
         """Where the answer of a seat stands on the page."""
@@ -81,7 +86,12 @@ class Naming:
         return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])")
 
     def _models(self) -> tuple[str, ...]:
-        return tuple(names_of((*self.opened.seats, *self.opened.called)))
+        return tuple(names_of((*self._council.seats, *self._council.called)))
+
+    @property
+    def _council(self) -> SessionOpened:
+        assert self.opened is not None  # noqa: S101 - only seats are hidden
+        return self.opened
 
 
 def seat_called(session: Session, value: str) -> str:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from witan.surfaces.board import Board, Line
 from witan.surfaces.text import counted
-from witan.surfaces.web.views.naming import Naming
+from witan.surfaces.views.naming import Naming
 
 __all__ = ["MARKS", "Lane", "lane", "lanes"]
 

@@ -1,0 +1,78 @@
+"""From numbers to places on a plot, in percent, so that a plot fits whatever it stands in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from witan.core.outcome import Interval
+
+__all__ = ["Dot", "Scale"]
+
+MARGIN = 3.0
+"""Percent of the plot left free at both ends, so that no dot is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """Where a score and its interval lie, in percent of the plot's width.
+
+    Parameters
+    ----------
+    start, width
+        Of the interval; None: there is none.
+    """
+
+    at: float
+    start: float | None
+    width: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From numbers to percent of the width; worse is left.
+
+    Parameters
+    ----------
+    turned
+        Lower is better.
+    """
+
+    low: float
+    high: float
+    turned: bool = False
+
+    @classmethod
+    def over(
+        cls, numbers: Iterable[tuple[float | None, Interval | None]], *, turned: bool = False
+    ) -> "Scale":
+        """The scale that holds all of these, and their intervals."""
+        held: list[float] = []
+        for value, interval in numbers:
+            held += [] if value is None else [value]
+            held += [] if interval is None else [interval.low, interval.high]
+        low, high = min(held, default=0.0), max(held, default=1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return cls(low, high, turned)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What the left and the right end stand for."""
+        return (self.high, self.low) if self.turned else (self.low, self.high)
+
+    def percent(self, value: float) -> float:
+        """Where a number lies."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(MARGIN + (100 - 2 * MARGIN) * (1 - share if self.turned else share), 2)
+
+    def down(self, value: float) -> float:
+        """Where a number lies from the top, where better is higher."""
+        return round(100 - self.percent(value), 2)
+
+    def dot(self, value: float | None, interval: Interval | None) -> Dot | None:
+        """Where a number and its interval lie; None: there is none."""
+        if value is None:
+            return None
+        if interval is None:
+            return Dot(self.percent(value), None, None)
+        ends = sorted(map(self.percent, (interval.low, interval.high)))
+        return Dot(self.percent(value), ends[0], round(ends[1] - ends[0], 2))

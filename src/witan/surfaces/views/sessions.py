@@ -1,0 +1,81 @@
+"""Sessions as a list: what was asked, when, and what came of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from witan.adapters.history import Found
+from witan.deliberation.costing import Cost
+from witan.surfaces.chamber import Running
+from witan.surfaces.session_text import cost_text
+from witan.surfaces.text import clean
+
+__all__ = ["SessionRow", "latest_rows", "session_rows"]
+
+UNDER_WAY = "under way"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session of a list.
+
+    Parameters
+    ----------
+    id
+        Its whole name, for its address.
+    beginning
+        Of the question, on one line.
+    source
+        The file that it came from; empty: it was held here.
+    """
+
+    id: str
+    at: str
+    status: str
+    beginning: str
+    simulated: bool = False
+    category: str = ""
+    leader: str = ""
+    cost: str = ""
+    source: str = ""
+
+
+def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[SessionRow, ...]:
+    """Sessions of a history; of those that go on here, it is said."""
+    going = {running.id for running in under_way if running.named}
+    return tuple(_row(each, going=each.session in going) for each in found)
+
+
+def latest_rows(
+    found: Sequence[Found], under_way: Sequence[Running], *, most: int
+) -> tuple[SessionRow, ...]:
+    """The latest sessions, those that are kept nowhere yet first."""
+    kept = {each.session for each in found}
+    new = [r for r in reversed(under_way) if r.named and r.id not in kept]
+    return (*map(_new, new), *session_rows(found, under_way))[:most]
+
+
+def _row(found: Found, *, going: bool) -> SessionRow:
+    cost = "" if found.cost_usd is None else cost_text(Cost(*(found.cost_usd,) * 3))
+    return SessionRow(
+        id=found.session,
+        at=f"{found.at:%Y-%m-%d %H:%M}",
+        status=UNDER_WAY if going else found.status,
+        beginning=_beginning(found.question) or clean(found.session),
+        simulated=found.simulated,
+        category=clean(found.category or ""),
+        leader=clean(found.leader_seat or found.leader or ""),
+        cost="" if found.simulated else cost,
+        source="" if found.source == "council" else clean(found.source),
+    )
+
+
+def _new(running: Running) -> SessionRow:
+    opened = running.session.opened
+    at = f"{opened.at:%Y-%m-%d %H:%M}"
+    beginning = _beginning(opened.question)
+    return SessionRow(running.id, at, UNDER_WAY, beginning, running.session.simulated)
+
+
+def _beginning(question: str) -> str:
+    line = clean(" ".join(question.split()))
+    return line if len(line) <= 160 else f"{line[:159]}…"

@@ -1,0 +1,57 @@
+"""A session as one HTML file, for whoever asks by a program or from a page."""
+
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from witan.surfaces.chamber import Chamber
+from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed, refused
+from witan.surfaces.web.assets import style_source, styles
+from witan.surfaces.web.beside import beside
+from witan.surfaces.web.rendering import export_html
+from witan.surfaces.web.responses import Compressed
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api", dependencies=[Depends(TOKEN)], responses=ANY_TIME)
+
+HTML: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The page.",
+        "content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>…"}},
+    },
+    **refused(404, 409),
+}
+
+
+@router.get(
+    "/sessions/{session:path}/export.html",
+    tags=["sessions"],
+    summary="A session as one HTML file",
+    responses=HTML,
+    response_class=Response,
+)
+async def export(
+    session: SessionNamed,
+    chamber: Annotated[Chamber, Depends(chamber_of)],
+    reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
+) -> Response:
+    """Give a session as a page that stands alone: its own styles, no script, nothing fetched."""
+    found = await chamber.session(session)
+    known = await beside(chamber, found.id)
+
+    def write() -> str:
+        return export_html(found, revealed=reveal, children=known.children, votes=known.votes)
+
+    html = await anyio.to_thread.run_sync(write)
+    name = "".join(c if (c.isascii() and c.isalnum()) or c in "-_" else "-" for c in found.id)
+    policy = f"sandbox; default-src 'none'; style-src {style_source(styles())}"
+    headers = {
+        "Content-Disposition": f'attachment; filename="witan-{name}.html"',
+        "Content-Security-Policy": policy,
+        "Cache-Control": "private, no-cache",
+    }
+    return Compressed(html, headers=headers, media_type="text/html")

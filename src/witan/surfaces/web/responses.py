@@ -1,0 +1,70 @@
+"""Pages as responses: compressed, with their policy; and who is to get a page at all."""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode, urlsplit
+
+from fastapi import Request
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
+
+__all__ = ["Compressed", "Page", "problem_page", "redirect", "site_of", "wants_page"]
+
+PROGRAMS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/openapi.json", "/assets")
+"""What programs ask for, and what pages are made of."""
+
+FRESH = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "private, no-cache"}
+
+
+class Compressed(Response):
+    """A response that is compressed for whoever takes it so."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        await GZipMiddleware(super().__call__, minimum_size=1000)(scope, receive, send)
+
+
+class Page(Compressed, HTMLResponse):
+    """A page: never kept without asking whether it is still the same."""
+
+    def __init__(self, html: str, status: int = 200, headers: Mapping[str, str] | None = None):
+        super().__init__(html, status, {**FRESH, **(headers or {})})
+
+
+def site_of(request: Request) -> Site:
+    """Where the pages stand, and who reads them."""
+    public = request.app.state.settings.public_url
+    asker = request.scope.get("asker")
+    known = not request.app.state.askers.open
+    base = "" if public is None else urlsplit(public).path.rstrip("/")
+    keeps = request.app.state.chamber.history is not None
+    return Site(base, keeps=keeps, asker=asker.name if asker is not None and known else "")
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser asks for a page, and would be told of an error by one."""
+    path: str = scope["path"]
+    if any(path == each or path.startswith(f"{each}/") for each in PROGRAMS):
+        return False
+    return any(
+        name == b"accept" and b"text/html" in value for name, value in scope.get("headers", ())
+    )
+
+
+def problem_page(
+    title: str,
+    problem: str,
+    status: int,
+    headers: Mapping[str, str] | None = None,
+    site: Site | None = None,
+) -> Response:
+    """An error as a page."""
+    return Page(render_problem(title, problem, status=status, site=site or Site()), status, headers)
+
+
+def redirect(site: Site, *parts: str, **query: str) -> Response:
+    """Have the browser look at a page; what was sent is not sent again."""
+    asked = f"?{urlencode(query)}" if query else ""
+    return RedirectResponse(f"{site.at(*parts)}{asked}", 303)

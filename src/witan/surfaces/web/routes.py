@@ -1,0 +1,44 @@
+"""The pages: one router, of no account to programs."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from witan.errors import UnknownName
+from witan.surfaces.web import (
+    exporting,
+    routes_asking,
+    routes_reports,
+    routes_sessions,
+    routes_votes,
+    signing_in,
+)
+from witan.surfaces.web.assets import ASSETS, asset
+from witan.surfaces.web.responses import Compressed
+
+__all__ = ["router"]
+
+FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
+"""What an asset holds is part of its address."""
+
+router = APIRouter()
+pages = APIRouter(include_in_schema=False)
+
+
+@pages.get("/assets/{name}")
+async def asset_named(request: Request, name: str) -> Response:
+    """Give a file that pages are made of."""
+    if name not in ASSETS:
+        raise UnknownName("asset", name, sorted(ASSETS))
+    # Without the digest of what it holds the address says nothing of what it will hold.
+    headers = FOR_GOOD if "v" in request.query_params else {"Cache-Control": "no-cache"}
+    return Compressed(asset(name), headers=headers, media_type=ASSETS[name])
+
+
+pages.include_router(signing_in.router)
+pages.include_router(routes_asking.router)
+pages.include_router(routes_reports.router)
+# Last, as names of sessions may hold anything.
+pages.include_router(routes_votes.router)
+pages.include_router(routes_sessions.router)
+router.include_router(exporting.router)
+router.include_router(pages)

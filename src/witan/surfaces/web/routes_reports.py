@@ -1,0 +1,216 @@
+"""The pages over all sessions: history, leaderboard, audit."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated
+from urllib.parse import urlencode
+
+import anyio
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from witan.adapters.history import Found, History
+from witan.core.leaderboard import Terms
+from witan.core.settings import AUTO
+from witan.core.window import Window
+from witan.errors import HistoryError, InvalidParameter, NothingToCount, WitanError
+from witan.surfaces.chamber import Chamber
+from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.problems import status_of
+from witan.surfaces.inquiries import reports
+from witan.surfaces.moments import moment
+from witan.surfaces.text import clean
+from witan.surfaces.views.audit import audit_view, reviewer_view
+from witan.surfaces.views.leaderboard import board_view
+from witan.surfaces.views.session import session_rules
+from witan.surfaces.views.sessions import session_rows
+from witan.surfaces.web.rendering import Site, render
+from witan.surfaces.web.responses import Page, site_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+
+STATUSES = ("complete", "degraded", "failed", "interrupted")
+
+PAGE = 30
+"""Sessions on a page of the history."""
+
+MOST_AT_ONCE = 1000
+"""Sessions of one moment, as a file brings them, that stand on one page."""
+
+SIMULATED = {"": None, "yes": True, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the filters of a page say, as they were written."""
+
+    text: str = ""
+    since: str = ""
+    until: str = ""
+    category: str = ""
+    status: str = ""
+    simulated: str = ""
+
+    @property
+    def window(self) -> Window:
+        """Which sessions are meant.
+
+        Raises
+        ------
+        InvalidParameter
+            If a time is none.
+        """
+        since, until = moment("since", self.since or None), moment("until", self.until or None)
+        return Window(since, until, self.category or None)
+
+
+def _asked(
+    since: str = "",
+    until: str = "",
+    category: str = "",
+    *,
+    text: str = "",
+    status: str = "",
+    simulated: str = "",
+) -> Asked:
+    return Asked(text, since, until, category.strip(), status, simulated)
+
+
+AskedOf = Annotated[Asked, Depends(_asked)]
+
+
+@router.get("/history")
+async def history_page(request: Request, chamber: ChamberOf, asked: AskedOf) -> Response:
+    """List sessions, and search them."""
+    site, refused = site_of(request), None
+    shown, more = list[Found](), False
+    where = "" if chamber.history is None else chamber.history.url
+    try:
+        held = _history(chamber)
+        shown, more = await anyio.to_thread.run_sync(_found, held, asked)
+    except WitanError as error:
+        refused = error
+    older = _link(site, replace(asked, until=shown[-1].at.isoformat())) if more else ""
+    html = render(
+        "history.html",
+        site=site,
+        given=asked,
+        where=clean(where),
+        statuses=STATUSES,
+        rows=session_rows(shown, chamber.under_way),
+        older=older,
+        latest=_link(site, replace(asked, until="")),
+        paged=bool(asked.until),
+        searched=asked != Asked(),
+        problem="" if refused is None else clean(str(refused)),
+    )
+    return Page(html, 200 if refused is None else status_of(refused))
+
+
+def _found(history: History, asked: Asked) -> tuple[list[Found], bool]:
+    """The sessions of a page, and whether there are older ones.
+
+    A moment is never parted: the next page begins before the last one that is shown.
+    """
+    window = asked.window
+    if asked.simulated not in SIMULATED:
+        raise InvalidParameter("simulated", asked.simulated, "yes, no or nothing")
+    if asked.status not in ("", *STATUSES):
+        raise InvalidParameter("status", asked.status, " or ".join(STATUSES))
+    find = partial(
+        history.find,
+        asked.text or None,
+        category=window.category,
+        status=asked.status or None,
+        simulated=SIMULATED[asked.simulated],
+    )
+    found = find(since=window.since, until=window.until, limit=PAGE + 1)
+    if len(found) <= PAGE:
+        return found, False
+    if found[0].at != found[-1].at:
+        return [each for each in found if each.at != found[-1].at], True
+    # A file brings many sessions of one time.
+    at = found[0].at
+    same = find(since=at, until=window.until, limit=MOST_AT_ONCE)
+    return same, bool(at != window.since and find(since=window.since, until=at, limit=1))
+
+
+def _link(site: Site, asked: Asked) -> str:
+    fields = {name: getattr(asked, name) for name in Asked.__slots__ if getattr(asked, name)}
+    return f"{site.at('history')}{'?' if fields else ''}{urlencode(fields)}"
+
+
+@router.get("/leaderboard")
+async def leaderboard_page(
+    request: Request,
+    chamber: ChamberOf,
+    asked: AskedOf,
+    *,
+    rule: str = "borda",
+    kind: str = "model",
+    order: str = "score",
+    min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
+) -> Response:
+    """Show how models fare across sessions."""
+    view, refused, empty = None, None, ""
+
+    def make() -> object:
+        terms = Terms(rule, kind, asked.window, order, min_sessions)  # type: ignore[arg-type] # it says what it takes
+        history, config = _history(chamber), chamber.config
+        board = reports.leaderboard(history, config, terms)
+        return board_view(board, reports.over_time(history, config, terms))
+
+    try:
+        view = await anyio.to_thread.run_sync(make)
+    except NothingToCount as error:
+        empty = str(error)
+    except WitanError as error:
+        refused = error
+    html = render(
+        "leaderboard.html",
+        site=site_of(request),
+        given=asked,
+        chosen={"rule": rule, "kind": kind, "order": order, "min_sessions": min_sessions},
+        rules=[(name, name) for name in session_rules() if name != AUTO],
+        view=view,
+        empty=clean(empty),
+        problem="" if refused is None else clean(str(refused)),
+    )
+    return Page(html, 200 if refused is None else status_of(refused))
+
+
+@router.get("/audit")
+async def audit_page(
+    request: Request, chamber: ChamberOf, asked: AskedOf, *, reviewer: str = ""
+) -> Response:
+    """Show how reviewers judge, or how one does."""
+    site = site_of(request)
+
+    def make() -> str:
+        report = reports.audit(_history(chamber), chamber.config, asked.window)
+        if reviewer:
+            one = reviewer_view(report, reviewer)
+            return render("reviewer.html", site=site, view=one, given=asked)
+        return page(audit_view(report))
+
+    def page(view: object = None, empty: str = "", problem: str = "") -> str:
+        told = {"view": view, "empty": clean(empty), "problem": clean(problem)}
+        return render("audit.html", site=site, given=asked, **told)
+
+    try:
+        return Page(await anyio.to_thread.run_sync(make))
+    except NothingToCount as error:
+        return Page(page(empty=str(error)))
+    except WitanError as error:
+        return Page(page(problem=str(error)), status_of(error))
+
+
+def _history(chamber: Chamber) -> History:
+    if chamber.history is None:
+        problem = "this server keeps no history"
+        raise HistoryError("the server", problem, "start it without --no-history")
+    return chamber.history

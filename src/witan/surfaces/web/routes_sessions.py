@@ -1,0 +1,185 @@
+"""The pages of one session: under way, over, or imported as ballots."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Annotated
+
+import anyio
+from fastapi import APIRouter, Depends, Header, Query, Request
+from starlette.responses import Response
+
+from witan.adapters.history import History
+from witan.core.outcome import Outcome
+from witan.errors import NothingToCount, WitanError
+from witan.surfaces.chamber import Asker, Chamber, Running
+from witan.surfaces.http.access import asker_of, chamber_of
+from witan.surfaces.http.event_stream import streamed
+from witan.surfaces.http.problems import status_of
+from witan.surfaces.inquiries.chambers import count_again
+from witan.surfaces.text import clean
+from witan.surfaces.views.imported import imported_view
+from witan.surfaces.views.naming import seat_called
+from witan.surfaces.web.beside import beside
+from witan.surfaces.web.forms import form_of
+from witan.surfaces.web.live import LiveSession, follow_live
+from witan.surfaces.web.rendering import Site, render, render_live, render_session
+from witan.surfaces.web.responses import Page, redirect, site_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+AskerOf = Annotated[Asker, Depends(asker_of)]
+Without = Annotated[Sequence[str], Query()]
+
+MOST_WITHOUT = 64
+
+
+@router.get("/sessions/{session:path}/live")
+async def live(
+    request: Request,
+    session: str,
+    chamber: ChamberOf,
+    *,
+    after: Annotated[int, Query(ge=0)] = 0,
+    reveal: bool = False,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Patch a page of a session under way, by server-sent events."""
+    if last_event_id is not None and last_event_id.isdecimal():
+        after = max(after, int(last_event_id[:18]))
+    running = chamber.running(await chamber.named(session))
+    if running is None:
+        # It ended long ago, or in another life of the server: nothing tells the rest of it.
+        raise NothingToCount(f"the session {session} is not under way; load its page again")
+    following = follow_live(
+        running.stream,
+        _live(request, reveal=reveal),
+        after=after,
+        heartbeat_seconds=request.app.state.settings.heartbeat_seconds,
+        problem=lambda: _problem(running),
+    )
+    return streamed(request, following)
+
+
+@router.post("/sessions/{session:path}/cancel")
+async def cancel(request: Request, session: str, chamber: ChamberOf) -> Response:
+    """Break a session off."""
+    whole = await chamber.named(session)
+    running = chamber.running(whole)
+    if running is not None:
+        running.cancel()
+        with suppress(WitanError):  # its page says so
+            await running.ended()
+    return redirect(site_of(request), "sessions", whole)
+
+
+@router.post("/sessions/{session:path}/resume")
+async def resume(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
+    """Take a session up again."""
+    form = await form_of(request)
+    running = await chamber.resume(session, take_over=bool(form.get("take_over")), asker=asker)
+    return redirect(site_of(request), "sessions", running.id)
+
+
+@router.post("/sessions/{session:path}/retry")
+async def retry(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
+    """Ask seats that failed once more."""
+    form = await form_of(request)
+    found = await chamber.session(session)
+    seats = tuple(seat_called(found, each) for each in form.many.get("seat", ()))
+    if not seats:
+        raise NothingToCount("no seat is chosen: tick at least one of those that failed")
+    running = await chamber.retry(found.id, seats, asker=asker)
+    return redirect(site_of(request), "sessions", running.id)
+
+
+@router.get("/sessions/{session:path}")
+async def show(
+    request: Request,
+    session: str,
+    chamber: ChamberOf,
+    *,
+    rule: str = "",
+    without: Without = (),
+    reveal: bool = False,
+) -> Response:
+    """Show a session: as far as it came, as it ended, or as its ballots came in."""
+    whole = await chamber.named(session)
+    site, running = site_of(request), chamber.running(whole)
+    if running is not None and running.under_way:
+        here = _live(request, running, reveal=reveal)
+        return Page(render_live(here, site=site))
+    held, history = [*without][:MOST_WITHOUT], chamber.history
+    if history is not None and running is None and not await _has_record(history, whole):
+        return await _imported(chamber, history, whole, (rule, tuple(held)), site)
+    found = await chamber.session(whole)
+    seats = tuple(seat_called(found, each) for each in held)
+    recounted, refused = None, None
+    try:
+        if rule or seats:
+            recounted = await count_again(chamber, whole, rule or None, without=seats)
+    except WitanError as error:
+        refused, seats = error, ()
+    known = await beside(chamber, whole)
+    write = partial(
+        render_session,
+        found,
+        revealed=reveal,
+        recounted=recounted,
+        without=seats,
+        children=known.children,
+        votes=known.votes,
+        site=site,
+        problem=_problem(running) if refused is None else f"It is not counted so: {refused}",
+    )
+    html = await anyio.to_thread.run_sync(write)
+    return Page(html, 200 if refused is None else status_of(refused))
+
+
+async def _has_record(history: History, session: str) -> bool:
+    return await anyio.to_thread.run_sync(history.has_record, session)
+
+
+async def _imported(
+    chamber: Chamber, history: History, session: str, count: tuple[str, tuple[str, ...]], site: Site
+) -> Response:
+    """The page of a session of which there are only ballots."""
+    rule, without = count
+    outcome: Outcome | None = None
+    refused: WitanError | None = None
+    try:
+        outcome = await count_again(chamber, session, rule or None, without=without)
+    except WitanError as error:
+        refused = error
+
+    def write() -> str:
+        view = imported_view(
+            history.about(session),
+            history.ballots(session),
+            history.answers(session),
+            outcome,
+            recounted=bool(rule or without),
+            without=without,
+        )
+        problem = "" if refused is None else clean(f"It is not counted so: {refused}")
+        return render("imported.html", site=site, view=view, problem=problem)
+
+    html = await anyio.to_thread.run_sync(write)
+    return Page(html, 200 if refused is None else status_of(refused))
+
+
+def _live(request: Request, running: Running | None = None, *, reveal: bool) -> LiveSession:
+    told = () if running is None else running.stream.told_after(0)
+    return LiveSession((each.event for each in told), revealed=reveal, site=site_of(request))
+
+
+def _problem(running: Running | None) -> str:
+    """What became of a session beside what its record says."""
+    if running is None:
+        return ""
+    if running.problem is not None:
+        return running.problem
+    return "" if running.failure is None else f"It was broken off: {running.failure}"

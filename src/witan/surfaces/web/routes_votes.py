@@ -1,0 +1,82 @@
+"""A person's blind vote on the page: who votes, the paper, and what is behind it."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated
+
+import anyio
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from witan.adapters.history import History
+from witan.adapters.voting_papers import Paper, reveal, voting_paper
+from witan.errors import HistoryError, InvalidBallot
+from witan.surfaces.chamber import Asker, Chamber
+from witan.surfaces.http.access import asker_of, chamber_of
+from witan.surfaces.http.problems import status_of
+from witan.surfaces.inquiries.voting import check_unvoted, vote
+from witan.surfaces.web.forms import form_of
+from witan.surfaces.web.rendering import render, render_reveal, render_vote
+from witan.surfaces.web.responses import Page, redirect, site_of
+from witan.surfaces.web.voting import ranking_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+AskerOf = Annotated[Asker, Depends(asker_of)]
+
+
+@router.get("/sessions/{session:path}/vote")
+async def paper(
+    request: Request,
+    session: str,
+    chamber: ChamberOf,
+    asker: AskerOf,
+    *,
+    person: Annotated[str, Query(alias="as", max_length=400)] = "",
+    cast: bool = False,
+) -> Response:
+    """Give a person's paper; once it is `cast`, what is behind it."""
+    history, whole = _history(chamber), await chamber.named(session)
+    site, name = site_of(request), person.strip()
+    if not name:
+        known = "" if request.app.state.askers.open else asker.name
+        return Page(render("voter.html", site=site, session=whole, known=known))
+    found = await anyio.to_thread.run_sync(voting_paper, history, whole, name)
+    if not cast or found.earlier is None:
+        return Page(render_vote(found, site=site))
+    behind = await anyio.to_thread.run_sync(reveal, history, found, found.earlier.groups)
+    return Page(render_reveal(found, behind, site=site))
+
+
+@router.post("/sessions/{session:path}/vote")
+async def cast_vote(request: Request, session: str, chamber: ChamberOf) -> Response:
+    """Keep the vote, then show who wrote what."""
+    form = await form_of(request)
+    history, whole = _history(chamber), await chamber.named(session)
+    person = form.get("as")
+    if not person:
+        raise InvalidBallot("nobody", "cannot be cast: say who votes")
+    found = await anyio.to_thread.run_sync(voting_paper, history, whole, person)
+    site = site_of(request)
+    try:
+        await anyio.to_thread.run_sync(partial(_keep, history, found, form.fields))
+    except InvalidBallot as error:
+        html = render_vote(found, problem=str(error), given=form.fields, site=site)
+        return Page(html, status_of(error))
+    # Looked at by an address of its own: loading it again casts nothing again.
+    return redirect(site, "sessions", whole, "vote", **{"as": person, "cast": "1"})
+
+
+def _keep(history: History, paper: Paper, fields: Mapping[str, str]) -> None:
+    check_unvoted(history, paper, replacing="replace" in fields)
+    vote(history, paper, ranking_of(paper.sheet, fields))
+
+
+def _history(chamber: Chamber) -> History:
+    if chamber.history is None:
+        problem = "this server keeps no history, so no vote could be kept"
+        raise HistoryError("the server", problem, "start it without --no-history")
+    return chamber.history

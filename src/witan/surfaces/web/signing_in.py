@@ -1,0 +1,73 @@
+"""Signing in: a token once, then a cookie that is worth nothing elsewhere or later."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from witan.surfaces.http.tokens import COOKIE, Askers
+from witan.surfaces.web.forms import form_of
+from witan.surfaces.web.rendering import render
+from witan.surfaces.web.responses import Page, redirect, site_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+@router.get("/sign-in")
+async def sign_in_form(request: Request, to: str = "") -> Response:
+    """Ask for a token, where one is needed."""
+    site = site_of(request)
+    if request.app.state.askers.open:
+        return redirect(site)
+    return Page(render("sign_in.html", site=site, problem="", to=_own(to)))
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Give a cookie for a token."""
+    site, askers = site_of(request), _askers(request)
+    form = await form_of(request)
+    to = _own(form.get("to"))
+    asker = askers.by_token(form.get("token"))
+    if asker is None:
+        waits = askers.guessed(request.client.host if request.client else "")
+        problem = "too many wrong tokens; wait a minute" if waits else "that is no token of anybody"
+        html = render("sign_in.html", site=site, problem=problem, to=to)
+        return Page(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)
+    response = RedirectResponse(to or site.at(), 303)
+    response.set_cookie(
+        COOKIE,
+        askers.sign_in(asker),
+        path=site.at(),
+        httponly=True,
+        samesite="strict",
+        secure=_secure(request),
+    )
+    return response
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """Make the cookie worth nothing, and take it back."""
+    site = site_of(request)
+    if (cookie := request.cookies.get(COOKIE)) is not None:
+        _askers(request).sign_out(cookie)
+    response = redirect(site, "sign-in")
+    response.delete_cookie(COOKIE, path=site.at(), httponly=True, samesite="strict")
+    return response
+
+
+def _askers(request: Request) -> Askers:
+    askers: Askers = request.app.state.askers
+    return askers
+
+
+def _secure(request: Request) -> bool:
+    public = request.app.state.settings.public_url or ""
+    return request.url.scheme == "https" or public.startswith("https:")
+
+
+def _own(to: str) -> str:
+    """Where somebody wanted to go, if it is a page of ours; else nothing."""
+    there = to.startswith("/") and to[1:2] not in ("/", "\\")
+    return to if there and to.isascii() and to.isprintable() else ""

@@ -1,0 +1,97 @@
+"""A real Chromium, whose every request and complaint is noted."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+__all__ = ["AXE", "CHROMIUM", "NEEDS", "Watched", "chromium"]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+AXE = os.environ.get("WITAN_AXE", "")
+"""The file axe.min.js of the package axe-core, where it is at hand."""
+
+ARGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+
+NEEDS = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser, for as long as the block lasts."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """One window, and what went wrong in it.
+
+    Parameters
+    ----------
+    options
+        Of the context, such as ``viewport`` or ``color_scheme``.
+
+    Attributes
+    ----------
+    problems
+        What it complained about, dialogs that were opened, and what left the machine.
+    """
+
+    def __init__(self, browser: Any, url: str, shots: Path, **options: Any) -> None:
+        size = {"width": 1280, "height": 900}
+        self.context = browser.new_context(**{"viewport": size, **options})
+        self.url, self._shots = url, shots
+        self.problems: list[str] = []
+        self.context.route("**/*", self._pass)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("dialog", self._asked)
+
+    def _pass(self, route: Any) -> None:
+        asked = route.request.url
+        if urlsplit(asked).netloc != urlsplit(self.url).netloc and not asked.startswith("file:"):
+            self.problems.append(f"asked for {asked}")
+            route.abort()
+            return
+        route.continue_()
+
+    def _heard(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def _asked(self, dialog: Any) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, path: str) -> Any:
+        """Go to a page of the server."""
+        self.page.goto(f"{self.url}{path}")
+        return self.page
+
+    def shoot(self, name: str) -> None:
+        """Keep a picture of the page."""
+        self._shots.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=self._shots / f"{name}.png", full_page=True)
+
+    def violations(self) -> list[str]:
+        """What axe has to say of the page; the context has to be one that bypasses its policy."""
+        self.page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run()")
+        return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found["violations"]]

@@ -1,0 +1,87 @@
+"""A server as a browser meets it: a council of scripts, and a history with something to read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from chambers import seatings
+from histories import ASKED, told
+from kept_ballots import NOW, jury, kept, sessions
+from scripts import write_script
+from served import Served, served
+from witan.adapters.history import History, Imported
+from witan.deliberation.session import Session
+
+__all__ = ["Desk", "desk", "write_desk"]
+
+MARKUP = (
+    "Cyd says so. <script>alert(1)</script> <img src=x onerror=alert(2)> "
+    "[press](javascript:alert(3)) [press](data:text/html;base64,PHNjcmlwdD4=) "
+    "![pixel](https://evil.example/pixel.png) <style>body{display:none}</style>"
+)
+"""What a member says that tries everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A running server, and the history that it keeps."""
+
+    server: Served
+    history: History
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self.server.url
+
+
+def write_desk(folder: Path) -> Path:
+    """Write a council whose members do what the question says: write slowly, hang, or fail."""
+    order = ["Bob says", "Ada says", "Cyd says"]
+    slowly = {"contains": "(slowly)", "tokens_per_second": 40, "seconds": 0.1}
+    seats = []
+    for name in ("ada", "bob", "cyd"):
+        text = MARKUP if name == "cyd" else f"{name.title()} says so, **surely**."
+        review = [
+            {"contains": "(hang)", "hang": True},
+            {"contains": "(slowly)", "prefers": order, "seconds": 0.2 * len(seats)},
+        ]
+        if name == "cyd":
+            review.insert(0, {"contains": "(fail)", "error": "is overloaded", "status": 400})
+        path = write_script(
+            folder / f"{name}.toml",
+            answer=[{**slowly, "text": f"{text} {'and so on ' * 12}"}, {"text": text}],
+            review=[*review, {"prefers": order}],
+            synthesis=[{"prefers": order, "text": "All told: so, as [{1}] has it, not [{2}]."}],
+        )
+        seats.append(f'"script:{path}"')
+    file = folder / "council.toml"
+    file.write_text(f"members = [{', '.join(seats)}]\nchairman = {seats[0]}\n", encoding="utf-8")
+    return file
+
+
+def _history() -> Iterator[Imported]:
+    """Sessions of two months as ballots, one of them with answers, and twelve that were held."""
+    for each in sessions():
+        texts = {"ash": "Ash it is.", "elm": "Elm, rather.", "oak": "Oak."}
+        yield (
+            replace(each, question="Which tree?", answers=texts) if each.session == "q00" else each
+        )
+    yield Imported("odd/name?#%", NOW - timedelta(days=90), ballots=jury("odd/name?#%"))
+    for number in range(12):
+        at = ASKED - timedelta(days=2 * number + 1)
+        yield Imported(
+            f"held{number:02}", session_record=Session.of(told(f"held{number:02}", at=at))
+        )
+
+
+@contextmanager
+def desk(folder: Path, *, filled: bool = True) -> Iterator[Desk]:
+    """Serve the council over a history, filled or empty."""
+    place = folder / "history.sqlite"
+    if filled:
+        kept(place, _history())
+    with History.open(place) as history, served(seatings(write_desk(folder), history)) as server:
+        yield Desk(server, history)

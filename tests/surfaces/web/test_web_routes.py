@@ -1,0 +1,521 @@
+"""The pages over real HTTP: what is asked by forms, and what comes back."""
+
+import gzip
+import re
+import threading
+from dataclasses import replace
+from types import MappingProxyType
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from chambers import seatings
+from desks import desk, write_desk
+from markup import Element, parsed
+from served import served
+from witan.surfaces.config_serve import ServeSettings, TokenSettings
+from witan.surfaces.demonstration import SEED, demonstration
+from witan.surfaces.http.tokens import COOKIE
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+
+ADA = "ada-has-a-long-token"
+
+QUESTION = {"question": "Is it so?"}
+
+
+@pytest.fixture(scope="module")
+def browser(at_desk):
+    """A client that asks as a browser does, and follows where it is led."""
+    with httpx2.Client(
+        base_url=at_desk.url, headers=HTML, timeout=20, follow_redirects=True
+    ) as opened:
+        yield opened
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """A server that keeps nothing."""
+    with (
+        served(seatings(write_desk(tmp_path))) as server,
+        httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
+    ):
+        yield opened
+
+
+def page(response: httpx2.Response, status: int = 200) -> Element:
+    """The page that came back, with the policy that every page has."""
+    assert response.status_code == status, response.text[:400]
+    assert "default-src 'self'" in response.headers["content-security-policy"]
+    assert "unsafe" not in response.headers["content-security-policy"]
+    return parsed(response.text)
+
+
+def asked(client: httpx2.Client, path: str = "/sessions", **fields: str) -> str:
+    """Send a form; the path of the page that it leads to."""
+    response = client.post(path, data=fields, follow_redirects=False)
+    assert response.status_code == 303, response.text[:400]
+    where: str = response.headers["location"]
+    return where
+
+
+def ended(client: httpx2.Client, **fields: str) -> str:
+    """Put a question and wait for the end of the session; its name."""
+    session = asked(client, **{**QUESTION, **fields}).rpartition("/")[2]
+    client.get(f"/api/sessions/{session}/events")
+    return session
+
+
+def forms(root: Element) -> list[str]:
+    """Where the forms of a page are sent to."""
+    return [form.attrs["action"] for form in root.all("form")]
+
+
+class TestAsking:
+    """The form that asks."""
+
+    def test_a_question_becomes_a_session_whose_page_is_shown(self, browser):
+        """The form leads to the page of the session."""
+        session = ended(browser)
+
+        root = page(browser.get(f"/sessions/{session}"))
+        assert root.one("h1").text == "Is it so?"
+        assert root.all("table", class_="standings")
+
+    def test_category_mode_and_files_come_with_it(self, browser, at_desk):
+        """What the form says is in the record."""
+        files = [("files", ("a.txt", b"\xef\xbb\xbfOne.", "text/plain"))]
+        data = {**QUESTION, "category": "law", "mode": "best"}
+        response = browser.post("/sessions", data=data, files=files, follow_redirects=False)
+        session = response.headers["location"].rpartition("/")[2]
+        browser.get(f"/api/sessions/{session}/events")
+
+        opened = at_desk.history.session(session).opened
+        assert (opened.category, dict(opened.files)) == ("law", {"a.txt": "One."})
+        assert opened.procedure.mode == "best"
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({"question": "  "}, "something to ask"),
+            ({"question": "So?", "profile": "nobody"}, "unknown profile"),
+            ({"question": "So?", "mode": "loud"}, "mode"),
+            ({"question": "So?", "parent": "nothing"}, "unknown session"),
+        ],
+        ids=["nothing", "profile", "mode", "parent"],
+    )
+    def test_what_is_refused_stays_in_the_form(self, browser, fields, said):
+        """The problem is told, and nothing that was written is lost."""
+        response = browser.post("/sessions", data=fields)
+
+        assert 400 <= response.status_code < 500
+        root = parsed(response.text)
+        assert said in root.one(role="alert").text
+        assert root.one("textarea").text == fields["question"].strip()
+
+    def test_what_cannot_be_kept_is_refused(self, browser):
+        """A character that no store holds."""
+        root = page(browser.post("/sessions", data={"question": "So\0?"}), 422)
+
+        assert "NUL" in root.one(role="alert").text
+
+    def test_a_file_that_is_no_text_is_refused(self, browser):
+        """It is named."""
+        files = [("files", ("a.png", b"\x89PNG\xff", "image/png"))]
+        root = page(browser.post("/sessions", data=QUESTION, files=files), 422)
+
+        assert "a.png" in root.one(role="alert").text
+
+    def test_the_demonstration_is_the_same_for_everybody(self, browser, at_desk):
+        """Its own question is asked with its own seed, whatever the line ends."""
+        shown = demonstration(fast=True).question.replace("\n", "\r\n")
+        session = ended(browser, question=shown, profile="demo")
+
+        assert at_desk.history.session(session).opened.seed == SEED
+
+    def test_a_session_goes_on_from_another(self, browser, at_desk):
+        """Its page leads to the form, and the form to a session that knows what was said."""
+        first = ended(browser)
+        root = page(browser.get("/", params={"parent": first, "profile": "demo"}))
+        hidden = {i.attrs["name"]: i.attrs["value"] for i in root.all("input", type="hidden")}
+        second = ended(browser, question="And then?", parent=hidden["parent"])
+
+        assert at_desk.history.session(second).opened.conversation[0].text == "Is it so?"
+
+    def test_where_nobody_can_be_asked_it_is_said_what_to_do(self, tmp_path):
+        """There is no form but that of the demonstration."""
+        file = tmp_path / "council.toml"
+        file.write_text('members = ["openai:a", "openai:b"]\n', encoding="utf-8")
+        with served(seatings(file)) as server:
+            root = page(httpx2.get(server.url, headers=HTML))
+
+        assert "OPENAI_API_KEY" in root.one("main").text
+        assert not root.all("textarea")
+        assert root.one("button").text == "Watch the demonstration"
+
+
+class TestSession:
+    """The page of one session."""
+
+    def test_one_is_found_by_the_beginning_of_its_name(self, browser):
+        """And `last` is the latest."""
+        session = ended(browser)
+
+        assert session in browser.get("/sessions/last").text
+
+    def test_a_recount_stands_beside_the_sessions_own(self, browser):
+        """By another rule and without a reviewer, hidden behind its number."""
+        session = ended(browser)
+        root = page(browser.get(f"/sessions/{session}", params={"rule": "schulze"}))
+        assert "counted again by schulze" in root.one("p", class_="recounted").text
+
+        link = root.all("td", class_="row-act")[0].one("a").attrs["href"]
+        without = page(browser.get(link.partition("#")[0].replace("&amp;", "&")))
+        assert "without" in without.one("p", class_="recounted").text
+
+    @pytest.mark.parametrize("query", ["rule=nobody", "without=nobody", "rule=mean_rank&without=x"])
+    def test_a_recount_that_cannot_be_is_told_on_the_page(self, browser, query):
+        """The session is shown as it counted itself."""
+        session = ended(browser)
+        root = page(browser.get(f"/sessions/{session}?{query}"), 422)
+
+        assert "It is not counted so" in root.one(class_="shortfall", role="alert").text
+        assert root.all("table", class_="standings")
+
+    def test_names_are_hidden_until_they_are_revealed(self, browser):
+        """Nothing on the page tells who wrote what, before."""
+        session = ended(browser)
+
+        assert "bob" not in browser.get(f"/sessions/{session}").text.lower().replace("bob says", "")
+        assert ">bob<" in browser.get(f"/sessions/{session}?reveal=1").text
+
+    def test_one_of_ballots_alone_has_a_page(self, browser):
+        """Outcome, ballots, and what came with them; it can be recounted."""
+        root = page(browser.get("/sessions/q00"))
+
+        assert root.one("h1").text == "Which tree?"
+        assert "imported from" in root.one(class_="eyebrow").text
+        assert [r.all("th")[0].text for r in root.one("table", class_="cast").all("tr")[1:]] == [
+            "r1", "r2", "r3", "r4"
+        ]  # fmt: skip
+        assert len(root.all("article", class_="answer")) == 3
+        again = page(browser.get("/sessions/q00?rule=schulze&without=r4"))
+        assert "Without r4" in again.one(class_="recounted").text
+
+    def test_any_name_that_a_file_gave_leads_to_its_page(self, browser):
+        """Slashes and signs included."""
+        name = "odd/name?#%"
+        root = page(browser.get(f"/sessions/{quote(name, safe='')}"))
+
+        assert name in root.one(class_="eyebrow").text
+        assert forms(root)[-1].startswith("/sessions/odd%2Fname%3F%23%25")
+
+    def test_one_under_way_is_followed_and_broken_off(self, browser):
+        """Its page patches itself; a form ends it; it can be resumed."""
+        where = asked(browser, question="So (hang)?")
+        root = page(browser.get(where))
+        live = root.one(id="live").attrs["hx-sse:connect"]
+        got = bytearray()
+
+        def follow():
+            with (
+                httpx2.Client(base_url=str(browser.base_url), timeout=20) as reading,
+                reading.stream("GET", live, headers={"Accept-Encoding": "gzip"}) as told,
+            ):
+                assert told.headers["content-type"].startswith("text/event-stream")
+                assert "content-encoding" not in told.headers
+                for piece in told.iter_bytes():
+                    got.extend(piece)
+
+        reader = threading.Thread(target=follow)
+        reader.start()
+        assert asked(browser, f"{where}/cancel") == where
+        reader.join(10)
+        assert got.endswith(b"event: end\ndata: end\n\n")
+        over = page(browser.get(where))
+        assert over.one(id="h-shortfall").text == "This session is interrupted"
+
+        assert asked(browser, f"{where}/resume") == where
+        assert page(browser.get(where)).all(id="live")
+        asked(browser, f"{where}/cancel")
+
+    def test_a_lost_page_of_a_session_long_over_is_told_so(self, browser):
+        """A reader that comes back too late is not left waiting."""
+        response = browser.get("/sessions/held00/live")
+
+        assert response.status_code == 409
+
+    def test_a_seat_that_failed_is_asked_again(self, browser, at_desk):
+        """In a session of its own; a form without a seat is refused."""
+        session = ended(browser, question="So (fail)?")
+        root = page(browser.get(f"/sessions/{session}"))
+        [seat] = [box.attrs["value"] for box in root.all("input", name="seat")]
+        assert browser.post(f"/sessions/{session}/retry", data={}).status_code == 409
+        again = asked(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
+        browser.get(f"/api/sessions/{again}/events")
+
+        assert at_desk.history.session(again).opened.parent == session
+        assert again in browser.get(f"/sessions/{session}").text
+
+    def test_one_that_is_not_kept_is_shown_and_cannot_be_voted_on(self, alone):
+        """Where there is no history."""
+        session = ended(alone)
+        text = alone.get(f"/sessions/{session}").text
+
+        assert "Vote blind" not in text
+        assert "Reveal who wrote what" in text
+
+
+class TestVoting:
+    """A person's vote on the page."""
+
+    def test_who_votes_is_asked_and_the_vote_is_blind(self, browser, at_desk):
+        """Then it is kept, and who wrote what is shown at an address that casts nothing again."""
+        session = ended(browser)
+        assert page(browser.get(f"/sessions/{session}/vote")).one("input", name="as")
+        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
+        fields = {s.attrs["name"]: str(n) for n, s in enumerate(paper.all("select"), start=1)}
+        assert fields.keys() == {"place-A", "place-B", "place-C"}
+
+        seen = asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe"})
+        for _ in range(2):
+            root = page(browser.get(seen))
+            names = [th.text for th in root.one("tbody").all("th")]
+            assert sorted(name.split()[0] for name in names) == ["ada", "bob", "cyd"]
+        [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
+        assert vote.reviewer == "zoe"
+
+        again = browser.post(f"/sessions/{session}/vote", data={**fields, "as": "zoe"})
+        assert "has voted" in page(again, 409).one(role="alert").text
+        asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
+
+    def test_a_ranking_that_is_none_keeps_what_was_chosen(self, browser):
+        """The problem stands above the paper."""
+        session = ended(browser)
+        given = {"as": "zoe", "place-A": "2", "place-B": "", "place-C": "1"}
+        root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
+
+        assert "gives B no place" in root.one(role="alert").text
+        chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
+        assert chosen == ["2", "1"]
+
+
+class TestReports:
+    """Pages over all sessions."""
+
+    def test_sessions_are_found_by_their_words(self, browser):
+        """And by status, category, time, and whether scripts sat in them."""
+        rows = page(browser.get("/history?text=which+tree")).one("ol", class_="sessions").all("li")
+
+        assert [row.one("a").attrs["href"] for row in rows] == ["/sessions/q00"]
+        law = page(browser.get("/history?category=law&simulated=no"))
+        assert len(law.one("ol", class_="sessions").all("li")) == 4
+        assert "No session is like that" in browser.get("/history?text=nothinglikeit").text
+        for wrong in ("since=soon", "status=lost", "simulated=perhaps"):
+            assert page(browser.get(f"/history?{wrong}"), 422).one(role="alert").text
+
+    def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
+        """Once: page after page, those of one moment, as files bring them, included."""
+        from kept_ballots import jury, kept
+        from witan.adapters.history import History, Imported
+
+        place = kept(
+            tmp_path / "history.sqlite",
+            [Imported(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
+        )
+        with desk(tmp_path, filled=False) as held, httpx2.Client(base_url=held.url) as client:
+            seen, where = [], "/history"
+            while where:
+                root = page(client.get(where, headers=HTML))
+                seen += [a.attrs["href"] for a in root.one("ol", class_="sessions").all("a")]
+                where = next((a.attrs["href"] for a in root.all("a", rel="next")), "")
+            with History.open(place) as history:
+                names = {f"/sessions/{found.session}" for found in history.find()}
+
+        assert sorted(seen) == sorted(names)
+
+    def test_the_leaderboard_says_what_the_command_says(self, browser):
+        """Models in tiers with intervals, who beats whom, cost, and how it went over time."""
+        root = page(browser.get("/leaderboard"))
+
+        names = [x.text for x in root.one("figure", class_="bars").all("span", class_="who")]
+        assert names[0] == "Model"
+        assert len(names) > 5
+        numbers = root.all("table", class_="numbers")[0]
+        assert [h.text for h in numbers.all("th")[:3]] == ["rank", "model", "score"]
+        assert root.one("table", class_="beats").all("td", class_="s1")
+        assert root.one("figure", class_="scatter").all("circle")
+        assert len(root.one("figure", class_="strips").all("li")) == len(names) - 1
+
+    @pytest.mark.parametrize("query", ["order=rating", "order=elo", "rule=mean_rank", "kind=model"])
+    def test_it_is_ordered_as_asked(self, browser, query):
+        """By rating, by Elo, under another rule."""
+        root = page(browser.get(f"/leaderboard?{query}"))
+
+        assert root.one("figure", class_="bars").all("li")
+        chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
+        assert query.partition("=")[2] in chosen
+
+    @pytest.mark.parametrize("path", ["/leaderboard", "/audit"])
+    def test_a_report_of_nothing_says_why(self, browser, path):
+        """An empty window, or a time that is none."""
+        root = page(browser.get(f"{path}?category=nothing"))
+        assert "no session" in root.one(role="status").text.lower()
+        assert page(browser.get(f"{path}?since=soon"), 422).one(role="alert").text
+
+    def test_the_audit_has_a_row_for_each_reviewer(self, browser):
+        """Each measure with interval and number, or how far it is from one."""
+        root = page(browser.get("/audit"))
+        table = root.all("table", class_="audited")[0]
+
+        rows = {row.one("a").text: row for row in table.all("tr")[1:]}
+        assert {"r1", "r4"} <= rows.keys()
+        assert re.search(r"n \d+", rows["r1"].text)
+        assert "not enough data" in root.text
+        one = page(browser.get(rows["r1"].one("a").attrs["href"]))
+        assert one.one("h1").text == "How r1 judges"
+        assert len(one.one("tbody").all("tr")) == 20
+        assert "unknown reviewer" in page(browser.get("/audit?reviewer=x"), 422).text
+
+    def test_without_a_history_there_are_none(self, alone):
+        """It is said how there would be."""
+        for path in ("/history", "/leaderboard", "/audit"):
+            assert "--no-history" in page(alone.get(path), 409).one(role="alert").text
+
+
+class TestExport:
+    """A session as one file."""
+
+    def test_it_stands_alone(self, browser):
+        """Attached, with names or without, and it asks for nothing."""
+        session = ended(browser)
+        response = browser.get(f"/api/sessions/{session}/export.html")
+
+        assert "attachment" in response.headers["content-disposition"]
+        root = parsed(response.text)
+        assert not [x for tag in ("script", "link", "form", "img") for x in root.all(tag)]
+        assert ">bob<" in response.text
+        assert ">bob<" not in browser.get(f"/api/sessions/{session}/export.html?reveal=0").text
+
+    def test_one_of_ballots_alone_cannot_be_saved_so(self, browser):
+        """A program is told why."""
+        response = browser.get("/api/sessions/q00/export.html")
+
+        assert response.status_code == 409
+        assert response.headers["content-type"] == "application/problem+json"
+
+
+class TestTelling:
+    """Errors, assets, and who is told what."""
+
+    def test_a_browser_is_told_by_a_page_and_a_program_by_a_problem(self, browser):
+        """By the path, and by what is accepted."""
+        assert page(browser.get("/sessions/nope"), 404).one(role="alert").text
+        assert page(browser.get("/nope"), 404).one("h1").text == "Not found"
+        problem = browser.get("/sessions/nope", headers={"Accept": "*/*"})
+        assert problem.headers["content-type"] == "application/problem+json"
+        api = browser.get("/api/sessions/nope")
+        assert api.headers["content-type"] == "application/problem+json"
+        assert page(browser.get("/leaderboard?min_sessions=x"), 422).one(role="alert").text
+
+    def test_assets_may_be_kept_for_good(self, browser):
+        """Because what they hold is in their address; each is compressed."""
+        root = page(browser.get("/"))
+        hrefs = [x.attrs["href"] for x in root.all("link")]
+        hrefs += [x.attrs["src"] for x in root.all("script")]
+        for href in hrefs:
+            response = browser.get(href)
+            assert "immutable" in response.headers["cache-control"]
+            assert response.headers.get("content-encoding") == "gzip" or len(response.text) < 1000
+        assert "immutable" not in browser.get("/assets/base.css").headers["cache-control"]
+        assert browser.get("/assets/nothing.js").status_code == 422
+
+    def test_every_page_is_light(self, browser):
+        """Compressed, with all that belongs to it."""
+        session = ended(browser)
+        for path in ("/", "/history", "/leaderboard", "/audit", f"/sessions/{session}"):
+            html = browser.get(path).text
+            hrefs = re.findall(r'(?:href|src)="(/assets/[^"]+)"', html)
+            parts = [html.encode(), *(browser.get(href).content for href in hrefs)]
+            assert sum(len(gzip.compress(part)) for part in parts) < 100_000
+
+    def test_programs_hear_of_the_export_alone(self, browser):
+        """Pages are not in the OpenAPI document."""
+        paths = browser.get("/openapi.json").json()["paths"]
+
+        assert "/api/sessions/{session}/export.html" in paths
+        assert not {"/", "/history", "/sessions", "/sign-in"} & paths.keys()
+
+
+class TestSigningIn:
+    """Where tokens are needed."""
+
+    @pytest.fixture
+    def guarded(self, tmp_path):
+        tokens = {"ada": TokenSettings("ada", "the test", key="ADAS")}
+        settings = replace(ServeSettings(), tokens=MappingProxyType(tokens))
+        with (
+            served(seatings(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server,
+            httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
+        ):
+            yield opened
+
+    def test_a_browser_is_led_to_the_form_and_back(self, guarded):
+        """With a token it gets a cookie, which lasts until it signs out."""
+        led = guarded.get("/history?text=x")
+        assert led.status_code == 303
+        root = page(guarded.get(led.headers["location"]))
+        to = root.one("input", name="to").attrs["value"]
+        signed = guarded.post("/sign-in", data={"token": ADA, "to": to})
+
+        assert (signed.status_code, signed.headers["location"]) == (303, "/history?text=x")
+        cookie = signed.headers["set-cookie"].lower()
+        assert cookie.startswith(f"{COOKIE}=")
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert "secure" not in cookie
+        assert ADA not in signed.headers["set-cookie"]
+        assert page(guarded.get("/")).one("form", class_="signed-in").text == "ada Sign out"
+        held = dict(guarded.cookies)
+        out = guarded.post("/sign-out")
+        assert out.headers["location"] == "/sign-in"
+        guarded.cookies.update(held)
+        assert guarded.get("/").status_code == 303
+
+    def test_behind_https_the_cookie_is_secure(self, tmp_path):
+        """As the public address says."""
+        tokens = {"ada": TokenSettings("ada", "the test", key="ADAS")}
+        settings = replace(
+            ServeSettings(),
+            tokens=MappingProxyType(tokens),
+            public_url="https://council.example/witan",
+        )
+        with served(seatings(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server:
+            signed = httpx2.post(f"{server.url}/sign-in", data={"token": ADA})
+            led = httpx2.get(f"{server.url}/", headers=HTML)
+
+        assert "secure" in signed.headers["set-cookie"].lower()
+        assert "path=/witan" in signed.headers["set-cookie"].lower()
+        assert led.headers["location"].startswith("/witan/sign-in?to=")
+
+    @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example"])
+    def test_nobody_is_led_elsewhere(self, guarded, to):
+        """Only to pages of the server."""
+        signed = guarded.post("/sign-in", data={"token": ADA, "to": to})
+
+        assert signed.headers["location"] == "/"
+
+    def test_guessing_is_slowed_down(self, guarded):
+        """And a right token is let in beside it."""
+        codes = [
+            guarded.post("/sign-in", data={"token": "wrong-but-long"}).status_code
+            for _ in range(25)
+        ]
+
+        assert (codes[0], codes[-1]) == (401, 429)
+        assert guarded.post("/sign-in", data={"token": ADA}).status_code == 303
+
+    def test_where_nobody_needs_a_token_there_is_nothing_to_sign_in_to(self, browser):
+        """The form leads to the first page."""
+        assert page(browser.get("/sign-in")).one("h1").text == "What should the council answer?"

@@ -248,7 +248,7 @@ class TestLinks:
 
         assert sorted(named) == sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
         assert site["theme"]["font"] is False
-        assert "http" not in str(site)
+        assert "://" not in str(site)
 
 
 class TestFigures:

@@ -1,0 +1,112 @@
+"""The page about HTTP is true: curl runs its commands against a server, and gets what it shows."""
+
+import json
+import shlex
+import shutil
+import subprocess
+
+import httpx2
+import pytest
+
+from pages import ROOT, blocks, same
+from served import serving_process
+
+PAGE = ROOT / "docs" / "http.md"
+
+ADDRESS = "http://127.0.0.1:8717"
+
+TOKEN = "the-token-of-the-docs"  # noqa: S105 - of the page alone
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where the demonstration is served, with a history of its own."""
+    folder = tmp_path_factory.mktemp("server")
+    history = folder / "history.sqlite"
+    with serving_process("--fast-demo", "--history", history, cwd=folder) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """Where one is served that asks for a token."""
+    folder = tmp_path_factory.mktemp("guarded")
+    environment = {"WITAN_TOKEN": TOKEN}
+    with serving_process("--no-history", cwd=folder, environment=environment) as (url, _):
+        yield url
+
+
+def curl(command, address):
+    """What curl prints."""
+    words = shlex.split(command.replace("\\\n", "").replace(ADDRESS, address))
+    assert words[0] == "curl"
+    done = subprocess.run(  # noqa: S603 - our own page
+        words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_every_command_prints_what_is_shown(address):
+    """In the order of the page: each goes on from those before it."""
+    found = blocks(PAGE)
+    commands = [place for place, block in enumerate(found) if block.language == "sh"]
+
+    assert len(commands) > 9
+    for place in commands:
+        printed = curl(found[place].text, address)
+        if '"under_way":true' in printed:  # the next one is about it
+            [session] = [json.loads(printed)["session"]]
+            curl(f"curl -sS {ADDRESS}/api/sessions/{session}/events", address)
+        assert same(found[place + 1].text, printed), printed[:2000]
+
+
+class TestToken:
+    """A server with a token, as curl meets it."""
+
+    def test_without_it_curl_fails_and_says_what_to_do(self, guarded):
+        """The answer is a problem, with the status that it names."""
+        done = subprocess.run(  # noqa: S603 - our own server
+            ["curl", "-sS", "--fail-with-body", f"{guarded}/api/profiles"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert done.returncode == 22
+        told = json.loads(done.stdout)
+        assert (told["status"], "Bearer" in told["detail"]) == (401, True)
+
+    @pytest.mark.parametrize(
+        "how", [f"-H 'Authorization: Bearer {TOKEN}'", f"-H 'X-Api-Key: {TOKEN}'"]
+    )
+    def test_with_it_curl_is_answered(self, guarded, how):
+        """By either header."""
+        told = json.loads(curl(f"curl -sS {ADDRESS}/api/profiles {how}", guarded))
+
+        assert [profile["name"] for profile in told["profiles"]] == ["", "demo"]
+
+
+def test_every_operation_is_on_the_page(address):
+    """Whatever the document of the API has is told of in words."""
+    text = PAGE.read_text(encoding="utf-8")
+    document = httpx2.get(f"{address}/openapi.json").json()
+
+    for path in document["paths"]:
+        if path.startswith("/api"):
+            named = path.replace("{session:path}", "NAME").replace("{session}", "NAME")
+            assert named in text, path
+
+
+def test_every_counter_and_span_is_documented(address):
+    """The page about serving names each, and what it is."""
+    text = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    counted = httpx2.get(f"{address}/metrics").text
+    names = [line.split()[2] for line in counted.splitlines() if line.startswith("# TYPE")]
+
+    assert len(names) > 9
+    for name in names:
+        if not name.endswith("_created"):
+            assert f"`{name}`" in text, name

@@ -67,7 +67,7 @@ class TestAdding:
         before = everything(history)
 
         with pytest.raises(
-            HistoryError, match="session s1 is in the history .* with other ballots"
+            HistoryError, match=r"session s1 is in the history .* with other ballots"
         ):
             history.add([session("s0"), session("s1", "a: c > b")], "new.csv", "d2")
         assert everything(history) == before

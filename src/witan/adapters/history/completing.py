@@ -6,7 +6,6 @@ from witan.adapters.history.holders import another_alive
 from witan.adapters.history.sessions import complete
 from witan.adapters.history.stored_events import event_rows, insert_events, read_events
 from witan.adapters.history.superseding import RETRIED, mark_family
-from witan.adapters.history.superseding import RETRIED, mark_family
 from witan.adapters.history.writing import Rows
 from witan.deliberation.session import Session
 from witan.errors import HistoryError

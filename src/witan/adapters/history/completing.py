@@ -37,6 +37,4 @@ def completed(database: Database, record: Session, rows: Rows) -> bool:
     left.add_to(rows)
     if record.opened.relation == RETRIED:
         mark_family(database, rows, record.id)
-    if record.opened.relation == RETRIED:
-        mark_family(database, rows, record.id)
     return True

@@ -224,6 +224,8 @@ class TestEnding:
             written = partial(anyio.to_thread.run_sync, history.has_record, running.id)
             while not await written():  # noqa: ASYNC110 - a thread writes it, and sets no event
                 await anyio.sleep(0.01)
+            while not history.has_record(running.id):  # noqa: ASYNC110 - the writer tells nobody
+                await anyio.sleep(0.01)
             with History.open(tmp_path / "history.sqlite") as other:
                 other.take_up(running.id, by_force=True)
             session = await running.ended()

@@ -205,3 +205,21 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
     [line] = done.stderr.splitlines()
     assert f"127.0.0.1:{port}" in line
     assert "--port" in line
+
+
+def test_a_token_that_is_missing_is_one_line(tmp_path):
+    """Nothing says that it serves before it is sure to."""
+    file = tmp_path / "council.toml"
+    file.write_text('[serve.tokens.team]\nkey = "TEAM_TOKEN"\n', encoding="utf-8")
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "witan", "serve", "--no-history", "--config", str(file)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "TEAM_TOKEN is not set" in line

@@ -1,5 +1,6 @@
 """``witan serve``: the council over HTTP, to OpenAI clients, over MCP, and on a page."""
 
+import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -54,12 +55,14 @@ def command(**options: Any) -> int:
         raise MissingExtra("the server", "serve") from None
     import anyio
 
+    from witan.surfaces.config_serve import token_digests
     from witan.surfaces.histories import configured
     from witan.surfaces.http.logs import log_to_stderr, said
     from witan.surfaces.serving import bound
 
     config = _with_options(configured(options["config"], options["history"]), options)
     say = said if config.serve.log == "json" else _say
+    token_digests(config.serve, os.environ)  # one that cannot be used is told before it is served
     with bound(config.serve) as listening:
         log_to_stderr(config.serve.log)
         place = recorded_by(options, say)

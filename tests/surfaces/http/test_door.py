@@ -81,6 +81,15 @@ class TestTokens:
         assert response.headers["www-authenticate"].startswith("Bearer")
         assert ADA not in response.text
 
+    @pytest.mark.parametrize(
+        ("headers", "said"),
+        [({}, "a token is needed"), ({"X-Api-Key": "wrong-but-long-enough"}, "is not one of")],
+    )
+    def test_a_wrong_one_is_told_apart_from_none(self, server, headers, said):
+        """Or whoever mistyped it would look for why it was not sent."""
+        with client(server, **headers) as asking:
+            assert said in asking.get("/api/sessions").json()["detail"]
+
     @pytest.mark.parametrize("header", ["Authorization", "X-Api-Key"])
     def test_whoever_has_one_is_let_in(self, server, header):
         """By either header."""

@@ -66,7 +66,7 @@ PROBLEM = {
 
 DETAILS: Mapping[int, str] = {
     400: "There was an error parsing the body",
-    401: "give a token: Authorization: Bearer TOKEN",
+    401: "a token is needed; send one: Authorization: Bearer TOKEN",
     402: "the calls that this needs could cost $0.31, more than the $0.25 that are left",
     403: "a page of https://elsewhere.example may not ask this",
     404: "unknown session 'nope'; none are known",

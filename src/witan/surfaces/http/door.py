@@ -228,14 +228,16 @@ class Door:
             return None
         if any(scope["path"].startswith(path) for path in PUBLIC):
             return None
-        if (headers.get("authorization") or headers.get("x-api-key")) is not None:
+        given = (headers.get("authorization") or headers.get("x-api-key")) is not None
+        if given:
             address = (scope.get("client") or ("",))[0]
             if self._askers.guessed(address):
                 return _told(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
         elif "text/html" in headers.get("accept", "") and scope["method"] == "GET":
             return RedirectResponse(self._sign_in(scope), 303)
         told = {"WWW-Authenticate": 'Bearer realm="witan"'}
-        return _told(scope, 401, "give a token: Authorization: Bearer TOKEN", told)
+        detail = "the token is not one of this server's" if given else "a token is needed"
+        return _told(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", told)
 
     def _sign_in(self, scope: Scope) -> str:
         """Where a browser gives its token, and is led back from to what it asked for."""

@@ -177,6 +177,14 @@ class TestPosted:
         assert len(told["sessions"]) == 12
         assert told["not_read"][0]["line"] == 37
 
+    def test_a_session_that_no_ballot_belongs_to_is_refused(self, client):
+        """A misspelt name is not counted as nothing; those that are there are named."""
+        response = client.post("/api/tally", params={"session": ["q1", "zz"]}, content=BALLOTS)
+
+        assert response.status_code == 422
+        assert "'zz'" in response.json()["detail"]
+        assert "q1" in response.json()["detail"]
+
     @pytest.mark.parametrize("path", ["tally", "compare", "explain"])
     @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"{", b"a,b\n1,2\n", b"[]"])
     def test_what_holds_no_ballot_is_refused(self, client, path, content):

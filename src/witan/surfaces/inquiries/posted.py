@@ -13,8 +13,9 @@ from witan.core.explanation import explain
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.errors import NothingToCount, TooLarge, UnsuitableBallots
+from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 from witan.surfaces.json_output import comparison_object, explanation_object, session_object
+from witan.surfaces.text import listed
 
 __all__ = ["Posted", "Tally", "compared", "explained", "tallied", "tally_object", "tally_of"]
 
@@ -37,12 +38,15 @@ class Posted:
     ----------
     problems
         What could not be read, once it was read.
+    sessions
+        The sessions that ballots belong to, once they were read.
     """
 
     content: bytes
     format: str | None = None
     columns: Mapping[str, str] | None = None
     problems: list[Problem] = field(default_factory=list)
+    sessions: dict[str, None] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Ballot]:
         stream = BytesIO(self.content)
@@ -53,6 +57,7 @@ class Posted:
         for number, ballot in enumerate(read, start=1):
             if number > MOST_BALLOTS:
                 raise TooLarge("posted ballots", number, MOST_BALLOTS)
+            self.sessions.setdefault(ballot.session)
             yield ballot
         if not self.content.strip():
             raise NothingToCount("no ballot was sent")
@@ -77,11 +82,18 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
     ------
     BallotFileError
         If it cannot be read as ballots at all.
+    InvalidParameter
+        If no ballot belongs to one of the sessions.
     WitanError
         If a setting does not suit them.
     """
     not_counted: list[UnsuitableBallots] = []
     outcomes = tuple(tally_sessions(posted, settings, not_counted.append, sessions or None))
+    for name in sessions:
+        if name not in posted.sessions:
+            raise InvalidParameter(
+                "a session to count", name, f"one of {listed([*posted.sessions])}"
+            )
     return Tally(outcomes, tuple(not_counted))
 
 

@@ -14,7 +14,7 @@ __all__ = ["AXE", "CHROMIUM", "NEEDS", "Watched", "chromium"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
-AXE = os.environ.get("WITAN_AXE", "")
+AXE = os.environ.get("TEST_AXE", "")
 """The file axe.min.js of the package axe-core, where it is at hand."""
 
 ARGS = [

@@ -27,8 +27,8 @@ def chrome() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory) -> Path:
-    """Where pictures are kept: in the folder that WITAN_SCREENSHOTS names, or nowhere for long."""
-    named = os.environ.get("WITAN_SCREENSHOTS")
+    """Where pictures are kept: in the folder that TEST_SCREENSHOTS names, or nowhere for long."""
+    named = os.environ.get("TEST_SCREENSHOTS")
     return Path(named) if named else tmp_path_factory.mktemp("shots")
 
 

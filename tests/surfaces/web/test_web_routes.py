@@ -337,7 +337,7 @@ class TestReports:
 
     def test_the_leaderboard_says_what_the_command_says(self, browser):
         """Models in tiers with intervals, who beats whom, cost, and how it went over time."""
-        root = page(browser.get("/leaderboard"))
+        root = page(browser.get("/leaderboard?trend=1"))
 
         names = [x.text for x in root.one("figure", class_="bars").all("span", class_="who")]
         assert names[0] == "Model"

@@ -1,5 +1,7 @@
 """The page of a stored session: everything that is known of it, and what may be done with it."""
 
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
 from councils import council, member, members
@@ -123,6 +125,19 @@ class TestRetry:
         assert seat_called(session, "#1") == "bob"
         assert seat_called(session, "bob") == "bob"
         assert seat_called(session, "#9") == "#9"
+
+
+class TestFollowing:
+    """The way from a session to the next question."""
+
+    def test_leads_from_a_session_of_scripts_back_to_them(self):
+        """What the link names is what the form is given."""
+        session = closed(simulated=True)
+        [link] = [a for a in page(session).all("a") if a.text == "Ask on from here"]
+
+        asked = parse_qs(urlsplit(link.attrs["href"]).query)
+
+        assert asked == {"parent": [session.id], "profile": ["demo"]}
 
 
 class TestVeil:

@@ -96,7 +96,8 @@ def _councils(chamber: Chamber) -> list[Choice]:
     found = []
     for name, profile in chamber.profiles.items():
         seats = listed([_seated(seat) for seat in profile.seats])
-        words = f"{name}: {profile.about or seats}" if name else seats or "the configured council"
+        about = profile.about or seats
+        words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
             found.append(Choice(name, words, profile.problem or ""))
     return found

@@ -154,15 +154,16 @@ async def leaderboard_page(
     kind: str = "model",
     order: str = "score",
     min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
+    trend: bool = False,
 ) -> Response:
-    """Show how models fare across sessions."""
+    """Show how models fare across sessions; how it went over time takes a while longer."""
     view, refused, empty = None, None, ""
 
     def make() -> object:
         terms = Terms(rule, kind, asked.window, order, min_sessions)  # type: ignore[arg-type] # it says what it takes
         history, config = _history(chamber), chamber.config
         board = reports.leaderboard(history, config, terms)
-        return board_view(board, reports.over_time(history, config, terms))
+        return board_view(board, reports.over_time(history, config, terms) if trend else ())
 
     try:
         view = await anyio.to_thread.run_sync(make)
@@ -177,6 +178,8 @@ async def leaderboard_page(
         chosen={"rule": rule, "kind": kind, "order": order, "min_sessions": min_sessions},
         rules=[(name, name) for name in session_rules() if name != AUTO],
         view=view,
+        trend=trend,
+        with_trend=f"?{urlencode({**request.query_params, 'trend': '1'})}#h-trend",
         empty=clean(empty),
         problem="" if refused is None else clean(str(refused)),
     )

@@ -1,0 +1,129 @@
+"""Every page: found by links, readable at any width, by anyone, in light and dark."""
+
+import httpx2
+import pytest
+
+from browsers import AXE, NEEDS
+from witan.surfaces.chamber import DEMO, Asked, Judging
+from witan.surfaces.demonstration import demonstration
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+expect = sync_api.expect
+
+pytestmark = NEEDS
+
+
+@pytest.fixture(scope="module")
+def places(at_desk):
+    """Pages of all kinds, one session of which is under way."""
+    shown = demonstration(fast=True)
+    chamber, portal = at_desk.server.chamber, at_desk.server.portal
+    over = portal.call(chamber.ask, Asked(shown.question, judging=Judging(DEMO, seed=shown.seed)))
+    portal.call(over.ended)
+    going = portal.call(chamber.ask, Asked("So (hang)?"))
+    fields = {"as": "ines", **{f"place-{label}": "1" for label in "ABCDE"}}
+    httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields)
+    return {
+        "ask": "/",
+        "history": "/history",
+        "history-nothing": "/history?text=nothinglikeit",
+        "leaderboard": "/leaderboard?trend=1",
+        "leaderboard-rating": "/leaderboard?order=rating",
+        "leaderboard-nothing": "/leaderboard?category=nothing",
+        "audit": "/audit",
+        "audit-reviewer": "/audit?reviewer=r1",
+        "imported": "/sessions/q00",
+        "session": f"/sessions/{over.id}",
+        "session-revealed": f"/sessions/{over.id}?reveal=1",
+        "session-recounted": f"/sessions/{over.id}?rule=schulze",
+        "live": f"/sessions/{going.id}",
+        "voter": f"/sessions/{over.id}/vote",
+        "vote": f"/sessions/{over.id}/vote?as=zoe",
+        "reveal": f"/sessions/{over.id}/vote?as=ines&cast=1",
+        "problem": "/leaderboard?min_sessions=x",
+    }
+
+
+class TestFinding:
+    """From page to page."""
+
+    def test_a_session_is_found_by_its_words_and_kept_by_its_address(self, window):
+        """History, search, and a link that stays."""
+        here = window()
+        page = here.open("/")
+        page.get_by_role("link", name="History").click()
+        page.get_by_label("Words of the question or closing text").fill("which tree")
+        page.get_by_role("button", name="Search").click()
+        page.get_by_role("link", name="Which tree?").click()
+
+        assert page.url.endswith("/sessions/q00")
+        page.reload()
+        expect(page.locator("h1")).to_have_text("Which tree?")
+
+    def test_older_sessions_are_a_page_on(self, window):
+        """And the latest are one back."""
+        page = window().open("/history")
+        first = page.locator(".sessions a").first.text_content()
+        page.get_by_role("link", name="Older sessions").click()
+        assert page.locator(".sessions li").count() > 0
+        page.get_by_role("link", name="The latest").click()
+        expect(page.locator(".sessions a").first).to_have_text(first)
+
+    def test_the_leaderboard_is_ordered_anew(self, window):
+        """By its form; the address says so, and every chart has its numbers."""
+        page = window().open("/leaderboard")
+        page.get_by_label("Order by").select_option("rating")
+        page.get_by_role("button", name="Show").click()
+
+        assert "order=rating" in page.url
+        expect(page.locator("figure.bars figcaption")).to_contain_text("logits")
+        page.get_by_role("link", name="Show how it went over time").click()
+        assert "order=rating" in page.url
+        assert page.locator("figure").count() == 3
+        page.locator("section[aria-labelledby=h-trend] summary").click()
+        expect(page.locator("section[aria-labelledby=h-trend] table")).to_be_visible()
+
+    def test_a_reviewer_is_looked_at_closely(self, window):
+        """From its row in the audit."""
+        page = window().open("/audit")
+        page.get_by_role("link", name="r1").click()
+        expect(page.locator("h1")).to_have_text("How r1 judges")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_is_worth_looking_at(window, places, width, theme):
+    """A picture of each is kept; on none does anything go wrong, or stand out of its page."""
+    here = window(viewport={"width": width, "height": 900}, color_scheme=theme)
+    expected = "rgb(20, 22, 26)" if theme == "dark" else "rgb(251, 250, 247)"
+    for name, path in places.items():
+        page = here.open(path)
+        here.shoot(f"{name}-{width}-{theme}")
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == expected
+    # A page that tells of a mistake comes with a status that a browser notes.
+    here.problems[:] = [each for each in here.problems if "status of 422" not in each]
+
+
+def test_no_page_scrolls_sideways_on_a_narrow_phone(window, places):
+    """At 360 pixels whatever is wider scrolls in its own box."""
+    here = window(viewport={"width": 360, "height": 740}, has_touch=True)
+    for name, path in places.items():
+        page = here.open(path)
+        assert page.evaluate("document.documentElement.scrollWidth") == 360, name
+    here.problems[:] = [each for each in here.problems if "status of 422" not in each]
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_has_a_barrier_that_axe_knows_of(window, places, theme):
+    """Names, roles, contrast, order: on every page, those under way included."""
+    here = window(color_scheme=theme, bypass_csp=True)
+    found = {}
+    for name, path in places.items():
+        here.open(path)
+        found[name] = here.violations()
+    here.problems[:] = [each for each in here.problems if "status of 422" not in each]
+
+    assert {name: held for name, held in found.items() if held} == {}

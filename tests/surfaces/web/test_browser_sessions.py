@@ -1,0 +1,238 @@
+"""A person at the page: asks, watches, reads, doubts, votes, breaks off, tries again."""
+
+import re
+
+import pytest
+
+from browsers import NEEDS
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+expect = sync_api.expect
+
+pytestmark = NEEDS
+
+OVER = "#session .closing"
+
+
+def put(page, question: str) -> None:
+    """Fill the form in, and send it."""
+    page.get_by_label("Question").fill(question)
+    page.get_by_role("button", name="Ask the council").click()
+
+
+@pytest.fixture(scope="module")
+def session(at_desk):
+    """A session that is over."""
+    from witan.surfaces.chamber import Asked
+
+    running = at_desk.server.portal.call(at_desk.server.chamber.ask, Asked("Is it so?"))
+    at_desk.server.portal.call(running.ended)
+    return running.id
+
+
+class TestWatching:
+    """From the question to the closing text."""
+
+    def test_a_question_is_asked_and_watched_to_its_end(self, window):
+        """Answers grow, ballots fall in, the ranking stands, and the page ends as a stored one."""
+        here = window()
+        page = here.open("/")
+        here.shoot("ask")
+        put(page, "Is it so (slowly)?")
+        page.evaluate("window.same = true")
+
+        expect(page.locator(".lane .raw").first).to_contain_text("and so")
+        here.shoot("live-answers")
+        expect(page.locator("#ballots tbody tr")).to_have_count(3)
+        expect(page.locator("#ballots td.s1").first).to_be_visible()
+        expect(page.locator("#ranking circle").first).to_be_attached()
+        here.shoot("live-ballots")
+        page.wait_for_selector(OVER)
+        here.shoot("session")
+
+        assert page.evaluate("window.same")
+        expect(page.locator("#announced")).to_have_text("The session is over: complete.")
+        expect(page.locator(".trust")).to_contain_text("3 of 3 reviewers")
+
+    def test_the_demonstration_takes_one_click(self, window):
+        """No key, and every part says that it is simulated."""
+        here = window()
+        page = here.open("/")
+        page.get_by_role("button", name="Watch the demonstration").click()
+        page.wait_for_selector(OVER)
+        here.shoot("demonstration")
+
+        expect(page.locator(".eyebrow .mark")).to_have_text("simulated")
+        expect(page.locator("h2").first).to_contain_text(re.compile("degraded|Simulated"))
+
+    def test_without_a_script_all_of_it_works_too(self, window):
+        """The page is loaded again until the session is over."""
+        here = window(java_script_enabled=False)
+        page = here.open("/")
+        put(page, "Is it so?")
+        page.wait_for_selector(OVER, timeout=20_000)
+        page.get_by_role("button", name="Recount").click()
+
+        expect(page.locator(".recounted")).to_contain_text("The same leader")
+
+    def test_one_is_broken_off_and_resumed(self, window):
+        """What came in is kept; it goes on where it stopped."""
+        here = window()
+        page = here.open("/")
+        put(page, "So (hang)?")
+        expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
+        page.get_by_role("button", name="Break it off").click()
+        expect(page.locator("#h-shortfall")).to_have_text("This session is interrupted")
+        here.shoot("interrupted")
+        page.get_by_role("button", name="Resume it").click()
+        expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
+        expect(page.locator(".lane .prose").first).to_contain_text("says so")
+        page.get_by_role("button", name="Break it off").click()
+        expect(page.locator("#h-shortfall")).to_be_visible()
+
+    def test_a_seat_that_failed_is_asked_again(self, window):
+        """In a session of its own, which leads back."""
+        here = window()
+        page = here.open("/")
+        put(page, "So (fail)?")
+        expect(page.locator("#h-shortfall")).to_have_text("This session is degraded")
+        first = page.url
+        page.get_by_role("button", name="Retry").click()
+        page.wait_for_selector(OVER)
+
+        assert page.url != first
+        page.get_by_role("link", name=first.rpartition("/")[2]).click()
+        expect(page.locator(".ask")).to_contain_text("retried as")
+
+
+class TestReading:
+    """A session that is over."""
+
+    def test_a_citation_opens_the_answer(self, window, session):
+        """In full, under its label."""
+        page = window().open(f"/sessions/{session}")
+        cite = page.locator(".closing .prose a.cite").first
+        label = cite.text_content().strip("[]")
+        cite.click()
+
+        expect(page.locator(".answer:target .label")).to_have_text(label)
+
+    def test_another_rule_shows_the_change_of_leader(self, window):
+        """It stands above the ranking, and beside each rank what it was."""
+        here = window()
+        page = here.open("/sessions/held07?reveal=1")
+        page.get_by_label("Count by").select_option("irv")
+        page.get_by_role("button", name="Recount").click()
+
+        expect(page.locator(".recounted.changed")).to_contain_text("Another leader: di")
+        expect(page.locator("#ranking .was").first).to_be_visible()
+        here.shoot("another-leader")
+        page.get_by_role("link", name="Back to the session’s own count").click()
+        expect(page.locator(".recounted")).to_have_count(0)
+
+    def test_without_a_reviewer_another_leads(self, window):
+        """Each row of the matrix offers it, and the row is struck out."""
+        here = window()
+        page = here.open("/sessions/held07?reveal=1")
+        page.get_by_role("link", name="Recount without ada").click()
+
+        expect(page.locator(".recounted.changed")).to_contain_text("Another leader: bo")
+        expect(page.locator("#ballots tr.left-out")).to_have_count(1)
+        here.shoot("without")
+
+    def test_a_review_is_opened_and_closed(self, window, session):
+        """By a click on a cell; the name of the reviewer is hidden as long as all are."""
+        here = window()
+        page = here.open(f"/sessions/{session}")
+        page.locator("#ballots .cell").first.click()
+        sheet = page.locator(".review:popover-open")
+        expect(sheet.locator("h3")).to_contain_text("eview by")
+        here.shoot("review")
+        sheet.get_by_role("button", name="Close").click()
+        expect(page.locator(".review:popover-open")).to_have_count(0)
+
+    def test_names_are_revealed_on_demand(self, window, session):
+        """And hidden again."""
+        page = window().open(f"/sessions/{session}")
+        expect(page.locator("#ranking .who a").first).to_have_text(re.compile("^[A-C]$"))
+        page.get_by_role("link", name="Reveal who wrote what").click()
+        expect(page.locator("#ranking .who a").first).to_have_text(re.compile("ada|bob|cyd"))
+        page.get_by_role("link", name="Hide them").click()
+        expect(page.locator("#ranking .who a").first).to_have_text(re.compile("^[A-C]$"))
+
+    def test_markup_of_a_member_does_nothing(self, window, session):
+        """No dialog, no request, no complaint: what was tried is text, or a link that is none."""
+        here = window()
+        for path in (f"/sessions/{session}", f"/sessions/{session}/vote?as=eve"):
+            page = here.open(path)
+            expect(page.locator("main")).to_contain_text("<script>alert(1)</script>")
+            assert page.locator("main script, main style, main img, main iframe").count() == 0
+            links = page.locator("main a").evaluate_all("all => all.map(a => a.protocol)")
+            assert set(links) <= {"http:", "https:"}
+            assert page.evaluate("getComputedStyle(document.body).display") == "block"
+
+    def test_a_saved_session_opens_from_the_disk(self, window, session, tmp_path):
+        """With its own style, and without a request."""
+        here = window()
+        page = here.open(f"/sessions/{session}?reveal=1")
+        with page.expect_download() as downloading:
+            page.get_by_role("link", name="Save as one HTML file").click()
+        file = tmp_path / "session.html"
+        downloading.value.save_as(file)
+        page.goto(file.as_uri())
+
+        expect(page.locator("h1")).to_have_text("Is it so?")
+        assert (
+            page.evaluate("getComputedStyle(document.querySelector('.trust ul')).listStyleType")
+            == "none"
+        )
+        here.shoot("saved")
+
+
+class TestVoting:
+    """A blind vote."""
+
+    def test_a_vote_comes_before_the_reveal(self, window, session):
+        """Names are typed, answers placed, and only then is it told who wrote what."""
+        here = window()
+        page = here.open(f"/sessions/{session}")
+        page.get_by_role("link", name="Vote blind first").click()
+        page.get_by_label("Your name").fill("zoe")
+        page.get_by_role("button", name="Show the answers").click()
+        assert not re.search(r"\bbob\b", page.locator("main").inner_text())
+        for place, box in enumerate(page.get_by_label(re.compile("^Place of")).all(), start=1):
+            box.select_option(str(place))
+        here.shoot("vote")
+        page.get_by_role("button", name="Cast the vote").click()
+        expect(page.get_by_role("status")).to_contain_text("Your vote is kept")
+        here.shoot("reveal")
+        page.reload()
+        expect(page.locator("tbody tr")).to_have_count(3)
+        page.get_by_role("link", name="See the session with its names").click()
+        expect(page.locator("[aria-labelledby=h-votes]")).to_contain_text("zoe")
+
+
+class TestKeyboard:
+    """Without a mouse."""
+
+    def test_a_question_is_asked_and_read_by_keys_alone(self, window):
+        """Tab leads through it in order, Enter sends it, arrows walk the matrix."""
+        here = window()
+        page = here.open("/")
+        page.keyboard.press("Tab")
+        expect(page.locator(":focus")).to_have_text("Skip to the content")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.keyboard.type("Is it so?")
+        for _ in range(4):
+            page.keyboard.press("Tab")
+        expect(page.locator(":focus")).to_have_text("Ask the council")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(OVER)
+        page.locator("#ballots tbody th button").first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        expect(page.locator(".review:popover-open")).to_have_count(1)
+        page.keyboard.press("Escape")
+        expect(page.locator(".review:popover-open")).to_have_count(0)

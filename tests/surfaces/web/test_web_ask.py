@@ -1,6 +1,12 @@
 """The form that asks a question."""
 
+import httpx2
+
+from chambers import write_config
 from markup import parsed
+from served import served
+from witan.surfaces.config import load_config
+from witan.surfaces.opening import seatings_of
 from witan.surfaces.web.rendering import Choice, render_ask
 
 COUNCILS = [
@@ -50,3 +56,19 @@ class TestForm:
         assert root.one("textarea").text == "Why <so>?"
         [mode] = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs][1:]
         assert mode == "best"
+
+
+def test_a_profile_that_cannot_be_seated_goes_by_its_name(tmp_path):
+    """Nothing is known of its seats, and what stops it follows the name at once."""
+    file = write_config(
+        tmp_path, '[profiles.lost]\nmembers = ["script:no.toml", "script:no.toml"]\n'
+    )
+    config = load_config({}, tmp_path, file, {}, overriding="the test")
+    with served(seatings_of(config, None)) as server:
+        root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}).text)
+
+    [option] = root.all("option", value="lost")
+    assert option.text == "lost"
+    [why] = [each.text for each in root.all("p", class_="quiet") if "no.toml" in each.text]
+    assert why.startswith("lost: ")
+    assert ": :" not in why

@@ -258,6 +258,50 @@ class TestSession:
         assert at_desk.history.session(again).opened.parent == session
         assert again in browser.get(f"/sessions/{session}").text
 
+    def test_another_jury_judges_the_answers(self, browser, at_desk):
+        """In a session of its own, whose page the form leads to; names stay hidden in the form."""
+        session = ended(browser)
+        form = page(browser.get(f"/sessions/{session}")).one(
+            "form", action=f"/sessions/{session}/rejudge"
+        )
+        juries = {o.attrs["value"]: o.text for o in form.one("select").all("option")}
+        assert juries == {"": "the configured council", "demo": "demo"}
+        again = asked(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
+        browser.get(f"/api/sessions/{again}/events")
+
+        opened = at_desk.history.session(again).opened
+        assert (opened.relation, opened.parent) == ("rejudged", session)
+        assert (
+            "judged by" in page(browser.get(f"/sessions/{again}")).one("header", class_="ask").text
+        )
+        assert again in browser.get(f"/sessions/{session}").text
+
+    def test_a_form_without_a_jury_takes_the_configured_council(self, browser, at_desk):
+        """As asking does."""
+        session = ended(browser)
+        again = asked(browser, f"/sessions/{session}/rejudge").rpartition("/")[2]
+        browser.get(f"/api/sessions/{again}/events")
+
+        assert [seat.name for seat in at_desk.history.session(again).opened.jury] == [
+            "ada", "bob", "cyd"
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("session", "profile", "status", "said"),
+        [
+            ("last", "nobody", 422, "unknown profile"),
+            ("nothing", "", 404, "unknown session"),
+            ("q00", "", 409, "ballots"),
+        ],
+        ids=["jury", "session", "imported"],
+    )
+    def test_a_jury_that_cannot_judge_is_refused(self, browser, session, profile, status, said):
+        """A page says why."""
+        ended(browser)
+        root = page(browser.post(f"/sessions/{session}/rejudge", data={"profile": profile}), status)
+
+        assert said in root.one(role="alert").text
+
     def test_one_that_is_not_kept_is_shown_and_cannot_be_voted_on(self, alone):
         """Where there is no history."""
         session = ended(alone)

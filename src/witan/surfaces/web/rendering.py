@@ -61,12 +61,15 @@ class Site:
         Who has signed in; empty: nobody needs to.
     keeps
         Sessions are kept, and people's votes on them can be.
+    juries
+        Names of the councils that can judge the answers of a session anew.
     """
 
     base: str = ""
     alone: bool = False
     asker: str = ""
     keeps: bool = True
+    juries: tuple[str, ...] = ()
 
     def at(self, *parts: str) -> str:
         """The path of a page."""

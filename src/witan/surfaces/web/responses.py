@@ -8,6 +8,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from witan.surfaces.chamber import Chamber
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
 __all__ = ["Compressed", "Page", "problem_page", "redirect", "site_of", "wants_page"]
@@ -39,8 +40,11 @@ def site_of(request: Request) -> Site:
     asker = request.scope.get("asker")
     known = not request.app.state.askers.open
     base = "" if public is None else urlsplit(public).path.rstrip("/")
-    keeps = request.app.state.chamber.history is not None
-    return Site(base, keeps=keeps, asker=asker.name if asker is not None and known else "")
+    chamber: Chamber = request.app.state.chamber
+    keeps = chamber.history is not None
+    juries = tuple(name for name, profile in chamber.profiles.items() if not profile.problem)
+    name = asker.name if asker is not None and known else ""
+    return Site(base, keeps=keeps, asker=name, juries=juries)
 
 
 def wants_page(scope: Scope) -> bool:

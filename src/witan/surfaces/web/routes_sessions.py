@@ -12,8 +12,8 @@ from starlette.responses import Response
 from witan.adapters.history import History
 from witan.core.outcome import Outcome
 from witan.errors import NothingToCount, WitanError
-from witan.surfaces.chamber import Asker, Chamber, Running
-from witan.surfaces.http.access import asker_of, chamber_of
+from witan.surfaces.chamber import Asker, Chamber, Judging, Running
+from witan.surfaces.http.access import asker_of, chamber_of, via_of
 from witan.surfaces.http.event_stream import streamed
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.chambers import count_again
@@ -93,6 +93,21 @@ async def retry(request: Request, session: str, chamber: ChamberOf, asker: Asker
     if not seats:
         raise NothingToCount("no seat is chosen: tick at least one of those that failed")
     running = await chamber.retry(found.id, seats, asker=asker)
+    return redirect(site_of(request), "sessions", running.id)
+
+
+@router.post("/sessions/{session:path}/rejudge")
+async def rejudge(
+    request: Request,
+    session: str,
+    chamber: ChamberOf,
+    asker: AskerOf,
+    via: Annotated[tuple[str, ...], Depends(via_of)],
+) -> Response:
+    """Have another jury judge the answers."""
+    form = await form_of(request)
+    judging = Judging(form.get("profile"), via=via)
+    running = await chamber.rejudge(session, judging, asker=asker)
     return redirect(site_of(request), "sessions", running.id)
 
 

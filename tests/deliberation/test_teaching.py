@@ -145,9 +145,18 @@ class TestTrust:
 
     def test_reliability_is_that_of_the_time(self):
         """It is read off the calibration in the record."""
-        session = anyio.run(asked, council(Taught(Learned((PRIOR,), calibration=KNOWN))))
+        taught = council(Taught(Learned((PRIOR,), calibration=KNOWN)))
+        taught.members = tuple(replace(each, simulated=False) for each in taught.members)
+        taught.chairmen = tuple(replace(each, simulated=False) for each in taught.chairmen)
+        session = anyio.run(asked, taught)
 
         assert session.reliability == SHARE
+
+    def test_it_is_unknown_of_scripts(self):
+        """How often models matched people says nothing of them."""
+        session = anyio.run(asked, council(Taught(Learned((PRIOR,), calibration=KNOWN))))
+
+        assert session.reliability.value is None
 
     @pytest.mark.parametrize("teacher", [None, Taught(Learned())])
     def test_it_is_unknown_until_people_vote(self, teacher):

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from lessons import lessons
+from misbehaving import MisbehavingServer
 from scripts import write_council
 from witan.adapters.history import History
 
@@ -116,16 +117,25 @@ class TestTrust:
 
         assert " · agreement >0.99 · reliability unknown · " in said.err
 
-    def test_people_make_it_known(self, witan, place, seats):
+    def test_people_make_it_known(self, witan, place):
         """With votes on the same pairs it is a share, with its number and interval."""
         learn(place, 60, people=60)
 
-        said = witan("ask", "Is it so?", *seats)
-        shown = witan("show", "last")
+        with MisbehavingServer({"ada": 9, "bob": 6, "cyd": 4}) as server:
+            seats = [f"--member={name}={server.url}#{name}" for name in ("ada", "bob", "cyd")]
+            assert witan("ask", "Is it so?", *seats, "--chairman", "ada").status == 0
+        shown = " ".join(witan("show", "last").out.split())
 
-        assert " · matched people on " in said.err
-        assert "decided pairs at such agreement (" in said.err
-        assert " · matched people on " in " ".join(shown.out.split())
+        assert " · matched people on " in shown
+        assert "decided pairs at such agreement (" in shown
+
+    def test_it_says_nothing_of_scripts(self, witan, place, seats):
+        """How often models matched people is not known of who plays a script."""
+        learn(place, 60, people=60)
+
+        said = witan("ask", "Is it so?", *seats)
+
+        assert " · reliability unknown · " in said.err
 
     def test_it_stays_what_was_said(self, witan, place, seats):
         """People who vote later change the next session, not this one."""

@@ -155,9 +155,9 @@ class Session:
     def reliability(self) -> Measure:
         """How often panels as sure of their leader as this one matched people; often unknown.
 
-        By what the history held when the session was opened.
+        By what the history held when the session was opened; that says nothing of scripts.
         """
-        return reliability_of(self.outcome, self.opened.calibration)
+        return reliability_of(self.outcome, None if self.simulated else self.opened.calibration)
 
     @property
     def over_budget(self) -> bool:

@@ -98,6 +98,7 @@ class TestAsking:
             ({**QUESTION, "foo": 1}, "foo"),
             ({**QUESTION, "profile": "fats"}, "fats"),
             ({**QUESTION, "members": ["cmd:sh", "ada"]}, "cmd:sh"),
+            ({**QUESTION, "members": ["ada"]}, "two seats"),
             ({**QUESTION, "options": {"rule": "bordas"}}, "borda"),
             ({**QUESTION, "options": {"history": "elsewhere"}}, "history"),
             ({**QUESTION, "options": {"quorum": 99}}, "quorum"),
@@ -111,6 +112,20 @@ class TestAsking:
 
         assert response.status_code == 422
         assert response.headers["content-type"] == "application/problem+json"
+        assert said in response.json()["detail"]
+
+    @pytest.mark.parametrize(
+        ("content", "headers", "said"),
+        [
+            (b'{"question": "why?"}', {}, "Content-Type: application/json"),
+            (b'{"question', {"Content-Type": "application/json"}, "no JSON"),
+        ],
+    )
+    def test_a_body_that_is_no_json_is_told_how_to_be(self, client, content, headers, said):
+        """The commonest slips of the hand get the remedy."""
+        response = client.post("/api/sessions", content=content, headers=headers)
+
+        assert response.status_code == 422
         assert said in response.json()["detail"]
 
     def test_a_plan_makes_no_call(self, client, history):
@@ -183,6 +198,13 @@ class TestFollowing:
                         break
                 else:
                     raise AssertionError("no heartbeat")
+
+    def test_a_session_under_way_does_not_look_broken_off(self, slow):
+        """Its record has no status yet."""
+        session = slow.post("/api/sessions", json=QUESTION).json()["session"]
+        record = slow.get(f"/api/sessions/{session}").json()
+
+        assert (record["under_way"], record["status"], record["missing"]) == (True, None, [])
 
 
 class TestEnding:

@@ -11,7 +11,7 @@ from witan.deliberation.opening import seat_of
 from witan.deliberation.ports import Member, Seat
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
-from witan.errors import NoCouncil, UnknownName, WitanError
+from witan.errors import InvalidParameter, NoCouncil, UnknownName, WitanError
 from witan.surfaces.arranging import procedure_of
 from witan.surfaces.chamber.asked import Judging
 from witan.surfaces.config import Config
@@ -148,6 +148,8 @@ class Seatings:
         """
         base = self._base(judging.profile)
         members = _named(judging.members, base.members) or base.members
+        if len(members) < 2:
+            raise InvalidParameter("members", list(judging.members), "at least two seats")
         if judging.chairman is None:
             # Who was left out is no chairman either.
             absent = {member.name for member in base.members} - {m.name for m in members}

@@ -8,7 +8,14 @@ from starlette.responses import JSONResponse, Response
 
 from witan.errors import InvalidParameter, UnknownName, WitanError
 
-__all__ = ["error_object", "openai_error", "openai_invalid", "openai_problem", "speaks_openai"]
+__all__ = [
+    "error_object",
+    "fault_of",
+    "openai_error",
+    "openai_invalid",
+    "openai_problem",
+    "speaks_openai",
+]
 
 KINDS: Mapping[int, str] = {
     401: "authentication_error",
@@ -64,13 +71,13 @@ def openai_error(error: WitanError, status: int, headers: Mapping[str, str]) -> 
 
 def openai_invalid(error: RequestValidationError) -> Response:
     """What is wrong with a request, in a sentence for each field."""
-    faults = [_fault(each) for each in error.errors()]
+    faults = [fault_of(each) for each in error.errors()]
     told = "; ".join(f"{where}: {words}" if where else words for where, words in faults[:MOST_TOLD])
     param = faults[0][0].partition(".")[0] or None
     return openai_problem(400, told, code="invalid_value", param=param)
 
 
-def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:
+def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:
     """Where a fault is, and what it is."""
     if fault["type"] == "json_invalid":
         return "", f"the body is no JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"

@@ -26,6 +26,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.surfaces.http.openai_errors import (
+    fault_of,
     openai_error,
     openai_invalid,
     openai_problem,
@@ -118,7 +119,8 @@ async def tell_invalid(request: Request, error: Exception) -> Response:
         return openai_invalid(error)
     if wants_page(request.scope):
         return _page(request, 422, first_fault(error))
-    faults = [{"where": _where(each["loc"]), "problem": each["msg"]} for each in error.errors()]
+    told = map(fault_of, error.errors())
+    faults = [{"where": where, "problem": words} for where, words in told]
     return problem(422, first_fault(error), faults=faults)
 
 
@@ -142,9 +144,6 @@ def _page(
 def first_fault(error: RequestValidationError) -> str:
     """The first thing that is wrong with a request, in a sentence."""
     [first, *others] = error.errors()
+    where, words = fault_of(first)
     more = f" (and {len(others)} more)" if others else ""
-    return f"{_where(first['loc'])}: {first['msg']}{more}"
-
-
-def _where(path: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, path))
+    return f"{where}: {words}{more}" if where else f"{words}{more}"

@@ -1,5 +1,6 @@
 """The native API: sessions, from the question to what is kept of them."""
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
@@ -206,7 +207,11 @@ def _record(session: Session, running: Running | None) -> Response:
         "trust": None if under_way else session_trust(session),
         "record_problem": None if running is None else running.problem,
     }
-    text = to_json(beside)[:-1] + ", " + session_to_json(session)[1:]
+    record = session_to_json(session)
+    if under_way:
+        # What is broken off looks the same in a record; this is not.
+        record = to_json({**json.loads(record), "status": None, "missing": []})
+    text = to_json(beside)[:-1] + ", " + record[1:]
     return Response(text, 200, media_type="application/json")
 
 

@@ -8,7 +8,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from witan.errors import InvalidParameter
 
-__all__ = ["Form", "form_of"]
+__all__ = ["Form", "Sent", "form_of", "sent_of"]
 
 MOST_FILES = 64
 
@@ -32,19 +32,45 @@ class Form:
         return self.fields.get(name, "").strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A form whose files may be anything; each is known by its name."""
+
+    many: Mapping[str, tuple[str, ...]]
+    contents: Mapping[str, bytes]
+
+    def text(self, name: str) -> str:
+        """A field as it was sent; empty: it was not."""
+        return self.many.get(name, ("",))[-1]
+
+
 async def form_of(request: Request) -> Form:
-    """Read the form of a request.
+    """Read the form of a request, whose files are texts.
 
     Raises
     ------
     InvalidParameter
         If a text holds what cannot be stored, or a file is no text.
     """
-    async with request.form(max_files=MOST_FILES, max_fields=1000) as sent:
+    sent = await sent_of(request)
+    read = {name: _decoded(name, content) for name, content in sent.contents.items()}
+    return Form({name: values[-1] for name, values in sent.many.items()}, sent.many, read)
+
+
+async def sent_of(request: Request) -> Sent:
+    """Read the form of a request.
+
+    Raises
+    ------
+    InvalidParameter
+        If a text holds what cannot be stored.
+    """
+    # A field may be as long as the door lets a request be.
+    longest = request.app.state.settings.body_bytes
+    async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as sent:
         many = _fields(sent)
         files = [each for _, each in sent.multi_items() if isinstance(each, UploadFile)]
-        read = {each.filename: _decoded(each, await each.read()) for each in files if each.filename}
-    return Form({name: values[-1] for name, values in many.items()}, many, read)
+        return Sent(many, {each.filename: await each.read() for each in files if each.filename})
 
 
 def _fields(sent: FormData) -> dict[str, tuple[str, ...]]:
@@ -58,12 +84,12 @@ def _fields(sent: FormData) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _decoded(file: UploadFile, content: bytes) -> str:
+def _decoded(file: str, content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         expected = f"UTF-8 text (it is none at byte {error.start:,})"
-        raise InvalidParameter("file", file.filename, expected) from None
+        raise InvalidParameter("file", file, expected) from None
     if "\0" in text:
-        raise InvalidParameter("file", file.filename, "text, without NUL characters")
+        raise InvalidParameter("file", file, "text, without NUL characters")
     return text

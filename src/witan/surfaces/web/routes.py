@@ -9,6 +9,7 @@ from witan.surfaces.web import (
     routes_asking,
     routes_reports,
     routes_sessions,
+    routes_tally,
     routes_votes,
     signing_in,
 )
@@ -37,6 +38,7 @@ async def asset_named(request: Request, name: str) -> Response:
 pages.include_router(signing_in.router)
 pages.include_router(routes_asking.router)
 pages.include_router(routes_reports.router)
+pages.include_router(routes_tally.router)
 # Last, as names of sessions may hold anything.
 pages.include_router(routes_votes.router)
 pages.include_router(routes_sessions.router)

@@ -1,0 +1,102 @@
+"""Ballots that somebody brings along, as the page shows how they count."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from witan.core.outcome import Outcome
+from witan.surfaces.inquiries.posted import Posted, Tally
+from witan.surfaces.render import p_best_text, trust_line
+from witan.surfaces.summary import Digest
+from witan.surfaces.tables import Column
+from witan.surfaces.text import UNKNOWN, clean, counted, listed
+from witan.surfaces.views.naming import Naming
+from witan.surfaces.views.numbers import Numbers, numbers
+from witan.surfaces.views.ranking import Ranking, ranking
+
+__all__ = ["Counted", "TallyView", "tally_view"]
+
+IN_FULL = 10
+"""Sessions that are shown in full; more of them have a line each."""
+
+SHOWN = 1000
+"""Sessions that have a line, and flaws that are told; more are for a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One session in full."""
+
+    session: str
+    trust: tuple[str, ...]
+    said: str
+    ranking: Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class TallyView:
+    """What came of counting.
+
+    Parameters
+    ----------
+    said
+        How many sessions were counted.
+    leaders
+        A line for each session; None: they are shown in full.
+    not_counted, not_read
+        What could not be, and why.
+    more
+        What of all this is not shown, in sentences.
+    """
+
+    said: str
+    sessions: tuple[Counted, ...]
+    leaders: Numbers | None
+    not_counted: tuple[str, ...]
+    not_read: tuple[str, ...]
+    more: tuple[str, ...]
+
+
+def tally_view(posted: Posted, tally: Tally) -> TallyView:
+    """How posted ballots count, once they were read."""
+    outcomes = tally.outcomes
+    full = len(outcomes) <= IN_FULL
+    left_out = (
+        ("session", 0 if full else len(outcomes) - SHOWN),
+        ("session that is not counted", len(tally.not_counted) - SHOWN),
+        ("line that could not be read", len(posted.problems) - SHOWN),
+    )
+    return TallyView(
+        said=f"{counted(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted",
+        sessions=tuple(map(_counted, outcomes)) if full else (),
+        leaders=None if full else _leaders(outcomes[:SHOWN]),
+        not_counted=tuple(clean(str(each)) for each in tally.not_counted[:SHOWN]),
+        not_read=tuple(
+            clean(f"line {each.line:,}: {each.told}") for each in posted.problems[:SHOWN]
+        ),
+        more=tuple(f"{what}: {amount:,} more" for what, amount in left_out if amount > 0),
+    )
+
+
+def _counted(outcome: Outcome) -> Counted:
+    naming = Naming.plain(())
+    return Counted(
+        session=clean(outcome.session),
+        trust=tuple(clean(trust_line(outcome)).split(" · ")),
+        said=naming.said(outcome.interpretation),
+        ranking=ranking(outcome, naming),
+    )
+
+
+def _leaders(outcomes: Sequence[Outcome]) -> Numbers:
+    lines = [Digest.of(outcome) for outcome in outcomes]
+    return numbers(
+        [
+            (Column("session", "left"), [line.session for line in lines]),
+            (Column("leader", "left"), [" = ".join(line.leaders) or UNKNOWN for line in lines]),
+            (Column("tied with", "left"), [listed(line.tied_with, most=3) for line in lines]),
+            (Column("P(best)"), [p_best_text(line.p_best) for line in lines]),
+            (Column("ballots"), [str(line.n_ballots) for line in lines]),
+            (Column("rule", "left"), [line.rule for line in lines]),
+        ],
+        heads="session",
+    )

@@ -13,7 +13,7 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import session_trust
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.web.rendering import render_problem, render_session
+from witan.surfaces.web.rendering import Site, render_problem, render_session
 
 ANSWERS = {"ada": "Ada says.", "bob": "Bob says.", "cyd": "Cyd says."}
 
@@ -455,3 +455,22 @@ class TestRealSessions:
         [outcome] = tally_sessions(session.ballots, Settings.of("borda"))
 
         assert page(session, recounted=outcome).all("tr", id="ballot-2")
+
+    @pytest.mark.parametrize(
+        ("juries", "simulated", "offered"),
+        [
+            (("", "fine", "demo"), False, ["", "fine"]),
+            (("", "demo"), True, ["", "demo"]),
+            (("demo",), False, []),
+            ((), True, []),
+        ],
+    )
+    def test_juries_are_offered_but_scripts_only_for_what_scripts_wrote(
+        self, juries, simulated, offered
+    ):
+        """Where there is none to choose there is no form."""
+        root = page(closed(simulated=simulated), site=Site(juries=juries))
+        forms = [f for f in root.all("form") if f.attrs["action"].endswith("/rejudge")]
+
+        assert [o.attrs["value"] for f in forms for o in f.all("option")] == offered
+        assert bool(forms) == bool(offered)

@@ -259,6 +259,15 @@ class TestRanking:
 
         assert root.one(class_="recounted").text.startswith("The same leader: ada leads")
 
+    def test_bars_are_spoken_of_where_there_are_any(self):
+        """Schulze has no intervals, and its caption promises none."""
+        session = closed()
+        drawn = page(session, recounted=session.recount("borda"))
+        bare = page(session, recounted=session.recount("schulze"))
+
+        assert "Bars: 95% intervals" in drawn.one("p", class_="axis").text
+        assert "intervals" not in bare.one("p", class_="axis").text
+
     def test_the_rule_is_switched_by_a_form(self):
         """It works without a script, keeps whose ballots are left out, and offers what can rank."""
         root = page(closed(), recounted=closed().recount(without=["bob"]), without=("bob",))

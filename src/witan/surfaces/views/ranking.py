@@ -66,6 +66,8 @@ class Ranking:
 
     Parameters
     ----------
+    bars
+        What the bars stand for; empty where the rule has none.
     zero
         Where the score 0 lies, in percent, if it is in sight.
     low, high
@@ -77,6 +79,7 @@ class Ranking:
     said: str
     axis: str
     level: str
+    bars: str
     low: str
     high: str
     zero: float | None
@@ -100,6 +103,7 @@ def ranking(outcome: Outcome, naming: Naming, before: Outcome | None = None) -> 
         said=naming.said(outcome.interpretation),
         axis=f"{SCORES.get(rule.name, f'Score ({rule.name})')}; {better}",
         level=f"{outcome.level * 100:g}%",
+        bars=_bars(outcome),
         low=low,
         high=high,
         zero=scale.percent(0.0) if scale.low < 0 < scale.high else None,
@@ -108,6 +112,12 @@ def ranking(outcome: Outcome, naming: Naming, before: Outcome | None = None) -> 
         warnings=tuple(map(naming.said, outcome.warnings)),
         graded=any(line.mean_grade is not None for line in outcome.standings),
     )
+
+
+def _bars(outcome: Outcome) -> str:
+    """What the bars stand for; empty where the rule has no intervals."""
+    held = any(line.interval is not None for line in outcome.standings)
+    return f"Bars: {outcome.level * 100:g}% intervals; " if held else ""
 
 
 def _boxes(outcome: Outcome, naming: Naming, scale: Scale, before: Outcome | None) -> list[Box]:

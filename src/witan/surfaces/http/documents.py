@@ -72,7 +72,7 @@ DETAILS: Mapping[int, str] = {
     404: "unknown session 'nope'; none are known",
     409: "the session 20261122-043640-acfc3ee97f is under way; let it end, or cancel it, first",
     413: "the request is longer than 4,194,304 bytes; send less, or raise serve.body_bytes",
-    422: "body.question: Field required",
+    422: "question: Field required",
     429: "ada may ask 60 times in a minute; wait 12 s",
     501: "the server needs an extra: pip install 'witan[serve]'",
     502: "the session came to no text: ada: the call failed",

@@ -56,6 +56,12 @@ def until(check, what, seconds=20):
         time.sleep(0.02)
 
 
+def answered(tmp_path, session):
+    """How many answers of a session the history has; a moment ago the reader was told of them."""
+    with History.open(tmp_path / "history.sqlite") as history:
+        return len(history.session(session).answers)
+
+
 def statuses(tmp_path):
     """Session to status, as the history has it."""
     with History.open(tmp_path / "history.sqlite") as history:
@@ -70,6 +76,7 @@ class TestKilled:
         file = slow_reviews(tmp_path, 60)
         with serving(tmp_path, file) as (url, process), client_of(url) as client:
             session = begun(client)
+            until(lambda: answered(tmp_path, session) == 3, "the answers are not kept")
             process.kill()
             process.wait()
         write_config(tmp_path)

@@ -24,7 +24,7 @@ from witan.errors import MissingExtra
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["DAILY", "EXPORT", "TABLES", "arrow", "key_of", "schema_of"]
+__all__ = ["DAILY", "EXPORT", "TABLES", "arrow", "key_of", "repeating", "schema_of"]
 
 _SESSION = {
     "session": "int64",
@@ -99,6 +99,9 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """Type by column by table; a list in brackets."""
 
+MEASURED = {"z", "p_beats", "seconds", "cost_usd", "kendall_w", "agreement"}
+"""The columns of which hardly two rows have the same value, so that no dictionary is of use."""
+
 DAILY = tuple(table for table in TABLES if table != "names")
 """The tables that are parted by day."""
 
@@ -121,6 +124,16 @@ def arrow() -> ModuleType:
 def schema_of(table: str) -> "pyarrow.Schema":
     """The Arrow schema of a table."""
     return arrow().schema([(name, _typed(kind)) for name, kind in TABLES[table].items()])
+
+
+@cache
+def repeating(table: str) -> list[str]:
+    """The columns of a table that are worth a dictionary, as Parquet names what lists hold."""
+    return [
+        name + kind.count("[") * ".list.element"
+        for name, kind in TABLES[table].items()
+        if name not in MEASURED
+    ]
 
 
 def _typed(kind: str) -> Any:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from witan.adapters.history.database import Database
 from witan.adapters.history.schema import code_of
 from witan.adapters.history.superseding import SUPERSEDED
-from witan.adapters.lake.columns import DAILY, EXPORT, TABLES, arrow, key_of, schema_of
+from witan.adapters.lake.columns import DAILY, EXPORT, TABLES, arrow, key_of, repeating, schema_of
 from witan.adapters.lake.lists import Listed, begin_list, write_list
 from witan.errors import HistoryError
 
@@ -120,7 +120,7 @@ def write_table(
 ) -> Path:
     """Write one file of a lake: whole under its name, or not at all."""
     path = _path(root, table, source, day)
-    _write({path: arrow().table(dict(columns), schema=schema_of(table))})
+    _write({path: (table, arrow().table(dict(columns), schema=schema_of(table)))})
     return path
 
 
@@ -135,7 +135,8 @@ def _write_day(root: Path, held: Mapping[str, Columns], day: date, source: str) 
             digest.update(batch.serialize())
     mark = digest.hexdigest()
     paths = {name: _path(root, name, source, day) for name in tables}
-    _write({paths[name]: tables[name].replace_schema_metadata({EXPORT: mark}) for name in tables})
+    marked = {EXPORT: mark}
+    _write({paths[name]: (name, tables[name].replace_schema_metadata(marked)) for name in tables})
     return [
         Listed(paths[name].relative_to(root).as_posix(), len(table), mark)
         for name, table in tables.items()
@@ -147,15 +148,20 @@ def _path(root: Path, table: str, source: str, day: date | None) -> Path:
     return part / f"{source}.parquet"
 
 
-def _write(tables: "Mapping[Path, pyarrow.Table]") -> None:
-    """Write every file aside, and put them in their places once all of them are there."""
+def _write(tables: "Mapping[Path, tuple[str, pyarrow.Table]]") -> None:
+    """Write a table to every path, aside first, and into place once all of them are there."""
     # A name that begins with a dot is no part of a lake to any reader.
     aside = {path: path.with_name(f".{path.stem}.{os.getpid()}.partial") for path in tables}
     try:
         for path, partial in aside.items():
             path.parent.mkdir(parents=True, exist_ok=True)
+            table, rows = tables[path]
             arrow().parquet.write_table(
-                tables[path], partial, compression="zstd", row_group_size=ROWS_IN_A_GROUP
+                rows,
+                partial,
+                compression="zstd",
+                use_dictionary=repeating(table),
+                row_group_size=ROWS_IN_A_GROUP,
             )
         for path, partial in aside.items():
             partial.replace(path)

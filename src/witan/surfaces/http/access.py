@@ -1,4 +1,7 @@
-"""Who asks."""
+"""Who asks.
+
+Coroutines, since a plain function that a route depends on is run in a thread for every request.
+"""
 
 from fastapi import Request
 
@@ -7,19 +10,19 @@ from witan.surfaces.chamber import Asker, Chamber
 __all__ = ["asker_of", "chamber_of", "via_of"]
 
 
-def chamber_of(request: Request) -> Chamber:
+async def chamber_of(request: Request) -> Chamber:
     """The chamber that is asked."""
     chamber: Chamber = request.app.state.chamber
     return chamber
 
 
-def asker_of(request: Request) -> Asker:
+async def asker_of(request: Request) -> Asker:
     """Who asks, as the token says."""
     asker: Asker = request.scope["asker"]
     return asker
 
 
-def via_of(request: Request) -> tuple[str, ...]:
+async def via_of(request: Request) -> tuple[str, ...]:
     """The councils that the request came through."""
     via: tuple[str, ...] = request.scope["via"]
     return via

@@ -10,10 +10,15 @@ from sessions import Story, spent
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
+from witan.deliberation.ports import Seat
+from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
+from witan.surfaces.chamber import DEMO, Profile
 from witan.surfaces.session_text import session_trust
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.rendering import Site, render_problem, render_session
+
+SOMEBODY = Seat("eve", "test:eve", "test")
 
 ANSWERS = {"ada": "Ada says.", "bob": "Bob says.", "cyd": "Cyd says."}
 
@@ -130,14 +135,34 @@ class TestRetry:
 class TestFollowing:
     """The way from a session to the next question."""
 
-    def test_leads_from_a_session_of_scripts_back_to_them(self):
-        """What the link names is what the form is given."""
+    @pytest.mark.parametrize(
+        ("seats", "council"),
+        [(("ada", "bob", "cyd"), ["fine"]), (("ada", "bob"), None), ((), None)],
+        ids=["the same", "others", "none"],
+    )
+    def test_leads_to_the_council_that_held_it_where_that_can_be_asked(self, seats, council):
+        """Wherever its scripts lie today; else to the configured one, and never to a stranger's."""
         session = closed(simulated=True)
-        [link] = [a for a in page(session).all("a") if a.text == "Ask on from here"]
+        here = tuple(Seat(each, f"script:/elsewhere/{each}.toml", "script") for each in seats)
+        site = Site(councils=(Profile(DEMO, seats=(SOMEBODY,)), Profile("fine", seats=here)))
+        [link] = [a for a in page(session, site=site).all("a") if a.text == "Ask on from here"]
 
         asked = parse_qs(urlsplit(link.attrs["href"]).query)
 
-        assert asked == {"parent": [session.id], "profile": ["demo"]}
+        assert (asked["parent"], asked.get("profile")) == ([session.id], council)
+
+    def test_of_councils_with_the_same_seats_it_is_the_one_that_deliberates_so(self):
+        """What differs is how they do."""
+        session = closed()
+        seats = session.opened.seats
+        site = Site(
+            councils=(
+                Profile("other", seats=seats, procedure=Procedure(mode="best")),
+                Profile("same", seats=seats, procedure=session.opened.procedure),
+            )
+        )
+
+        assert "profile=same" in render_session(session, site=site)
 
 
 class TestVeil:
@@ -478,7 +503,7 @@ class TestRealSessions:
         self, juries, simulated, offered
     ):
         """Where there is none to choose there is no form."""
-        root = page(closed(simulated=simulated), site=Site(juries=juries))
+        root = page(closed(simulated=simulated), site=Site(councils=tuple(map(Profile, juries))))
         forms = [f for f in root.all("form") if f.attrs["action"].endswith("/rejudge")]
 
         assert [o.attrs["value"] for f in forms for o in f.all("option")] == offered

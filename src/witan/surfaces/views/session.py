@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
@@ -21,10 +22,14 @@ from witan.surfaces.views.answers import (
     verdict,
 )
 from witan.surfaces.views.concord import Concord, concord
+from witan.surfaces.views.following import council_of
 from witan.surfaces.views.lanes import Lane, lanes
 from witan.surfaces.views.matrix import Matrix, matrix
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.ranking import Ranking, ranking
+
+if TYPE_CHECKING:
+    from witan.surfaces.chamber import Profile
 
 __all__ = ["Figure", "Recounted", "SessionView", "session_rules", "session_view"]
 
@@ -78,6 +83,8 @@ class SessionView:
         Seats that failed: as forms have them, and what they are called.
     may_follow
         Whether there is a closing text to go on from.
+    council
+        The name of the council that can be asked to go on; empty: the configured one.
     """
 
     id: str
@@ -109,6 +116,7 @@ class SessionView:
     rules: tuple[str, ...]
     retry: tuple[tuple[str, str], ...]
     may_follow: bool
+    council: str
     naming: Naming = field(repr=False)
 
     @property
@@ -125,6 +133,7 @@ def session_view(
     without: tuple[str, ...] = (),
     children: Sequence[tuple[str, str]] = (),
     votes: Sequence[Ballot] = (),
+    councils: Sequence["Profile"] = (),
     closed: bool = True,
 ) -> SessionView:
     """The page of a session.
@@ -139,6 +148,8 @@ def session_view(
         Sessions that came of this one, and what they are to it.
     votes
         Ballots that people cast on it later, which its outcome does not count.
+    councils
+        Whom the next question can be put to.
     closed
         False: it is under way, and more may come.
     """
@@ -176,6 +187,7 @@ def session_view(
         rules=session_rules(),
         retry=_to_retry(session, naming),
         may_follow=session.text is not None,
+        council=council_of(opened, councils),
         naming=naming,
     )
 

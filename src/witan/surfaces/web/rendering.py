@@ -20,6 +20,7 @@ from witan.surfaces.web.markdown import rendered
 
 if TYPE_CHECKING:
     from witan.adapters.voting_papers import Paper, Revealed
+    from witan.surfaces.chamber import Profile
     from witan.surfaces.web.live import LiveSession
 
 __all__ = [
@@ -61,15 +62,20 @@ class Site:
         Who has signed in; empty: nobody needs to.
     keeps
         Sessions are kept, and people's votes on them can be.
-    juries
-        Names of the councils that can judge the answers of a session anew.
+    councils
+        Those that can be asked, and can judge the answers of a session anew.
     """
 
     base: str = ""
     alone: bool = False
     asker: str = ""
     keeps: bool = True
-    juries: tuple[str, ...] = ()
+    councils: "tuple[Profile, ...]" = ()
+
+    @property
+    def juries(self) -> tuple[str, ...]:
+        """Names of the councils that can judge."""
+        return tuple(each.name for each in self.councils)
 
     def at(self, *parts: str) -> str:
         """The path of a page."""
@@ -146,6 +152,7 @@ def render_session(
         without=without,
         children=children,
         votes=votes,
+        councils=site.councils,
     )
     return render("session.html", site=site, view=view, problem=clean(problem))
 

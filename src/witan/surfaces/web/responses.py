@@ -42,9 +42,9 @@ def site_of(request: Request) -> Site:
     base = "" if public is None else urlsplit(public).path.rstrip("/")
     chamber: Chamber = request.app.state.chamber
     keeps = chamber.history is not None
-    juries = tuple(name for name, profile in chamber.profiles.items() if not profile.problem)
+    councils = tuple(each for each in chamber.profiles.values() if not each.problem)
     name = asker.name if asker is not None and known else ""
-    return Site(base, keeps=keeps, asker=name, juries=juries)
+    return Site(base, keeps=keeps, asker=name, councils=councils)
 
 
 def wants_page(scope: Scope) -> bool:

@@ -1,0 +1,28 @@
+"""Whom to ask the next question: the council that a session was held by, if it is still here."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.ports import Seat
+
+if TYPE_CHECKING:
+    from witan.surfaces.chamber import Profile
+
+__all__ = ["council_of"]
+
+
+def council_of(opened: SessionOpened, councils: Sequence["Profile"]) -> str:
+    """The name of the council whose seats sat in a session; empty: the configured one, or none."""
+    sat = [*map(_known_by, opened.seats)]
+    same = [each for each in councils if [*map(_known_by, each.seats)] == sat]
+    # Of councils with the same seats, the one that deliberates as the session did.
+    same.sort(key=lambda each: each.procedure != opened.procedure)
+    return same[0].name if same else ""
+
+
+def _known_by(seat: Seat) -> tuple[str, str]:
+    """Name and source; of a script the name of its file, as its folder changes with the machine."""
+    kind, _, file = seat.source.partition(":")
+    return seat.name, PurePath(file).name if kind == "script" else seat.source

@@ -60,12 +60,16 @@ class LiveServer:
 
     async def page(self, request: Request) -> Response:
         told = self.stream.told_after(0)
-        live = LiveSession((each.event for each in told), revealed="reveal" in request.query_params)
+        live = LiveSession(
+            (each.event for each in told),
+            revealed="reveal" in request.query_params,
+            mark=self.stream.mark,
+        )
         return HTMLResponse(render_live(live), headers={"Content-Security-Policy": PAGE_POLICY})
 
     async def live(self, request: Request) -> Response:
         last = request.headers.get("last-event-id")
-        after = int(last or request.query_params["after"])
+        after = self.stream.heard(last or request.query_params["after"])
         self.connections.append((last, request.query_params["after"]))
         self.cut.clear()
         live = LiveSession(revealed="reveal" in request.query_params)

@@ -36,6 +36,13 @@ def done(seq, text, seat="ada"):
     return e.AnswerDone(seq=seq, at=AT, seat=seat, text=text, spent=e.Spent())
 
 
+def stream_of(*events):
+    stream = Stream(Hours())
+    for event in events:
+        stream.take(event)
+    return stream
+
+
 async def read(stream, after=0):
     return [told async for told in stream.follow(after)]
 
@@ -107,6 +114,48 @@ class TestFollowing:
 
         assert stream.interrupted
         assert stream.failure == "the disk is full"
+
+
+class TestHeard:
+    """Who was cut off names what it heard last, and is told the rest."""
+
+    def test_pieces_of_this_stream_are_known_when_they_are_told_no_more(self):
+        """The whole text in their place is what follows."""
+        stream = stream_of(started(1), piece(2, "To"))
+        last = stream.told_after(0)[-1].id
+        stream.take(done(3, "To be"))
+
+        assert stream.heard(last) == 2
+
+    def test_a_piece_of_another_stream_is_not_the_one_of_its_number(self):
+        """The session went on from an event that was kept: its numbers came a second time."""
+        before = stream_of(started(1), piece(2, "To"))
+        after = stream_of(started(1), done(2, "Whether"))
+        last = before.told_after(0)[-1].id
+
+        assert after.heard(last) == 0
+
+    def test_a_kept_event_is_known_to_every_stream(self):
+        """It says the same, whoever tells it."""
+        before = stream_of(started(1), started(2, "bob"))
+        after = stream_of(started(1), started(2, "bob"), started(3, "cyd"))
+
+        assert after.heard(before.told_after(0)[-1].id) == 2
+
+    def test_an_event_that_was_lost_is_not_the_one_in_its_place(self):
+        """A machine that stops may forget what it was just told."""
+        before = stream_of(started(1), started(2, "bob"))
+        after = stream_of(started(1), started(2, "cyd"))
+
+        assert after.heard(before.told_after(0)[-1].id) == 0
+
+    @pytest.mark.parametrize(
+        ("last", "number"),
+        [("2", 2), ("0", 0), ("", 0), ("two", 0), ("2-", 0), ("-2", 0), ("\u0662", 0)],
+    )
+    def test_a_number_alone_is_taken_at_its_word(self, last, number):
+        """What is none says nothing."""
+        assert stream_of(started(1), started(2, "bob")).heard(last) == number
 
 
 class TestTexts:

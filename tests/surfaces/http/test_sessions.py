@@ -56,12 +56,21 @@ def events(client, session, after=0, **headers):
     return told
 
 
-def until(client, session, kind):
-    """Follow a session until an event of this kind, then leave."""
+def until(client, session, kind, times=1):
+    """Follow a session until so many events of this kind, then leave; give the id of the last."""
+    last = ""
     with client.stream("GET", f"/api/sessions/{session}/events") as response:
         for line in response.iter_lines():
-            if line == f"event: {kind}":
-                return
+            last = line.removeprefix("id: ") if line.startswith("id: ") else last
+            times -= line == f"event: {kind}"
+            if not times:
+                return last
+    raise AssertionError(f"there was no {kind}")
+
+
+def number_of(last):
+    """The number of an event, of how a reader names it."""
+    return int(last.partition("-")[0])
 
 
 def _kept(told):
@@ -143,7 +152,7 @@ class TestFollowing:
         """The numbers grow, and the last event is the end."""
         session = client.post("/api/sessions", json=QUESTION).json()["session"]
         told = events(client, session)
-        numbers = [int(number) for number, kind, _ in told if kind != "end"]
+        numbers = [number_of(last) for last, kind, _ in told if kind != "end"]
 
         assert numbers == sorted(set(numbers))
         assert told[0][1] == "session_opened"
@@ -152,18 +161,52 @@ class TestFollowing:
             {"session": session, "status": "complete", "failure": None},
         )
 
-    @pytest.mark.parametrize("way", ["header", "parameter"])
+    @pytest.mark.parametrize("way", ["header", "parameter", "number"])
     def test_a_stream_is_taken_up_after_the_last_that_was_heard(self, client, way):
-        """By a browser's header, or by a parameter."""
+        """By a browser's header, or by a parameter, which takes a number alone, too."""
         session = client.post("/api/sessions", json=QUESTION).json()["session"]
         whole = events(client, session)
         last = whole[4][0]
         if way == "header":
             rest = events(client, session, **{"Last-Event-ID": last})
         else:
-            rest = events(client, session, after=int(last))
+            rest = events(client, session, after=number_of(last) if way == "number" else last)
 
         assert _kept(rest) == _kept(whole[5:])
+
+    def test_a_reader_misses_nothing_of_a_session_that_is_resumed(self, tmp_path, history):
+        """Pieces of a lost text had numbers that come again: it is told from the beginning."""
+        closing = [{"text": "so " * 300, "tokens_per_second": 300}]
+        file = write_config(tmp_path, synthesis=closing)
+        with (
+            served(seatings(file, history)) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as client,
+        ):
+            session = client.post("/api/sessions", json=QUESTION).json()["session"]
+            last = until(client, session, "synthesis_delta", times=5)
+            client.post(f"/api/sessions/{session}/cancel")
+            client.post(f"/api/sessions/{session}/resume")
+            told = events(client, session, **{"Last-Event-ID": last})
+            whole = events(client, session)
+
+        assert _kept(told) == _kept(whole)
+        assert {"synthesis_started", "synthesis_done"} <= {kind for _, kind, _ in told}
+
+    def test_what_is_kept_is_known_to_the_next_server(self, tmp_path, history):
+        """A reader of one that was restarted is told the rest alone."""
+        with (
+            served(seatings(write_config(tmp_path), history)) as server,
+            httpx2.Client(base_url=server.url) as before,
+        ):
+            posted = before.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
+            whole = events(before, posted["session"])
+        with (
+            served(seatings(write_config(tmp_path), history)) as server,
+            httpx2.Client(base_url=server.url) as after,
+        ):
+            rest = events(after, posted["session"], **{"Last-Event-ID": whole[4][0]})
+
+        assert rest == whole[5:]
 
     def test_a_session_of_an_earlier_server_is_told_from_the_history(self, tmp_path, history):
         """Kept events have the numbers that they had."""
@@ -179,7 +222,7 @@ class TestFollowing:
             told = events(after, session["session"])
 
         kept = [event["seq"] for event in session["events"]]
-        assert [int(number) for number, kind, _ in told if kind != "end"] == kept
+        assert [number_of(last) for last, kind, _ in told if kind != "end"] == kept
 
     def test_a_silent_stream_shows_that_it_is_there(self, tmp_path, history):
         """A comment comes while nothing happens."""

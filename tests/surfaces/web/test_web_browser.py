@@ -122,7 +122,7 @@ class TestWatching:
 
         assert page.locator("#lane-0-text").text_content() == "0 1 2 3 4 5 "
         assert len(server.connections) == 3
-        assert server.connections[0] == (None, str(seq))
+        assert server.connections[0] == (None, f"{seq}-{server.stream.mark}")
         assert all(last is not None for last, _ in server.connections[1:])
 
     def test_running_seconds_are_counted(self, page, server):

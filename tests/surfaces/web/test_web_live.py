@@ -87,6 +87,12 @@ class TestPage:
         assert live.attrs["hx-sse:connect"] == "/sessions/s1/live?after=5&reveal=1"
         assert live.attrs["hx-sse:close"] == "end"
 
+    def test_it_says_whose_number_that_is(self):
+        """One that was taken up again has others; see `Stream.heard`."""
+        live = parsed(render_live(after(5, revealed=False, mark="9f31ab02"))).one(id="live")
+
+        assert live.attrs["hx-sse:connect"] == "/sessions/s1/live?after=5-9f31ab02"
+
     def test_without_a_script_it_is_asked_for_again(self):
         """A browser that runs none reloads the page."""
         [meta] = parsed(render_live(after(5))).one("noscript").all("meta")
@@ -211,7 +217,7 @@ async def followed(stream: Stream, after: int) -> list[tuple[int, str]]:
     assert messages.pop() == "event: end\ndata: end"
     out = []
     for message in messages:
-        number = re.match(r"id: (\d+)\n", message)
+        number = re.match(rf"id: (\d+)-{stream.mark}\n", message)
         data = [line.removeprefix("data: ") for line in message.split("\n")[1:]]
         out.append((int(number[1]), "\n".join(data)))
     return out
@@ -250,6 +256,21 @@ class TestFollowing:
         assert [number for number, _ in messages] == sorted({number for number, _ in messages})
         assert messages[-1][0] == EVENTS[-1].seq
         assert "#session" in messages[-1][1]
+
+    async def test_a_page_of_before_a_session_was_taken_up_is_emptied_first(self):
+        """Texts that it shows the beginning of are written anew, not after what is there."""
+        start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisDelta))
+        stream = stream_of(*EVENTS[:5], *EVENTS[6 : start + 1])
+        following = follow_live(stream, LiveSession(), after=0)
+
+        patch = (await anext(following)).decode()
+        await following.aclose()
+
+        found = partials("\n".join(x[6:] for x in patch.splitlines() if x[:6] == "data: "))
+        assert found["#verdict-text outerHTML"].text == ""
+        assert found["#verdict-text beforeend"].text == "All told"
+        assert found["#lane-0-text outerHTML"].text == ""
+        assert found["#lane-0-text beforeend"].text == "Ada <says> *so*"
 
     async def test_a_session_broken_off_ends_as_interrupted(self):
         """The page does not wait for ever, and does not look complete."""

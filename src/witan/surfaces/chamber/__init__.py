@@ -5,7 +5,7 @@ from witan.surfaces.chamber.chamber import Chamber
 from witan.surfaces.chamber.ledger import Ledger
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import DEMO, Configure, Profile, Seatings
-from witan.surfaces.chamber.stream import Stream, Told
+from witan.surfaces.chamber.stream import Stream, Told, heard
 
 __all__ = [
     "DEMO",
@@ -23,4 +23,5 @@ __all__ = [
     "Seatings",
     "Stream",
     "Told",
+    "heard",
 ]

@@ -3,22 +3,33 @@
 There is one log, which readers share; none has a queue of its own, so one that reads slowly costs
 no memory and holds up nobody. The pieces of a text are told while it is written; once it is whole,
 the event that holds all of it stands in their place.
+
+A session that is taken up again numbers on from the last event that was kept, so the numbers of
+pieces that were told before come a second time. What a reader has heard last is therefore named by
+the number and a mark: of an event, what it says; of a piece, the stream that told it.
 """
 
+import secrets
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2s
 from typing import TypeAlias
 
 import anyio
 
 from witan.deliberation import events as e
 from witan.deliberation.record import event_to_json
+from witan.surfaces.discretion import Veil
 
-__all__ = ["PACE_SECONDS", "Stream", "Told"]
+__all__ = ["PACE_SECONDS", "Stream", "Told", "heard"]
 
 PACE_SECONDS = 0.04
 """How long the pieces of a text are gathered, after the first, before they are told together."""
+
+MARK_BYTES = 4
+
+MOST_DIGITS = 18
 
 Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
 
@@ -33,13 +44,16 @@ class Told:
     ----------
     simulated
         Whether any seat of the session plays a script.
+    mark
+        That of a piece; None: the event is kept, and bears the mark of what it says.
     """
 
-    __slots__ = ("_json", "_simulated", "event")
+    __slots__ = ("_json", "_mark", "_simulated", "event")
 
-    def __init__(self, event: e.Event, *, simulated: bool) -> None:
+    def __init__(self, event: e.Event, *, simulated: bool, mark: str | None = None) -> None:
         self.event = event
         self._simulated = simulated
+        self._mark = mark
         self._json: bytes | None = None
 
     @property
@@ -53,6 +67,40 @@ class Told:
         if self._json is None:
             self._json = event_to_json(self.event, simulated=self._simulated).encode()
         return self._json
+
+    @property
+    def mark(self) -> str:
+        """What tells it from another event that has its number."""
+        if self._mark is None:
+            self._mark = blake2s(self.json, digest_size=MARK_BYTES).hexdigest()
+        return self._mark
+
+    @property
+    def id(self) -> str:
+        """Its number and its mark: by these a reader says what it heard last."""
+        return f"{self.seq}-{self.mark}"
+
+
+def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
+    """The number of the last of these events that a reader has heard; 0: none is sure to be so.
+
+    Parameters
+    ----------
+    told
+        In order.
+    last
+        What the reader heard last, as `Told.id` has it; a number alone is taken at its word.
+    mark
+        That of the pieces which were told along with these events.
+    """
+    number, dash, given = last.partition("-")
+    if not (number.isascii() and number.isdecimal()):
+        return 0
+    seq = int(number[:MOST_DIGITS])
+    if not dash or given == mark:
+        return seq
+    at = bisect_right(told, seq, key=lambda each: each.seq)
+    return seq if at and told[at - 1].seq == seq and told[at - 1].mark == given else 0
 
 
 @dataclass(slots=True)
@@ -70,11 +118,19 @@ class Stream:
     ----------
     seconds
         A clock that never goes back.
+
+    Attributes
+    ----------
+    mark
+        Of the pieces that it tells; no other stream has it.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
+        self.mark = secrets.token_hex(MARK_BYTES)
         self._log: list[Told] = []
+        self._held: list[e.Event] = []
+        self._veil: Veil | None = None
         self._written: dict[_Text, _Gathering] = {}
         self._waiting = False
         self._gathered = anyio.Event()
@@ -89,7 +145,8 @@ class Stream:
             self._gather(event)
             return
         if isinstance(event, e.SessionOpened):
-            self._simulated = event.simulated
+            self._simulated, self._veil = event.simulated, Veil(event)
+        self._held.append(event)
         self.tell_gathered()
         self._forget_pieces(event)
         self._tell(event)
@@ -122,6 +179,11 @@ class Stream:
             if not isinstance(told.event, e.AnswerDelta | e.SynthesisDelta)
         ]
 
+    @property
+    def held(self) -> tuple[e.Event, ...]:
+        """The same as it happened: readers are not told how seats are written."""
+        return tuple(self._held)
+
     def __len__(self) -> int:
         return len(self._log)
 
@@ -140,6 +202,10 @@ class Stream:
             if self.ended:
                 return
             await self.changed()
+
+    def heard(self, last: str) -> int:
+        """The number after which to go on telling whoever heard this last; as of `heard`."""
+        return heard(self._log, last, self.mark)
 
     async def changed(self) -> None:
         """Wait until something is told, or nothing follows any more."""
@@ -203,7 +269,9 @@ class Stream:
         ]
 
     def _tell(self, event: e.Event) -> None:
-        self._log.append(Told(event, simulated=self._simulated))
+        event = event if self._veil is None else self._veil(event)
+        mark = self.mark if isinstance(event, e.AnswerDelta | e.SynthesisDelta) else None
+        self._log.append(Told(event, simulated=self._simulated, mark=mark))
         self._rouse()
 
     def _rouse(self) -> None:

@@ -10,19 +10,32 @@ from starlette.responses import Response, StreamingResponse
 from witan.errors import Busy
 from witan.surfaces.chamber import Running, Told
 
-__all__ = ["HEARTBEAT", "Streams", "admitted", "check_room", "event_frame", "frames", "streamed"]
+__all__ = [
+    "AFTER",
+    "HEARTBEAT",
+    "Streams",
+    "admitted",
+    "check_room",
+    "event_frame",
+    "frames",
+    "streamed",
+]
 
 MEDIA_TYPE = "text/event-stream"
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Neither kept, nor gathered by a proxy."""
 
+AFTER = "^[0-9]{1,18}(-[0-9a-f]{8})?$"
+"""An event as a reader names it: by its number, with its mark or without."""
+
 HEARTBEAT = b": still here\n\n"
 
 
 def event_frame(told: Told) -> bytes:
-    """One event: its number, its kind, and itself as JSON."""
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.seq, told.event.kind.encode(), told.json)
+    """One event: its number and mark, its kind, and itself as JSON."""
+    kind = told.event.kind.encode()
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (told.id.encode(), kind, told.json)
 
 
 def streamed(request: Request, told: AsyncGenerator[bytes, None]) -> Response:

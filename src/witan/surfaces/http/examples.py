@@ -119,7 +119,7 @@ EVENTS = {
     200: streamed_events(
         "Every event, and at last how the session ended.",
         {
-            "id": "1",
+            "id": "1-9f31ab02",
             "event": "session_opened",
             "data": '{"event": "session_opened", "seq": 1, "question": "Is it so?"}',
         },

@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse
 
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import Asker, Chamber, Running, Told
+from witan.surfaces.chamber import Asker, Chamber, Running, Told, heard
 from witan.surfaces.http import examples
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
 from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
-from witan.surfaces.http.event_stream import event_frame, frames, streamed
+from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
 from witan.surfaces.json_output import to_json
 from witan.surfaces.session_text import session_trust
@@ -30,6 +30,14 @@ AskerOf = Annotated[Asker, Depends(asker_of)]
 Via = Annotated[tuple[str, ...], Depends(via_of)]
 Wait = Annotated[
     float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
+]
+After = Annotated[
+    str,
+    Query(
+        pattern=AFTER,
+        description="Tell only of events after this one: its `id`, or its number.",
+        openapi_examples={"an id": {"value": "17-9f31ab02"}, "a number": {"value": "17"}},
+    ),
 ]
 
 
@@ -90,23 +98,26 @@ async def follow(
     request: Request,
     session: SessionNamed,
     chamber: ChamberOf,
-    after: Annotated[int, Query(ge=0, description="Tell only of events after this one.")] = 0,
-    last_event_id: Annotated[str | None, Header(description="Likewise, by a browser.")] = None,
+    after: After = "0",
+    last_event_id: Annotated[
+        str | None, Header(description="Likewise, by a browser; stronger than `after`.")
+    ] = None,
 ) -> Response:
     """Stream server-sent events: what has happened, then what happens.
 
-    Of each, `id` is its number in the session, `event` its kind, and `data` itself as JSON. The
-    last one is `end`, and says how the session ended. A stream that breaks off is taken up with
-    `Last-Event-ID`.
+    Of each, `id` is its number in the session and a mark, `event` its kind, and `data` itself as
+    JSON. The last one is `end`, and says how the session ended. A stream that breaks off is taken
+    up with the last `id` in `Last-Event-ID`. Where that event is not in the session any more, as
+    it was resumed from before it, everything is told from the beginning.
     """
-    if last_event_id is not None and last_event_id.isdecimal():
-        after = max(after, int(last_event_id[:18]))
+    last = last_event_id or after
     whole = await chamber.named(session)
     running = chamber.running(whole)
     if running is None:
-        return streamed(request, _kept(await chamber.session(whole), after))
+        return streamed(request, _kept(await chamber.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    return streamed(request, frames(running, after, heartbeat, ending=_ending))
+    begun = running.stream.heard(last)
+    return streamed(request, frames(running, begun, heartbeat, ending=_ending))
 
 
 @router.post("/sessions/{session}/cancel", summary="Break a session off", responses=examples.RECORD)
@@ -215,11 +226,13 @@ def _record(session: Session, running: Running | None) -> Response:
     return Response(text, 200, media_type="application/json")
 
 
-async def _kept(session: Session, after: int) -> AsyncGenerator[bytes, None]:
-    """The events of a session that is over."""
-    for event in session.events:
-        if event.seq > after:
-            yield event_frame(Told(event, simulated=session.simulated))
+async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:
+    """The events of a session that is over, after what was heard last."""
+    told = [Told(event, simulated=session.simulated) for event in session.events]
+    after = heard(told, last)
+    for each in told:
+        if each.seq > after:
+            yield event_frame(each)
     yield _end(session, None)
 
 

@@ -59,6 +59,8 @@ class LiveSession:
         Whether it shows who is who.
     now
         The time of day, against which running seconds are shown.
+    mark
+        That of the stream which tells the events: a number alone may be that of two events.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class LiveSession:
         revealed: bool = False,
         site: Site = SITE,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        mark: str = "",
     ) -> None:
         self._revealed, self._site, self._now = revealed, site, now
+        self._mark = mark
         self._kept: list[e.Event] = []
         self._board = Board()
         self._texts: dict[str, str] = {}
@@ -107,6 +111,9 @@ class LiveSession:
         """What the event adds to a text, or makes of it."""
         changes = self._changes
         match event:
+            case e.SessionOpened():
+                # The page may be one of before the session was broken off, and taken up again.
+                changes.writer = changes.closing_void = True
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
                 changes.heard[event.seat] = changes.heard.get(event.seat, "") + event.text
@@ -184,7 +191,8 @@ class LiveSession:
         """Where the patches of this page come from."""
         revealed = "&reveal=1" if self._revealed else ""
         name = self._kept[0].session if isinstance(self._kept[0], e.SessionOpened) else ""
-        return f"{self._site.at('sessions', name, 'live')}?after={self.seq}{revealed}"
+        shown = f"{self.seq}-{self._mark}" if self._mark else self.seq
+        return f"{self._site.at('sessions', name, 'live')}?after={shown}{revealed}"
 
     def view(self) -> SessionView:
         """The parts of the page that are not lanes."""
@@ -229,7 +237,7 @@ class LiveSession:
 
     def ended(self, problem: str = "") -> str:
         """The whole page in place of the live one: the session is over, or was broken off."""
-        view = session_view(self.session, revealed=self._revealed)
+        view = session_view(self.session, revealed=self._revealed, councils=self._site.councils)
         body = render(
             "parts/body.html",
             site=self._site,
@@ -306,11 +314,11 @@ def _partial(target: str, swap: str, content: str) -> str:
     return f'<hx-partial hx-target="#{target}" hx-swap="{swap}">{content}</hx-partial>'
 
 
-def frame(seq: int, patch: str) -> bytes:
-    """A patch as one server-sent event; `seq` is where a lost connection is taken up again."""
+def frame(last: str, patch: str) -> bytes:
+    """A patch as one server-sent event; `last` is where a lost connection is taken up again."""
     # A bare carriage return would end the line, too.
     lines = patch.replace("\r", "").split("\n")
-    return "\n".join([f"id: {seq}", *(f"data: {line}" for line in lines), "", ""]).encode()
+    return "\n".join([f"id: {last}", *(f"data: {line}" for line in lines), "", ""]).encode()
 
 
 async def follow_live(
@@ -341,11 +349,11 @@ async def follow_live(
             if heard <= after:
                 live.seen()
         if over:
-            yield frame(live.seq, live.ended(problem())) + END
+            yield frame(f"{live.seq}-{stream.mark}", live.ended(problem())) + END
             return
         # What closes a session is followed by its end, with which the whole page comes.
         if piece := "" if live.over else live.patch():
-            yield frame(live.seq, piece)
+            yield frame(f"{live.seq}-{stream.mark}", piece)
             due = anyio.current_time() + heartbeat_seconds
             # A patch whenever something changed, but no more often than the eye can follow.
             await anyio.sleep(FRAME_SECONDS)

@@ -14,7 +14,7 @@ from witan.core.outcome import Outcome
 from witan.errors import NothingToCount, WitanError
 from witan.surfaces.chamber import Asker, Chamber, Judging, Running
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
-from witan.surfaces.http.event_stream import streamed
+from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.chambers import count_again
 from witan.surfaces.text import clean
@@ -43,13 +43,11 @@ async def live(
     session: str,
     chamber: ChamberOf,
     *,
-    after: Annotated[int, Query(ge=0)] = 0,
+    after: Annotated[str, Query(pattern=AFTER)] = "0",
     reveal: bool = False,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Patch a page of a session under way, by server-sent events."""
-    if last_event_id is not None and last_event_id.isdecimal():
-        after = max(after, int(last_event_id[:18]))
     running = chamber.running(await chamber.named(session))
     if running is None:
         # It ended long ago, or in another life of the server: nothing tells the rest of it.
@@ -57,7 +55,7 @@ async def live(
     following = follow_live(
         running.stream,
         _live(request, reveal=reveal),
-        after=after,
+        after=running.stream.heard(last_event_id or after),
         heartbeat_seconds=request.app.state.settings.heartbeat_seconds,
         problem=lambda: _problem(running),
     )
@@ -187,8 +185,12 @@ async def _imported(
 
 
 def _live(request: Request, running: Running | None = None, *, reveal: bool) -> LiveSession:
-    told = () if running is None else running.stream.told_after(0)
-    return LiveSession((each.event for each in told), revealed=reveal, site=site_of(request))
+    site = site_of(request)
+    if running is None:
+        return LiveSession(revealed=reveal, site=site)
+    stream = running.stream
+    told = (each.event for each in stream.told_after(0))
+    return LiveSession(told, revealed=reveal, site=site, mark=stream.mark)
 
 
 def _problem(running: Running | None) -> str:

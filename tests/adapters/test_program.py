@@ -1,6 +1,7 @@
 """Programs with a seat: real processes, what they say, how they fail, and that none is left."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import anyio
 import pytest
 
 from witan.adapters.program import Program
+from witan.adapters.via import VIA
 from witan.deliberation.ports import Call, Message, deaf
 from witan.errors import InvalidParameter, ModelError
 
@@ -180,3 +182,42 @@ async def test_a_command_that_is_none_is_refused(command, problem):
     """A quote left open, or no words at all, is refused before anything runs."""
     with pytest.raises(InvalidParameter, match=problem):
         Program("p", command)
+
+
+class TestCircles:
+    """A program may hold a council, but not the one that it sits in."""
+
+    async def test_a_program_is_told_on_whose_behalf_it_runs(self):
+        """The servers that asked, and itself, under a name that does not tell its command."""
+        token = VIA.set(("one", "two"))
+        reply = await python("import os; print(os.environ['WITAN_VIA'])").complete(call(), deaf)
+        VIA.reset(token)
+        one, two, own = reply.text.strip().split(", ")
+
+        assert (one, two) == ("one", "two")
+        assert re.fullmatch(r"program-[0-9a-f]{32}", own)
+
+    async def test_a_program_that_holds_this_council_is_not_run(self, monkeypatch):
+        """However its path is written; another one is."""
+        code = "import os; print(os.environ['WITAN_VIA'])"
+        monkeypatch.setenv("WITAN_VIA", (await python(code).complete(call(), deaf)).text.strip())
+        link = shlex.join(
+            [
+                str(Path(sys.executable).parent / ".." / "bin" / Path(sys.executable).name),
+                "-S",
+                "-c",
+                code,
+            ]
+        )
+
+        for same in (python(code), Program("p", link)):
+            assert "would be a member of itself" in str(await failure(same))
+        assert (await Program("p", "echo well").complete(call(), deaf)).text == "well\n"
+
+    async def test_programs_hold_councils_within_each_other_so_deep_alone(self, monkeypatch):
+        """Programs that never are the same would multiply all the same."""
+        monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, elsewhere")
+        assert (await Program("p", "echo well").complete(call(), deaf)).text == "well\n"
+        monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, program-d")
+
+        assert "4 programs hold councils" in str(await failure(Program("p", "echo well")))

@@ -2,17 +2,20 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
 from typing import TypeVar
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from witan.adapters.redaction import Redaction
+from witan.adapters.via import VARIABLE, via
 from witan.deliberation.ports import Call, Hear, Message, Reply
 from witan.errors import InvalidParameter, ModelError
 
@@ -20,6 +23,12 @@ __all__ = ["Program"]
 
 LARGEST_REPLY_BYTES = 8_000_000
 KEPT_STDERR_BYTES = 8_192
+
+MOST_PROGRAMS = 4
+"""So many programs may hold councils within each other: each of them calls several times."""
+
+MARK = "program-"
+"""How the name begins by which a program is known to councils that it holds."""
 
 _Stream = TypeVar("_Stream", ByteReceiveStream, ByteSendStream)
 
@@ -49,12 +58,15 @@ class Program:
         if not self.argv:
             raise InvalidParameter("a program", command, "a command, such as 'my-model --fast'")
         self._short = Redaction([])
+        self._mark = _mark(self.argv)
 
     def __repr__(self) -> str:
         return f"Program({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Run the program on this call; it is killed, with its children, when it is not awaited."""
+        if (circle := self.circle()) is not None:
+            raise ModelError(self.name, circle)
         tail = bytearray()
         prompt = rendered(call.messages).encode(errors="replace")
         async with self._running() as process, anyio.create_task_group() as group:
@@ -73,6 +85,21 @@ class Program:
             raise ModelError(self.name, "said nothing", transient=True)
         return Reply(text)
 
+    def circle(self) -> str | None:
+        """Why it may not be run by this process, which it has started itself; None: it may."""
+        earlier = [each for each in via() if each.startswith(MARK)]
+        if self._mark in earlier:
+            return (
+                f"the program {self.argv[0]!r} holds this council: "
+                "it would be a member of itself; seat another model"
+            )
+        if len(earlier) >= MOST_PROGRAMS:
+            return (
+                f"{len(earlier)} programs hold councils within each other already; "
+                f"the program {self.argv[0]!r} is not run"
+            )
+        return None
+
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[Process]:
         """The process, in a group of its own of which nothing is left afterwards."""
@@ -82,6 +109,7 @@ class Program:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env={**os.environ, VARIABLE: ", ".join((*via(), self._mark))},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -103,6 +131,14 @@ class Program:
         last = next((line for line in reversed(lines) if line.strip()), None)
         said = "" if last is None else f": {self._short(last)}"
         return f"the program {self.argv[0]!r} {how}{said}"
+
+
+def _mark(argv: tuple[str, ...]) -> str:
+    """A name that the program has wherever it is started from, and that does not tell it."""
+    found = shutil.which(argv[0])
+    path = argv[0] if found is None else os.path.realpath(found)
+    command = shlex.join((path, *argv[1:])).encode(errors="replace")
+    return MARK + sha256(command).hexdigest()[:32]
 
 
 def rendered(messages: tuple[Message, ...]) -> str:

@@ -6,15 +6,17 @@ never spends.
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from anyio import CancelScope, to_thread
 from anyio.lowlevel import RunVar
 
+from witan.adapters.provider_headers import announce, announcing
 from witan.adapters.pydantic_ai_errors import Translation
 from witan.adapters.redaction import Redaction
 from witan.adapters.via import via_header
@@ -52,6 +54,9 @@ _ADDRESSES = {"azure": "azure_endpoint"}
 """What a provider calls its base URL, where it does not call it that."""
 
 
+_Whose: TypeAlias = tuple[str, str | None, str | None]
+"""Provider, key and address."""
+
 _IMPORTING = Lock()
 """Threads that import parts of one package at once may meet modules that are not whole yet."""
 
@@ -63,9 +68,7 @@ class Providers:
     """
 
     def __init__(self) -> None:
-        self._open: RunVar[dict[tuple[str, str | None, str | None], Any]] = RunVar(
-            "witan.providers"
-        )
+        self._open: RunVar[dict[_Whose, tuple[Any, AsyncExitStack]]] = RunVar("witan.providers")
 
     async def get(self, provider: str, key: str | None, base_url: str | None) -> Any:
         """The provider of pydantic-ai, made when it is first asked for."""
@@ -81,17 +84,20 @@ class Providers:
             unknown = [name for name in given if name not in inspect.signature(kind).parameters]
             if unknown:
                 raise ValueError(f"{provider} takes no {unknown[0].replace('_', ' ')}")
-            made = held[provider, key, base_url] = kind(**given)
-            await made.__aenter__()
-        return held[provider, key, base_url]
+            stack = AsyncExitStack()
+            made = kind(**given, **announcing(provider, stack))
+            announce(provider, made)
+            held[provider, key, base_url] = made, stack
+            await stack.enter_async_context(made)
+        return held[provider, key, base_url][0]
 
     async def aclose(self) -> None:
         """Close every client of this event loop."""
         held = self._open.get({})
         self._open.set({})
         with CancelScope(shield=True):
-            for provider in held.values():
-                await provider.__aexit__(None, None, None)
+            for _, stack in held.values():
+                await stack.aclose()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,29 @@
 """Which councils a call comes through, so that one that is a member of itself is found out."""
 
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 from uuid import uuid4
 
-__all__ = ["HEADER", "VIA", "server_name", "via_header"]
+__all__ = ["HEADER", "MOST_HOPS", "VARIABLE", "VIA", "server_name", "through", "via", "via_header"]
 
 HEADER = "Witan-Via"
 """The header by which a call says so: the servers, comma-separated, the first one first."""
 
+VARIABLE = "WITAN_VIA"
+"""The variable by which a program that is a member hears so, written likewise."""
+
+MOST_HOPS = 16
+"""However they are called, no more councils than these ask each other in a row."""
+
 VIA: ContextVar[tuple[str, ...]] = ContextVar("witan_via", default=())
 """The servers on whose behalf the calls of this task are made."""
+
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def server_name() -> str:
@@ -17,7 +31,48 @@ def server_name() -> str:
     return f"witan-{uuid4().hex}"
 
 
+def through(text: str) -> tuple[str, ...]:
+    """The servers that a header or a variable names.
+
+    What is no name is left out: clients hand on ``${WITAN_VIA}`` as it stands where it is not set.
+    """
+    names = (each.strip() for each in text.split(","))
+    return tuple(name for name in names if _NAME.fullmatch(name))
+
+
+def via() -> tuple[str, ...]:
+    """The servers on whose behalf this task calls, those included that started this process."""
+    return (*(through(os.environ.get(VARIABLE, "")) or _handed_down()), *VIA.get())
+
+
 def via_header() -> dict[str, str]:
     """The header that a call of this task goes out with; none where no server stands behind it."""
-    via = VIA.get()
-    return {HEADER: ", ".join(via)} if via else {}
+    named = via()
+    return {HEADER: ", ".join(named)} if named else {}
+
+
+@cache
+def _handed_down() -> tuple[str, ...]:
+    """What the variable holds in the nearest process above this one that has it.
+
+    Clients of the Model Context Protocol start a server with a few variables alone, not with ours.
+    Where processes cannot be looked at in ``/proc``, it names nobody.
+    """
+    for variables in _above():
+        if VARIABLE in variables and (named := through(variables[VARIABLE])):
+            return named
+    return ()
+
+
+def _above() -> Iterator[dict[str, str]]:
+    """The variables of the processes above this one, the nearest first."""
+    with suppress(OSError, ValueError):
+        process = os.getppid()
+        while process > 1:
+            folder = Path(f"/proc/{process}")
+            held = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            yield dict(line.partition("=")[::2] for line in held if "=" in line)
+            # The name of the program stands before it in brackets, and may hold anything.
+            process = int(
+                (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            )

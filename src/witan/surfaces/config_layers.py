@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from witan.adapters.via import VARIABLE as VIA_VARIABLE
 from witan.errors import ConfigError, UnknownName
 from witan.surfaces.config_schema import (
     OPEN_TABLES,
@@ -53,6 +54,8 @@ CONFIG_VARIABLE = "WITAN_CONFIG"
 
 TOKEN_VARIABLE = "WITAN_TOKEN"  # noqa: S105 - the name of a variable
 """Holds a token by itself, without a setting that names it."""
+
+_NO_SETTINGS = (CONFIG_VARIABLE, VIA_VARIABLE)
 
 TOKEN: Key = (*TOKENS, "default", "key")
 """The setting that `TOKEN_VARIABLE` stands for."""
@@ -169,7 +172,7 @@ def read_environment(
     strange: dict[str, ConfigError] = {}
     for variable in sorted(environment.keys() - keys):
         text = environment[variable].strip()
-        if not variable.startswith(PREFIX) or variable == CONFIG_VARIABLE or not text:
+        if not variable.startswith(PREFIX) or variable in _NO_SETTINGS or not text:
             continue
         try:
             key = _named(variable, known)

@@ -13,7 +13,7 @@ from witan.adapters.local_servers import ollama_url
 from witan.adapters.prices import price_of
 from witan.deliberation.naming import free_name
 from witan.deliberation.ports import Member, Model, Options, Price, Seat
-from witan.errors import ConfigError, MissingKey, UnknownName
+from witan.errors import ConfigError, MissingKey, NoCouncil, UnknownName
 from witan.surfaces.providers import PROVIDERS, Provider, is_loopback, key_of
 
 if TYPE_CHECKING:
@@ -298,6 +298,8 @@ def seat(
         If it needs a key that no variable holds.
     ConfigError
         If its script cannot be read.
+    NoCouncil
+        If it is a program that holds this council.
     """
     return Member(
         name=spec.name,
@@ -325,7 +327,11 @@ def _model(
     if spec.provider == "cmd":
         from witan.adapters.program import Program
 
-        return Program(spec.name, spec.model)
+        program = Program(spec.name, spec.model)
+        if (circle := program.circle()) is not None:
+            # Before anybody is asked: the others would be paid for a council within itself.
+            raise NoCouncil(f"{spec.name} cannot sit: {circle}", "do not have it ask this council")
+        return program
     variable, key = _key(spec, environment)
     provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
     url = base_url(spec, environment)

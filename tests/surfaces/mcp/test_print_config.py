@@ -66,6 +66,29 @@ class TestEveryClient:
         assert "token" not in said.out.lower()
 
 
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
+class TestAgents:
+    """Those that are programs, and may sit in a council themselves."""
+
+    def test_what_it_starts_hears_on_whose_behalf(self, witan, place, name):
+        """By the variable that programs which are members are told so by."""
+        held = entry(name, witan("mcp", "--print-config", name, "--config", place).out)
+
+        assert "WITAN_VIA" in held.get("env_vars", held.get("env", ()))
+
+    def test_what_it_reaches_hears_it_too(self, witan, place, name):
+        """By the header."""
+        held = entry(name, witan("mcp", "--print-config", name, "--config", place, "--http").out)
+
+        assert "WITAN_VIA" in held.get("env_http_headers", held.get("headers"))["Witan-Via"]
+
+    def test_it_waits_as_long_as_a_session_takes(self, witan, place, name):
+        """Longer than the minute at which some cut a call; in seconds, or thousandths of them."""
+        held = entry(name, witan("mcp", "--print-config", name, "--config", place).out)
+
+        assert held.get("timeout", held.get("tool_timeout_sec", 0) * 1000) == 600_000
+
+
 def test_the_command_is_there(witan, place):
     """What is printed can be started."""
     said = witan("mcp", "--print-config", "cursor", "--config", place)

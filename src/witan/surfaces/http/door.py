@@ -17,6 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 
 from witan.adapters.via import HEADER as VIA_HEADER
+from witan.adapters.via import MOST_HOPS, through
 from witan.surfaces.chamber import Asker
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.openai_errors import openai_problem
@@ -38,8 +39,6 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 PUBLIC = ("/healthz", "/assets/", "/sign-in")
 """What is there for whoever reaches the server."""
-
-MOST_HOPS = 16
 
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -210,7 +209,7 @@ class Door:
         return _told(scope, 413, detail)
 
     def _in_a_circle(self, scope: Scope, headers: Headers) -> Response | None:
-        via = tuple(each.strip() for each in headers.get(VIA_HEADER, "").split(",") if each.strip())
+        via = through(",".join(headers.getlist(VIA_HEADER)))
         scope["via"] = via
         if self._name in via or len(via) > MOST_HOPS:
             shown = " → ".join((*via[:MOST_HOPS], self._name))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from witan.adapters.via import HEADER, VARIABLE
 from witan.errors import UnknownName
 
 __all__ = ["CLIENTS", "Client", "Launch", "Reached", "client_of"]
@@ -89,10 +90,17 @@ def _launch(launch: Launch, variable: str) -> Entry:
     return entry
 
 
-def _headers(reached: Reached, variable: str) -> Entry:
-    if reached.token is None:
-        return {}
-    return {"headers": {"Authorization": f"Bearer {variable.format(reached.token)}"}}
+def _launch_via(launch: Launch, variable: str, via: str) -> Entry:
+    """Likewise, by a client that may be a member: the server is told on whose behalf it starts."""
+    entry = _launch(launch, variable)
+    return {**entry, "env": {**entry.get("env", {}), VARIABLE: via}}
+
+
+def _headers(reached: Reached, variable: str, **more: str) -> Entry:
+    token = reached.token
+    authorized = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
+    headers = {**authorized, **more}
+    return {"headers": headers} if headers else {}
 
 
 def _bridge(reached: Reached) -> Entry:
@@ -121,20 +129,21 @@ def _code(document: Entry, variables: Sequence[str]) -> str:
 
 
 def _toml(settings: Mapping[str, Any]) -> str:
-    """A table of Codex; texts and lists of texts are in TOML as in JSON."""
+    """A table of Codex; texts, lists of texts and numbers are in TOML as in JSON."""
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()]
     return "\n".join([f"[mcp_servers.{NAME}]", *lines])
 
 
 def _codex_launched(launch: Launch) -> str:
-    keys = {"env_vars": [*launch.keys]} if launch.keys else {}
-    table = {"command": launch.command, "args": [*launch.arguments], **keys}
-    return _toml({**table, "tool_timeout_sec": TOOL_SECONDS})
+    table = {"command": launch.command, "args": [*launch.arguments]}
+    variables = {"env_vars": [*launch.keys, VARIABLE]}
+    return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
 def _codex_reached(reached: Reached) -> str:
     token = {} if reached.token is None else {"bearer_token_env_var": reached.token}
-    return _toml({"url": reached.url, **token, "tool_timeout_sec": TOOL_SECONDS})
+    table = _toml({"url": reached.url, **token, "tool_timeout_sec": TOOL_SECONDS})
+    return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
 
 
 _IN_PLACE = "put the values themselves in place of what stands in <>: it reads no variables"
@@ -143,8 +152,21 @@ _KNOWN = (
     Client(
         "claude-code",
         ".mcp.json in the project; for yourself: claude mcp add-json witan 'the inner object'",
-        lambda given: _servers({"type": "stdio", **_launch(given, "${{{}}}")}),
-        lambda given: _servers({"type": "http", "url": given.url, **_headers(given, "${{{}}}")}),
+        lambda given: _servers(
+            {
+                "type": "stdio",
+                **_launch_via(given, "${{{}}}", f"${{{VARIABLE}:-}}"),
+                "timeout": TOOL_SECONDS * 1000,
+            }
+        ),
+        lambda given: _servers(
+            {
+                "type": "http",
+                "url": given.url,
+                **_headers(given, "${{{}}}", **{HEADER: f"${{{VARIABLE}:-}}"}),
+                "timeout": TOOL_SECONDS * 1000,
+            }
+        ),
     ),
     Client(
         "claude-desktop",
@@ -163,9 +185,15 @@ _KNOWN = (
     Client(
         "gemini",
         ".gemini/settings.json in the project, or ~/.gemini/settings.json",
-        lambda given: _servers({**_launch(given, "${}"), "timeout": TOOL_SECONDS * 1000}),
         lambda given: _servers(
-            {"httpUrl": given.url, **_headers(given, "${}"), "timeout": TOOL_SECONDS * 1000}
+            {**_launch_via(given, "${}", f"${VARIABLE}"), "timeout": TOOL_SECONDS * 1000}
+        ),
+        lambda given: _servers(
+            {
+                "httpUrl": given.url,
+                **_headers(given, "${}", **{HEADER: f"${VARIABLE}"}),
+                "timeout": TOOL_SECONDS * 1000,
+            }
         ),
     ),
     Client(
@@ -179,7 +207,7 @@ _KNOWN = (
     ),
     Client(
         "windsurf",
-        "~/.codeium/windsurf/mcp_config.json",
+        "~/.codeium/windsurf/mcp_config.json, of Devin Desktop, too, as it is called now",
         lambda given: _servers(_launch(given, "${{env:{}}}")),
         lambda given: _servers({"serverUrl": given.url, **_headers(given, "${{env:{}}}")}),
     ),

@@ -1,0 +1,148 @@
+"""Councils within programs that are members: real processes, found out before they multiply."""
+
+import json
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from chambers import seatings, write_config
+from openai_clients import ASKED, client_of
+from served import free_port, served
+from witan.adapters.history import History
+
+SECONDS = 60
+"""Whatever asks itself for ever is ended then."""
+
+
+def write_circle(folder, *program):
+    """Ada and bob as always, and a program in place of cyd, which writes down that it runs."""
+    folder.mkdir(exist_ok=True)
+    write_config(folder)
+    ran = folder / "ran.txt"
+    shell = f"echo >> {shlex.quote(str(ran))}; exec {shlex.join(map(str, program))}"
+    scripts = [f"script:{folder / name}.toml" for name in ("ada", "bob")]
+    seats = [*scripts, f"self=cmd:{shlex.join(['sh', '-c', shell])}"]
+    text = f"members = {json.dumps(seats)}\nchairman = {json.dumps(scripts[0])}\n"
+    (folder / "circle.toml").write_text(text, encoding="utf-8")
+    return ran
+
+
+def witan(*arguments, environment=None):
+    """Run the command; standard output, as JSON."""
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "witan", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+        env=environment,
+    )
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+def unanswered(record):
+    """Seat to reason."""
+    return {e["seat"]: e["reason"] for e in record["events"] if e["event"] == "answer_failed"}
+
+
+def test_a_program_that_asks_the_council_it_sits_in_is_refused(tmp_path):
+    """Once, before anybody else is asked again; the others go on without it."""
+    folder = tmp_path / "own"
+    file = folder / "circle.toml"
+    again = [sys.executable, "-m", "witan", "ask", "--config", file, "--no-history", "-"]
+    ran = write_circle(folder, *again)
+
+    record = witan("ask", "Is it so?", "--config", file, "--no-history", "--json")
+
+    assert "would be a member of itself" in unanswered(record)["self"]
+    assert record["status"] == "degraded"
+    assert ran.read_text(encoding="utf-8").count("\n") == 1
+
+
+@pytest.mark.slow
+def test_programs_that_ask_each_others_councils_are_refused_where_they_meet(tmp_path):
+    """The first asks the second, which asks the first no more."""
+    one, two = tmp_path / "one", tmp_path / "two"
+
+    def asking(folder):
+        file = folder / "circle.toml"
+        return [sys.executable, "-m", "witan", "ask", "--config", file, "--no-history", "-"]
+
+    ran_one, ran_two = write_circle(one, *asking(two)), write_circle(two, *asking(one))
+
+    record = witan("ask", "Is it so?", "--config", one / "circle.toml", "--no-history", "--json")
+
+    assert not unanswered(record)
+    # Its answer and its review are each a council of two, whose program is run, and refuses.
+    assert ran_one.read_text(encoding="utf-8").count("\n") <= 3
+    assert ran_two.read_text(encoding="utf-8").count("\n") <= 6
+
+
+def test_a_program_that_asks_the_server_it_sits_in_is_refused(tmp_path):
+    """The command that it runs says on whose behalf, and the server knows its own name."""
+    port, folder = free_port(), tmp_path / "served"
+    seat = f"http://127.0.0.1:{port}/v1#witan"
+    members = ["--member", f"one={seat}", "--member", f"two={seat}"]
+    ran = write_circle(folder, sys.executable, "-m", "witan", "ask", "--no-history", *members, "-")
+    with (
+        History.open(tmp_path / "history.sqlite") as history,
+        served(seatings(folder / "circle.toml", history), port=port) as server,
+        client_of(server) as client,
+    ):
+        reply = client.with_options(timeout=SECONDS).chat.completions.create(**ASKED)
+        session = server.chamber.running(reply.witan["session"]).session
+        held = len(history.find(simulated=None))
+
+    assert "would be a member of itself" in session.unanswered["self"]
+    assert held == 1
+    assert ran.read_text(encoding="utf-8").count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it is told by /proc")
+def test_an_agent_that_starts_the_council_it_sits_in_as_its_tool_is_refused(tmp_path):
+    """Over MCP, though a client hands on no variable of ours; the demonstration can be asked."""
+    folder = tmp_path / "agent"
+    agent = tmp_path / "agent.py"
+    agent.write_text(
+        textwrap.dedent(
+            f"""
+            import sys
+            import anyio
+            from mcp import Client, StdioServerParameters
+
+            async def main():
+                server = StdioServerParameters(
+                    command=sys.executable,
+                    args=["-m", "witan", "mcp", "--config", {str(folder / "circle.toml")!r},
+                          "--no-history"],
+                )
+                async with Client(server) as client:
+                    result = await client.call_tool("ask", {{"question": sys.stdin.read()}})
+                sys.exit(result.content[0].text if result.is_error else 0)
+
+            anyio.run(main)
+            """
+        ),
+        encoding="utf-8",
+    )
+    ran = write_circle(folder, sys.executable, agent)
+
+    record = witan("ask", "Is it so?", "--config", folder / "circle.toml", "--no-history", "--json")
+
+    assert "would be a member of itself" in unanswered(record)["self"]
+    assert ran.read_text(encoding="utf-8").count("\n") == 1
+
+
+@pytest.mark.parametrize("unset", ["${WITAN_VIA}", "$WITAN_VIA", "${env:WITAN_VIA}", ""])
+def test_a_variable_that_a_client_left_unfilled_names_nobody(tmp_path, unset, monkeypatch):
+    """A council that is started so is nobody's program, and is asked as ever."""
+    monkeypatch.setenv("WITAN_VIA", unset)
+
+    record = witan("ask", "Is it so?", "--config", write_config(tmp_path), "--no-history", "--json")
+
+    assert record["status"] == "complete"

@@ -148,6 +148,26 @@ class TestFile:
         assert path.is_relative_to(tmp_path / "state")
         assert status_in(path) == "complete"
 
+    @pytest.mark.slow
+    def test_a_history_that_is_locked_meanwhile_is_waited_for_a_bounded_time(
+        self, ask_while, place, tmp_path
+    ):
+        """Once it is said what the end waits for; after ten seconds, where the record is."""
+        with closing(connect(place, isolation_level=None)) as holder:
+
+            def lock() -> None:
+                holder.execute("BEGIN IMMEDIATE")
+
+            began = time.monotonic()
+            status, err = ask_while(lock)
+
+        assert time.monotonic() - began < 25
+        assert status == 0
+        assert err.count(f"another process has locked {place}: waiting") == 1
+        path = record_in(err.splitlines()[-1])
+        assert path.is_relative_to(tmp_path / "state")
+        assert status_in(path) == "complete"
+
     def test_no_record_is_written_over_another(self):
         """Who sets the same session aside at the same time gets a file each."""
         session = Session.of(told("s1"))

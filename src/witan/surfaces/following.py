@@ -43,7 +43,7 @@ class Following:
 
     def __init__(self, telling: Telling, panel: Panel | None, place: Place | None = None) -> None:
         self.telling, self.panel = telling, panel
-        self.record = Record(place, telling.save)
+        self.record = Record(place, telling.save, self._waits)
         self.heard: list[e.Event] = []
         self.board = Board()
         self.voice = _Voice(telling, panel)
@@ -134,6 +134,13 @@ class Following:
         if isinstance(event, e.SessionOpened):
             self._scripted = event.simulated
         return self._scripted
+
+    def _waits(self, for_what: str) -> None:
+        """Say at the end what is waited for."""
+        with suppress(OSError):  # the terminal may be what is gone
+            self._close_panel()
+            self.voice.end_line()
+            click.echo(clean(for_what), err=True)
 
     def _stop(self) -> None:
         if self._scope is not None:

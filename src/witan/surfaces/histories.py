@@ -50,6 +50,12 @@ class Place:
     option: str = ""
     own: bool = True
 
+    def patience(self, say: Callable[[str], None] | None = None) -> "Patience":
+        """As long as another process is waited for; `say` is told of it."""
+        from witan.adapters.history import Patience
+
+        return Patience(say)
+
 
 def configured(path: Path | None, url: str | None = None) -> "Config":
     """The configuration, with the history that an option names."""

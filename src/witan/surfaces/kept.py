@@ -1,13 +1,12 @@
 """A council's sessions as a history keeps them, used from Python."""
 
 from collections.abc import Collection
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
 
-from witan.adapters.history import History, Recording
+from witan.adapters.history import History, Patience, Recording
 from witan.adapters.history.whereabouts import Whereabouts
 from witan.core.learned import Learned
 from witan.deliberation.events import Event, SessionOpened
@@ -136,6 +135,7 @@ class _Telling:
 
     def __init__(self, kept: Kept, recording: Recording, listener: Listener | None) -> None:
         self._kept, self._recording, self._listener = kept, recording, listener
+        self._meanwhile = Patience()
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
@@ -147,7 +147,7 @@ class _Telling:
 
     async def kept(self) -> None:
         """Wait until what was told is durable; what is not is said when the session ends."""
-        with suppress(HistoryError):
-            await anyio.to_thread.run_sync(self._recording.flush, abandon_on_cancel=True)
+        wait = partial(self._recording.wait, self._meanwhile)
+        await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
         if isinstance(self._listener, Keeper):
             await self._listener.kept()

@@ -1,9 +1,10 @@
 """What becomes of a session's record while it is held and after: the history, else a file."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -33,6 +34,8 @@ class Record:
         session is broken off.
     save
         The file that was asked for.
+    say
+        Is told what the end waits for, if that lasts.
 
     Attributes
     ----------
@@ -40,9 +43,13 @@ class Record:
         Neither the history nor a file has the session.
     """
 
-    def __init__(self, place: Place | None, save: Path | None) -> None:
+    def __init__(
+        self, place: Place | None, save: Path | None, say: Callable[[str], None] | None = None
+    ) -> None:
         self.place, self.save = place, save
         self.lost = False
+        self._say = say
+        self._meanwhile = None if place is None else place.patience()
         self._recording = None if place is None else place.history.recording()
         self._option = " --no-history" if place is None else place.option
         self._taken_up: TakenUp | None = None
@@ -75,8 +82,10 @@ class Record:
         told = tuple(heard)
         if self._taken_up is not None:
             self._pass_on(self._taken_up.let_go())
-        if self._recording is not None:
-            await anyio.to_thread.run_sync(self._problem, abandon_on_cancel=True)
+        if self._recording is not None and self._meanwhile is not None:
+            # What is in the way now may be gone at the end.
+            wait = partial(self._recording.wait, self._meanwhile)
+            await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
         if self._taken_up is not None and self.save is not None:
             await anyio.to_thread.run_sync(self._file, told)
 
@@ -155,7 +164,7 @@ class Record:
         if self._recording is None or self.place is None:
             return None
         try:
-            self._recording.flush()
+            self._recording.flush(self.place.patience(self._say))
             self.place.whereabouts.check()
         except HistoryError as error:
             return clean(str(error))
@@ -171,6 +180,7 @@ class Record:
             return None
         try:
             before = datetime.now(UTC) - timedelta(days=self.place.keep_days)
+            self.place.history.require_writable(self.place.patience(self._say))
             forgotten = self.place.history.forget_added_before(before)
         except (HistoryError, OverflowError) as error:
             return f"older sessions could not be forgotten: {clean(str(error))}"

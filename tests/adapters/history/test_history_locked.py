@@ -6,6 +6,7 @@ from threading import Thread
 
 import pytest
 
+from histories import told
 from witan.adapters.history import History, Patience
 from witan.adapters.history.locking import locked
 from witan.errors import HistoryError
@@ -34,6 +35,17 @@ def made(file):
     with History.open(file):
         pass
     return file
+
+
+def tell(recording, events):
+    for event in events:
+        recording(event)
+
+
+def end(process):
+    """End a process that keeps a lock."""
+    process.kill()
+    process.wait()
 
 
 def test_a_locked_file_is_given_up_once_the_time_is_over(made, running):
@@ -86,3 +98,67 @@ def test_another_opener_is_waited_for_no_longer(file):
         History.open(file, patience=Patience(told.append, seconds=2.2))
 
     assert len(told) == 1
+
+
+class TestWhileSessionsRun:
+    """What is told while another process writes waits for it, and nobody waits for long."""
+
+    def test_who_waits_for_a_recording_is_told_once_and_let_go(self, made, running):
+        """All of its sessions are given up when the time is over, and are not written later."""
+        told_of, began = [], time.monotonic()
+        with History.open(made) as history:
+            recording = history.recording()
+            holder = running(WRITES, made)
+            for name in ("s1", "s2", "s3"):
+                tell(recording, told(name))
+
+            with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
+                recording.flush(Patience(told_of.append, seconds=2.5))
+            assert time.monotonic() - began < 8
+            end(holder)
+            with history.recording() as other:
+                tell(other, told("s4"))
+            assert [found.session for found in history.find()] == ["s4"]
+
+        [sentence] = told_of
+        assert f"another process has locked {made}" in sentence
+
+    def test_what_nobody_waits_for_is_kept_once_it_can_be(self, made):
+        """A lock that is let go of costs nothing that was told meanwhile."""
+        holder = sqlite3.connect(made, isolation_level=None)
+        with History.open(made) as history, history.recording() as recording:
+            holder.execute("BEGIN IMMEDIATE")
+            tell(recording, told("s1"))
+            recording.wait(Patience(seconds=0.1))
+            tell(recording, told("s2"))
+            holder.execute("COMMIT")
+            recording.flush()
+
+            assert sorted(found.session for found in history.find()) == ["s1", "s2"]
+        holder.close()
+
+    def test_a_table_that_is_locked_on_a_server_is_waited_for_no_longer(self, postgresql_url):
+        """PostgreSQL is waited for as a file is."""
+        told_of = []
+        with History.open(postgresql_url) as history, History.open(postgresql_url) as other:
+            recording = history.recording()
+            with other.database.transaction():
+                other.database.execute("LOCK TABLE sessions")
+                tell(recording, told("s1"))
+                with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
+                    recording.flush(Patience(told_of.append, seconds=2.5))
+            tell(recording, told("s2"))
+            recording.wait(Patience())
+
+            assert [found.session for found in history.find()] == ["s2"]
+        assert len(told_of) == 1
+
+    @pytest.mark.slow
+    def test_a_closing_waits_no_longer(self, made, running):
+        """Who closes a history that is locked comes back, as from an opening of it."""
+        began = time.monotonic()
+        with History.open(made) as history:
+            running(WRITES, made)
+            tell(history.recording(), told("s1"))
+
+        assert 9 < time.monotonic() - began < 14

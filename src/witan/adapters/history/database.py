@@ -70,8 +70,8 @@ class Database(ABC):
         """Take what was deleted out of the log as well; whether nobody was in the way so long."""
 
     @abstractmethod
-    def again(self) -> "Database":
-        """Open another connection to the same place."""
+    def again(self, wait: float) -> "Database":
+        """Open another connection to the same place, which waits so many seconds for others."""
 
     @abstractmethod
     def _run(self, sql: str, params: Params) -> Any:
@@ -83,7 +83,7 @@ class Database(ABC):
 
     @abstractmethod
     def _begin(self, *, write: bool, wait: float | None) -> None:
-        """Begin a transaction; `wait`: seconds for the place to be free, where it can be taken."""
+        """Begin a transaction; `wait`: seconds for what another process holds."""
 
     @abstractmethod
     def _end(self, *, commit: bool) -> None:
@@ -148,7 +148,7 @@ class Database(ABC):
         Parameters
         ----------
         wait
-            Seconds to wait for another writer, where there can be but one; None: as statements do.
+            Seconds to wait for what another process holds; None: as statements do.
         """
         with self._within(write=True, wait=wait):
             yield

@@ -24,11 +24,12 @@ from witan.adapters.history.keeping import Forgotten
 from witan.adapters.history.opening import damaged, open_database
 from witan.adapters.history.patience import Patience
 from witan.adapters.history.reading import Found, Search
-from witan.adapters.history.recording import Recording, Writer
+from witan.adapters.history.recording import Recording
 from witan.adapters.history.recounting import Weigh
 from witan.adapters.history.sqlite import SqliteDatabase
 from witan.adapters.history.stored_events import read_events
 from witan.adapters.history.versions import version_of
+from witan.adapters.history.writer import Writer
 from witan.adapters.history.writing import storable
 from witan.adapters.system_clock import SystemClock
 from witan.core.ballot import Ballot
@@ -52,7 +53,7 @@ class History:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self._clock = clock
-        self._writer = Writer(database.again)
+        self._writer = Writer(database.again, database.where)
         self._claims: dict[str, str] = {}
         self._claiming = Lock()
 

@@ -40,7 +40,7 @@ class PostgresDatabase(Database):
     def _let_go(self) -> None:
         self._connection.close()
 
-    def again(self) -> "PostgresDatabase":
+    def again(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - transactions say it
         """Open another connection to the same place."""
         return PostgresDatabase(self._url)
 
@@ -122,9 +122,12 @@ class PostgresDatabase(Database):
             cursor.executemany(percent_style(sql).replace("?", "%s"), rows)
             return int(cursor.rowcount)
 
-    def _begin(self, *, write: bool, wait: float | None) -> None:  # noqa: ARG002 - rows lock
+    def _begin(self, *, write: bool, wait: float | None) -> None:
         how = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-        self._again_if_lost(f"BEGIN ISOLATION LEVEL {how}", NONE)
+        begin = f"BEGIN ISOLATION LEVEL {how}"
+        if wait is not None:
+            begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
+        self._again_if_lost(begin, NONE)
 
     def _end(self, *, commit: bool) -> None:
         if commit:
@@ -143,6 +146,9 @@ class PostgresDatabase(Database):
             raise HistoryError(self.where, problem, "free some space there, and try again") from (
                 error
             )
+        except errors.errors.LockNotAvailable as error:
+            problem = "is locked: another connection keeps what is to be written"
+            raise HistoryError(self.where, problem, "let that finish, then try again") from error
         except errors.OperationalError as error:
             raise HistoryError(
                 self.where,

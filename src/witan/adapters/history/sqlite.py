@@ -121,11 +121,9 @@ class SqliteDatabase(Database):
     def _let_go(self) -> None:
         self._connection.close()
 
-    def again(self) -> "SqliteDatabase":
-        """Open another connection to the same place."""
-        return SqliteDatabase(
-            self.path, self.where, busy_seconds=self._busy_seconds, mode=self._mode
-        )
+    def again(self, wait: float) -> "SqliteDatabase":
+        """Open another connection to the same place, which waits so many seconds for others."""
+        return SqliteDatabase(self.path, self.where, busy_seconds=wait, mode=self._mode)
 
     def be_patient(self) -> None:
         """Wait for other processes as long as statements do, once the opening is over."""
@@ -242,6 +240,9 @@ _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
                         "run witan doctor, which copies it aside and says how to go on")),
 )  # fmt: skip
 
+_LOCK_NOT_AVAILABLE = "55P03"
+"""The code by which PostgreSQL says that it has waited long enough."""
+
 _SIGNS = {
     "SQLITE_BUSY": ("database is locked", "database table is locked"),
     "SQLITE_FULL": ("disk is full",),
@@ -261,6 +262,8 @@ def is_busy(error: HistoryError) -> bool:
 
 
 def _is_busy(error: BaseException) -> bool:
+    if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+        return True
     code = getattr(error, "sqlite_errorname", "")
     return code.startswith("SQLITE_BUSY") or "is locked" in str(error)
 

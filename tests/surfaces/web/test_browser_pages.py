@@ -91,16 +91,29 @@ class TestFinding:
         expect(page.locator("h1")).to_have_text("How r1 judges")
 
 
+OUT_OF_SIGHT = """[...document.querySelectorAll(".row-act a")]
+    .filter(link => link.getBoundingClientRect().right > innerWidth).length"""
+"""What can be done with the rows of tables, as far as it is beyond the edge."""
+
+WIDER = """[...document.querySelectorAll(".matrix-box")]
+    .filter(box => box.scrollWidth > box.clientWidth).map(box => box.ariaLabel)"""
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_page_is_worth_looking_at(window, places, width, theme):
-    """A picture of each is kept; on none does anything go wrong, or stand out of its page."""
+    """A picture of each is kept; on none does anything go wrong, or stand out of its page.
+
+    At the width of a desk every table fits; on a phone its links stay where they can be pressed.
+    """
     here = window(viewport={"width": width, "height": 900}, color_scheme=theme)
     expected = "rgb(20, 22, 26)" if theme == "dark" else "rgb(251, 250, 247)"
     for name, path in places.items():
         page = here.open(path)
         here.shoot(f"{name}-{width}-{theme}")
         assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        assert page.evaluate(OUT_OF_SIGHT) == 0, name
+        assert width < 1280 or page.evaluate(WIDER) == [], name
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == expected
     # A page that tells of a mistake comes with a status that a browser notes.
     here.problems[:] = [each for each in here.problems if "status of 422" not in each]

@@ -12,8 +12,11 @@ import pytest
 
 from chambers import seatings
 from desks import desk, write_desk
+from kept_ballots import kept
 from markup import Element, parsed
 from served import served
+from witan.adapters.history import Imported
+from witan.core.ballot import Ballot
 from witan.surfaces.config_serve import ServeSettings, TokenSettings
 from witan.surfaces.demonstration import SEED, demonstration
 from witan.surfaces.http.tokens import COOKIE
@@ -202,6 +205,26 @@ class TestSession:
         assert len(root.all("article", class_="answer")) == 3
         again = page(browser.get("/sessions/q00?rule=schulze&without=r4"))
         assert "Without r4" in again.one(class_="recounted").text
+
+    def test_of_a_reviewer_with_many_ballots_there_is_one_row(self, tmp_path):
+        """Each order stands once, with how often it was cast; whoever cast none says why."""
+        cast = [
+            Ballot("r1", (("a",), ("b",)), session="q"),
+            Ballot("r1", (("b",), ("c",)), session="q"),
+        ]
+        none = Ballot("r2", (), session="q", abstained=True, reason="was ill")
+        kept(tmp_path / "history.sqlite", [Imported("q", ballots=(*cast, cast[0], none))])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+
+        rows = [
+            [cell.text for cell in (row.one("th"), *row.all("td"))]
+            for row in root.one("table", class_="cast").one("tbody").all("tr")
+        ]
+        assert rows == [
+            ["r1 3 ballots", "a > b (×2) b > c", "without"],
+            ["r2", "abstained was ill", ""],
+        ]
 
     def test_any_name_that_a_file_gave_leads_to_its_page(self, browser):
         """Slashes and signs included."""

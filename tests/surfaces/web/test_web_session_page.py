@@ -70,6 +70,22 @@ class TestTrust:
         assert box.one("h2").text == f"This session is {status}"
         assert [each.text for each in box.all("li")] == ["cyd cast no ballot"]
 
+    def test_what_is_missing_is_said_once_above_the_closing_text(self):
+        """The strip has the status; while names are hidden, no order of seats tells who is who."""
+        story = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.")
+        story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=spent())
+        story.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
+        told_of = story.closed("cyd did not answer: is lost", "dan did not answer: is lost")
+        root = page(Session.of(told_of), revealed=False)
+
+        box = root.one(class_="shortfall")
+        said = [each.text for each in box.all("li")]
+        offered = [each.text for each in box.all("label")]
+        unanswered = [each.one("h3").text for each in root.all("article", class_="absent")]
+        assert root.one(class_="trust").all("li")[-1].text == "degraded"
+        assert len(said) == len(unanswered) == 2
+        assert (said, offered, unanswered) == (sorted(said), sorted(offered), sorted(unanswered))
+
     def test_a_complete_session_has_no_such_box(self):
         """Nothing is missing."""
         assert page(closed()).all(class_="shortfall") == []
@@ -415,9 +431,56 @@ class TestAnswers:
 
         assert page(Session.of(told_of)).one(class_="decision").text == "rejected"
 
+    def test_a_card_says_whom_its_answer_is_not_told_apart_from(self):
+        """A rank alone would say more than is known."""
+        cards = page(closed()).all("article", class_="answer")
+
+        assert [card.one(class_="facts").all("span")[0].text for card in cards] == [
+            "rank 1, not told apart from bob and cyd",
+            "rank 2, not told apart from ada and cyd",
+            "rank 3, not told apart from ada and bob",
+        ]
+
+    def test_the_rank_of_an_answer_that_stands_alone_is_its_rank(self):
+        """With nobody beside it, nothing is added."""
+        seats = "abcdefgh"
+        story = Story(*seats).answers(**{seat: f"{seat}." for seat in seats})
+        for seat in seats:
+            story.casts(f"{seat}: {' > '.join(seats.replace(seat, ''))}")
+        first = page(Session.of(story.closed())).all("article", class_="answer")[0]
+
+        assert first.one(class_="facts").all("span")[0].text == "rank 1"
+
+    def test_a_long_answer_can_be_opened_whole(self):
+        """A link makes its card as long as its text, and another makes it short again."""
+        story = Story("ada", "bob").answers(ada="So. " * 200, bob="So.")
+        long, short = page(Session.of(story.closed())).all("article", class_="answer")
+
+        assert [a.attrs["href"] for a in long.all("a", class_="whole")] == ["#answer-0", "#answers"]
+        assert not short.all("a", class_="whole")
+
 
 class TestStructure:
     """Of the document."""
+
+    def test_whatever_scrolls_can_be_scrolled_by_keys(self):
+        """Each box of a table is a region with a name, and takes the focus."""
+        boxes = page(closed()).all(class_="matrix-box")
+
+        assert boxes
+        assert {(x.attrs["role"], x.attrs["tabindex"]) for x in boxes} == {("region", "0")}
+        assert all(x.attrs["aria-label"] for x in boxes)
+
+    def test_without_an_answer_nothing_stands_empty(self):
+        """No table without a column, and no numbers without a ranking."""
+        story = Story("ada", "bob")
+        for seat in story.seats:
+            story.tell(e.AnswerFailed, seat=seat, reason="is lost", spent=spent())
+        root = page(Session.of(story.closed("all", status="failed")))
+
+        assert root.all("dl", class_="figures") == []
+        assert root.all("table") == []
+        assert root.one(id="ballots").text == "There was no answer to judge."
 
     def test_ids_are_unique_and_everything_named_is_there(self):
         """No id is there twice; labels, popovers and anchors lead somewhere on the page."""

@@ -7,11 +7,15 @@ from markupsafe import Markup
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import duration_text, verdict_text
-from witan.surfaces.text import clean, counted
+from witan.surfaces.text import clean, counted, listed
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
 
-__all__ = ["AnswerCard", "Unanswered", "Verdict", "answers", "unanswered", "verdict"]
+__all__ = ["AnswerCard", "Unanswered", "Verdict", "answers", "is_long", "unanswered", "verdict"]
+
+
+LINES, LINE = 11, 40
+"""About how many lines of how many letters a card shows at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class AnswerCard:
         Words, seconds, and whatever else is to be known before it is read.
     rank
         What the panel made of it; empty: nothing.
+    long
+        Its card may not hold it.
     """
 
     key: int
@@ -36,6 +42,7 @@ class AnswerCard:
     facts: tuple[str, ...]
     rank: str
     text: Markup
+    long: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +91,9 @@ def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
                 source=clean(seat.source) if told_apart and not naming.veiled else "",
                 simulated=seat.simulated,
                 facts=tuple(_facts(session, name)),
-                rank=_rank(session.outcome, name),
+                rank=_rank(session.outcome, name, naming),
                 text=rendered(naming.quoted(answer.text)),
+                long=is_long(answer.text),
             )
         )
     return tuple(sorted(cards, key=lambda card: card.label) if naming.veiled else cards)
@@ -105,22 +113,33 @@ def _facts(session: Session, name: str) -> list[str]:
     return facts
 
 
-def _rank(outcome: Outcome | None, name: str) -> str:
+def _rank(outcome: Outcome | None, name: str, naming: Naming) -> str:
     if outcome is None:
         return ""
-    held = [line for line in outcome.standings if line.candidate == name and line.votes]
-    if not held:
+    lines = {line.candidate: line for line in outcome.standings if line.votes}
+    if name not in lines:
         return ""
-    tied = sum(line.tier == held[0].tier and line.votes > 0 for line in outcome.standings) > 1
-    return f"rank {held[0].rank}{', tied' if tied else ''}"
+    mine = lines.pop(name)
+    beside = [each for each in lines.values() if each.tier == mine.tier and not each.failed]
+    if mine.failed or not beside:
+        return f"rank {mine.rank}"
+    others = listed([naming.name(each.candidate) for each in beside], most=3)
+    return f"rank {mine.rank}, not told apart from {others}"
+
+
+def is_long(text: str) -> bool:
+    """Whether a text has more lines than a card shows at once."""
+    lines = (1 + len(line) // LINE for line in text.splitlines() if line.strip())
+    return sum(lines) > LINES
 
 
 def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
-    """The seats without an answer."""
-    return tuple(
+    """The seats without an answer, in an order that does not tell who is who."""
+    found = [
         Unanswered(seat, naming.name(seat), naming.said(why))
         for seat, why in session.unanswered.items()
-    )
+    ]
+    return tuple(sorted(found, key=lambda one: one.name) if naming.veiled else found)
 
 
 def verdict(session: Session, naming: Naming) -> Verdict | None:

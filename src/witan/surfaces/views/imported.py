@@ -1,5 +1,6 @@
 """A session that came in as ballots, as its page shows it: what is known, how they count."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.surfaces.render import trust_line
 from witan.surfaces.text import clean, counted, readable
+from witan.surfaces.views.answers import is_long
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.ranking import Ranking, ranking
 from witan.surfaces.views.session import session_rules
@@ -21,16 +23,25 @@ if TYPE_CHECKING:
 __all__ = ["ImportedView", "imported_view"]
 
 SHOWN = 200
-"""Ballots that the page shows; more are in a file."""
+"""Reviewers that the page shows, and ballots of each; more are in a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """One ballot in a line; without an order it has a reason."""
+    """The ballots of one reviewer; without any there is a reason.
+
+    Parameters
+    ----------
+    amount
+        How many ballots; empty: one, or none.
+    orders
+        Each in a line, and how often it was cast.
+    """
 
     reviewer: str
     kind: str
-    order: str
+    amount: str
+    orders: tuple[str, ...]
     reason: str
 
 
@@ -45,7 +56,8 @@ class ImportedView:
     more
         Ballots that are not shown.
     answers
-        Place on the page, candidate, and text of each answer that came with it.
+        Place on the page, candidate, and text of each answer that came with it, and whether its card
+        may not hold it.
     """
 
     id: str
@@ -58,7 +70,7 @@ class ImportedView:
     ranking: Ranking | None
     casts: tuple[Cast, ...]
     more: int
-    answers: tuple[tuple[str, str, Markup], ...]
+    answers: tuple[tuple[str, str, Markup, bool], ...]
     rules: tuple[str, ...]
     rule: str
     without: tuple[str, ...]
@@ -76,6 +88,7 @@ def imported_view(
 ) -> ImportedView:
     """The page of an imported session; `outcome` is None where nothing can be counted."""
     naming = Naming.plain([*answers])
+    casts, more = _casts(ballots)
     beginning = clean(" ".join(about.question.split()))[:80]
     return ImportedView(
         id=about.session,
@@ -86,10 +99,10 @@ def imported_view(
         simulated=about.simulated,
         trust=() if outcome is None else tuple(clean(trust_line(outcome)).split(" · ")),
         ranking=None if outcome is None else ranking(outcome, naming),
-        casts=tuple(map(_cast, ballots[:SHOWN])),
-        more=max(0, len(ballots) - SHOWN),
+        casts=casts,
+        more=more,
         answers=tuple(
-            (naming.answer_at(name)[1:], clean(name), rendered(text))
+            (naming.answer_at(name)[1:], clean(name), rendered(text), is_long(text))
             for name, text in answers.items()
         ),
         rules=session_rules(),
@@ -99,10 +112,29 @@ def imported_view(
     )
 
 
-def _cast(ballot: Ballot) -> Cast:
-    kind = "a person" if ballot.kind == "human" else ""
-    if ballot.abstained:
-        return Cast(clean(ballot.reviewer), kind, "", readable(ballot.reason or "no reason given"))
+def _casts(ballots: Sequence[Ballot]) -> tuple[tuple[Cast, ...], int]:
+    """The ballots by reviewer, and how many are not among them."""
+    held: dict[tuple[str, str], list[Ballot]] = {}
+    for ballot in ballots:
+        held.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
+    shown = [*held.values()][:SHOWN]
+    more = len(ballots) - sum(len(each[:SHOWN]) for each in shown)
+    return tuple(_cast(each) for each in shown), more
+
+
+def _cast(ballots: Sequence[Ballot]) -> Cast:
+    first = ballots[0]
+    cast = [each for each in ballots if not each.abstained]
+    orders = Counter(map(_order, cast[:SHOWN]))
+    return Cast(
+        reviewer=clean(first.reviewer),
+        kind="a person" if first.kind == "human" else "",
+        amount=counted(len(cast), "ballot") if len(cast) > 1 else "",
+        orders=tuple(f"{order} (×{n})" if n > 1 else order for order, n in orders.items()),
+        reason="" if cast else readable(first.reason or "no reason given"),
+    )
+
+
+def _order(ballot: Ballot) -> str:
     order = clean(" > ".join(" = ".join(group) for group in ballot.groups))
-    order = order or f"{counted(len(ballot.grades), 'grade')} alone"
-    return Cast(clean(ballot.reviewer), kind, order, "")
+    return order or f"{counted(len(ballot.grades), 'grade')} alone"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
@@ -72,7 +73,7 @@ class SessionView:
     judges
         Who reviewed in place of the seats.
     trust
-        The line of trust in its parts, the same words as everywhere.
+        The line of trust in its parts, the same words as everywhere, without what is missing.
     missing
         What a complete session would have had.
     rules
@@ -162,7 +163,7 @@ def session_view(
         title=_title(session.question),
         question=readable(session.question),
         status=session.status if closed else "under way",
-        missing=tuple(map(naming.said, session.missing)) if closed else (),
+        missing=_missing(session, naming) if closed else (),
         simulated=session.simulated,
         asked_at=f"{opened.at:%Y-%m-%d %H:%M} UTC",
         files=clean(listed([*opened.files], most=20)),
@@ -171,7 +172,7 @@ def session_view(
         children=tuple(children),
         judges=_judges(session, naming),
         votes=tuple(_vote(ballot, naming) for ballot in votes),
-        trust=tuple(naming.said(session_trust(session)).split(" · ")) if closed else (),
+        trust=_trust(session, naming) if closed else (),
         figures=tuple(_figures(session)),
         lanes=lanes(_board(session), naming),
         verdict=verdict(session, naming),
@@ -198,6 +199,18 @@ def _parent(session: Session, naming: Naming) -> tuple[str, str, str] | None:
         return None
     again = f"{listed([*map(naming.name, opened.retried)])} asked again" if opened.retried else ""
     return AS_CHILD[opened.relation], opened.parent, again
+
+
+def _trust(session: Session, naming: Naming) -> tuple[str, ...]:
+    line = session_trust(session)
+    told = f": {'; '.join(session.missing)}"
+    return tuple(naming.said(line.removesuffix(told)).split(" · "))
+
+
+def _missing(session: Session, naming: Naming) -> tuple[str, ...]:
+    told = [*map(naming.said, session.missing)]
+    # In the order of the seats, labels would tell who is who.
+    return tuple(sorted(told) if naming.veiled else told)
 
 
 def _judges(session: Session, naming: Naming) -> str:
@@ -290,4 +303,5 @@ def _to_retry(session: Session, naming: Naming) -> tuple[tuple[str, str], ...]:
     """Seats that did not answer, and reviewers that cast no ballot though they were awaited."""
     silent = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
     failed = dict.fromkeys((*session.unanswered, *silent))
-    return tuple((naming.value(seat), naming.name(seat)) for seat in failed)
+    found = [(naming.value(seat), naming.name(seat)) for seat in failed]
+    return tuple(sorted(found, key=itemgetter(1)) if naming.veiled else found)

@@ -21,6 +21,7 @@ __all__ = [
     "BallotSums",
     "CalibrationSums",
     "CriterionSums",
+    "GradingSums",
     "HumanSums",
     "LengthSums",
     "MatchupSums",
@@ -247,6 +248,53 @@ class CriterionSums:
     ll: Totals
     lx: Totals
     xx: Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradingSums:
+    """Per bucket, reviewer and criterion: its grades on that criterion.
+
+    Own candidates are left out but for `n_own`. `grades` counts grades and `total` sums them; `n`,
+    `x`, `y`, `xx`, `yy`, `xy` as in `ReviewerSums`, beside the others' mean on the criterion.
+    `n_own` grades of own candidates that others graded, and `own_excess`, the sum of these less the
+    others' mean; `n_first` and `n_last`, `first_excess` and `last_excess` likewise of grades at the
+    first and at the last place of sheets of two or more.
+
+    `gradings` counts ballots with two grades or more, `flat` those that are all the same, `spread`
+    sums their standard deviations, of the population. `lengths`, `ll`, `lx`, `lxx`: grades beside
+    log lengths, and `rests`, `rr`, `rx`, `rxx`: grades beside the mean of those on all the other
+    criteria for the same answer on the same ballot, both centred within the ballot.
+    """
+
+    bucket: Codes
+    reviewer: Codes
+    human: Codes
+    criterion: Codes
+    grades: Counts
+    total: Totals
+    n: Counts
+    x: Totals
+    y: Totals
+    xx: Totals
+    yy: Totals
+    xy: Totals
+    n_own: Counts
+    own_excess: Totals
+    n_first: Counts
+    first_excess: Totals
+    n_last: Counts
+    last_excess: Totals
+    gradings: Counts
+    flat: Counts
+    spread: Totals
+    lengths: Counts
+    ll: Totals
+    lx: Totals
+    lxx: Totals
+    rests: Counts
+    rr: Totals
+    rx: Totals
+    rxx: Totals
 
 
 @dataclass(frozen=True, slots=True, eq=False)

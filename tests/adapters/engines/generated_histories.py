@@ -27,7 +27,7 @@ from witan.core.window import Window
 START = datetime(2026, 3, 1, 21, tzinfo=UTC)
 MODELS = tuple(f"vendor:model-{letter}" for letter in "abcdef")
 PEOPLE = ("ada", "björn")
-CRITERIA = ("accuracy", "conciseness")
+CRITERIA = ("accuracy", "conciseness", "clarity")
 SHARES = (None, 0.0, 1 / 3, 0.5, 0.5, 2 / 3, 1.0)
 GRADES = (None, 1.0, 4.0, 7.35, 7.35, 9.0)
 CHARS = (None, 0, 80, 400, 400, 2500)
@@ -54,6 +54,7 @@ KEYS = {
     "LengthSums": 3,
     "UnitSums": 3,
     "CriterionSums": 2,
+    "GradingSums": 4,
     "HumanSums": 3,
     "CalibrationSums": 2,
     "PanelSums": 1,

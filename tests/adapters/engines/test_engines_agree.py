@@ -7,6 +7,7 @@ import pytest
 from generated_histories import START, assert_same, inside, merged
 
 import reference_sums as by_hand
+from reference_gradings import grading_sums
 from witan.adapters.engines import DuckLake, Reductions, SqlEngine
 from witan.adapters.lake import Lake
 from witan.core.elo_history import elo
@@ -34,6 +35,7 @@ TABLES = {
     "lengths": (lambda reductions: reductions.lengths(), by_hand.length_sums),
     "units": (lambda reductions: reductions.units(), by_hand.unit_sums),
     "criteria": (lambda reductions: reductions.criteria(), by_hand.criterion_sums),
+    "gradings": (lambda reductions: reductions.gradings(), grading_sums),
     "humans": (lambda reductions: reductions.humans(), by_hand.human_sums),
     "calibration": (lambda reductions: reductions.calibration(), by_hand.calibration_sums),
     "panel": (lambda reductions: reductions.panel(), by_hand.panel_sums),

@@ -38,12 +38,13 @@ DUCKDB_VIEWS: Mapping[str, str] = {
                 SELECT {_B}, models, own, shares, chars, unnest(range(1, len(models))) AS a
                 FROM lake_ballots))""",
     "v_grades": f"""
-        SELECT *, {_LOG}
+        SELECT * REPLACE (NULLIF(position, 0) AS position), {_LOG}
         FROM (
-            SELECT {_B}, criterion, unnest(models) AS model, unnest(own) AS own,
-                unnest(grades) AS grade, unnest(chars) AS chars
+            SELECT {_B}, criterion, len(models) AS shown,
+                unnest(range(len(models))) AS place, unnest(models) AS model, unnest(own) AS own,
+                unnest(grades) AS grade, unnest(positions) AS position, unnest(chars) AS chars
             FROM (
-                SELECT {_B}, models, own, chars, unnest(criteria) AS criterion,
+                SELECT {_B}, models, own, positions, chars, unnest(criteria) AS criterion,
                     unnest(criterion_grades) AS grades
                 FROM lake_ballots))""",
 }
@@ -65,10 +66,12 @@ SPARK_VIEWS: Mapping[str, str] = {
             LATERAL VIEW posexplode(models) y AS b, j_model
         WHERE b > a""",
     "v_grades": f"""
-        SELECT {_B}, g.criteria AS criterion, c.models AS model, c.own AS own,
-            c.criterion_grades AS grade,
-            c.chars AS chars, CASE WHEN c.chars > 0 THEN LN(c.chars) END AS log_chars
+        SELECT {_B}, g.criteria AS criterion, size(models) AS shown, place,
+            c.models AS model, c.own AS own, c.criterion_grades AS grade,
+            NULLIF(c.positions, 0) AS position, c.chars AS chars,
+            CASE WHEN c.chars > 0 THEN LN(c.chars) END AS log_chars
         FROM lake_ballots
             LATERAL VIEW explode(arrays_zip(criteria, criterion_grades)) k AS g
-            LATERAL VIEW explode(arrays_zip(models, own, g.criterion_grades, chars)) e AS c""",
+            LATERAL VIEW posexplode(
+                arrays_zip(models, own, g.criterion_grades, positions, chars)) e AS place, c""",
 }

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.adapters.engines import length_sql, panel_sql, people_sql, vote_sql
+from witan.adapters.engines import grading_sql, length_sql, panel_sql, people_sql, vote_sql
 from witan.adapters.engines.engine import Engine
 from witan.adapters.lake.columns import key_of
 from witan.core.elo_history import Match
@@ -16,6 +16,7 @@ from witan.core.sums import (
     BallotSums,
     CalibrationSums,
     CriterionSums,
+    GradingSums,
     HumanSums,
     LengthSums,
     MatchupSums,
@@ -110,6 +111,10 @@ class Reductions:
         """Grades by criterion."""
         return self._by_span(CriterionSums, length_sql.CRITERIA)
 
+    def gradings(self) -> GradingSums:
+        """Grades of each reviewer by criterion."""
+        return self._by_span(GradingSums, *grading_sql.GRADINGS)
+
     def humans(self) -> HumanSums:
         """Reviewers beside the people who decided the same pairs."""
         return self._by_span(HumanSums, people_sql.HUMANS)
@@ -121,9 +126,9 @@ class Reductions:
     def _whole(self, kind: type[Table], sql: str, **params: int | str) -> Table:
         return _table(kind, [self._asked(sql, self._window, params)])
 
-    def _by_span(self, kind: type[Table], sql: str) -> Table:
+    def _by_span(self, kind: type[Table], *queries: str) -> Table:
         spans = self._engine.spans(self._window)
-        return _table(kind, [self._asked(sql, span, {}) for span in spans])
+        return _table(kind, [self._asked(sql, span, {}) for span in spans for sql in queries])
 
     def _asked(
         self, sql: str, window: Window, params: dict[str, int | str]

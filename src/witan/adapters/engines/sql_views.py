@@ -80,12 +80,13 @@ _SQLITE = {
             json_each(b.models) x, json_each(b.models) y
         WHERE {_CLOSED} AND y.key > x.key""",
     "v_grades": f"""
-        SELECT {_B}, k.value AS criterion, c.value AS model, {_at("b.own", "c.key")} AS own,
-            CAST(json_extract(b.criterion_grades, '$[' || k.key || '][' || c.key || ']') AS REAL)
-                AS grade,
-            {_at("b.chars", "c.key")} AS chars, {_log(_at("b.chars", "c.key"))} AS log_chars
+        SELECT {_B}, k.value AS criterion, c.key AS place, {_at("b.models", "c.key")} AS model,
+            {_at("b.own", "c.key")} AS own, CAST(c.value AS REAL) AS grade,
+            NULLIF({_at("b.positions", "c.key")}, 0) AS position,
+            json_array_length(b.models) AS shown, {_at("b.chars", "c.key")} AS chars,
+            {_log(_at("b.chars", "c.key"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session,
-            json_each(b.criteria) k, json_each(b.models) c
+            json_each(b.criteria) k, json_each(b.criterion_grades, '$[' || k.key || ']') c
         WHERE {_CLOSED}""",
 }
 
@@ -141,16 +142,18 @@ _POSTGRESQL = {
             {_rows("x", model="b.models", **_VOTES)} {_rows("y", model="b.models", **_VOTES)}
         WHERE {_CLOSED} AND y.place > x.place""",
     "v_grades": f"""
-        SELECT {_B}, {_whole("k.criterion")} AS criterion, {_whole("c.model")} AS model,
+        SELECT {_B}, {_whole("k.criterion")} AS criterion, c.place, {_whole("c.model")} AS model,
             {_whole("c.own")} AS own,
             {_double(
                 "(CAST(b.criterion_grades AS JSONB) -> CAST(k.place - 1 AS INTEGER)"
                 " ->> CAST(c.place - 1 AS INTEGER))"
             )} AS grade,
-            {_whole("c.chars")} AS chars, {_log(_double("c.chars"))} AS log_chars
+            NULLIF({_whole("c.position")}, 0) AS position,
+            jsonb_array_length(CAST(b.models AS JSONB)) AS shown, {_whole("c.chars")} AS chars,
+            {_log(_double("c.chars"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("k", criterion="b.criteria")}
-            {_rows("c", model="b.models", own="b.own", chars="b.chars")}
+            {_rows("c", model="b.models", own="b.own", position="b.positions", chars="b.chars")}
         WHERE {_CLOSED}""",
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 import reference_sums as by_hand
+from reference_gradings import grading_sums
 from reference_rows import names_of
 from witan.core.audit import Audit, AuditTables, audit
 from witan.core.ballot import Kind
@@ -64,6 +65,7 @@ def tables_of(entries: Sequence[Entries], rule: str = "borda") -> AuditTables:
         lengths=by_hand.length_sums(entries),
         units=by_hand.unit_sums(entries),
         criteria=by_hand.criterion_sums(entries),
+        gradings=grading_sums(entries),
         humans=by_hand.human_sums(entries),
         panel=by_hand.panel_sums(entries),
     )

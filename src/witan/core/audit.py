@@ -1,10 +1,11 @@
 """An audit of reviewers: every measure with its interval, from sums that an engine returns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from witan.core.audit_gradings import Gradings
 from witan.core.audit_length import Lengths
 from witan.core.audit_panel import (
     PanelAudit,
@@ -21,6 +22,7 @@ from witan.core.level import check_level
 from witan.core.sums import (
     BallotSums,
     CriterionSums,
+    GradingSums,
     HumanSums,
     LengthSums,
     Names,
@@ -50,6 +52,7 @@ class AuditTables:
     lengths: LengthSums
     units: UnitSums
     criteria: CriterionSums
+    gradings: GradingSums
     humans: HumanSums
     panel: PanelSums
 
@@ -136,18 +139,29 @@ def audit(
     )
     models = Reviewers(parts, preferences, human=False, level=level)
     people = Reviewers(parts, preferences, human=True, level=level)
+    graded, by_people = (
+        Gradings(tables.gradings, names, human=human, level=level) for human in (False, True)
+    )
     return Audit(
-        reviewers=_lines(models, names),
-        persons=_lines(people, names),
-        people=people.together(PEOPLE) if people.codes else None,
+        reviewers=_lines(models, graded, names),
+        persons=_lines(people, by_people, names),
+        people=_together(people, by_people),
         panel=_panel(tables, names, rng, level),
         level=level,
     )
 
 
-def _lines(reviewers: Reviewers, names: Names) -> tuple[ReviewerAudit, ...]:
+def _lines(reviewers: Reviewers, graded: Gradings, names: Names) -> tuple[ReviewerAudit, ...]:
     named = sorted((names[code], code) for code in reviewers.codes)
-    return tuple(reviewers.line(code, name) for name, code in named)
+    return tuple(
+        replace(reviewers.line(code, name), criteria=graded.of([code])) for name, code in named
+    )
+
+
+def _together(people: Reviewers, graded: Gradings) -> ReviewerAudit | None:
+    if not people.codes:
+        return None
+    return replace(people.together(PEOPLE), criteria=graded.of(people.codes))
 
 
 def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: float) -> PanelAudit:

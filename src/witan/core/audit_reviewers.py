@@ -1,12 +1,12 @@
 """One line of an audit: how one reviewer, or all people together, judge."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.audit_gradings import MIN_BALLOTS, MIN_ENDS, MIN_JUDGED, GradingAudit
 from witan.core.audit_length import LengthAudit, Lengths
 from witan.core.audit_preference import MIN_VOTES, Preferences
 from witan.core.measure import (
@@ -15,7 +15,6 @@ from witan.core.measure import (
     MeasureUnit,
     beside,
     correlation,
-    lacking,
     measured,
     per_bucket,
     rate,
@@ -23,14 +22,12 @@ from witan.core.measure import (
     rows_by,
     undefined,
 )
+from witan.core.slopes import Slopes, over
 from witan.core.sums import BallotSums, HumanSums, LengthSums, PositionSums, ReviewerSums
 
 __all__ = [
-    "MIN_BALLOTS",
     "MIN_CONSTANT",
     "MIN_DEAD",
-    "MIN_ENDS",
-    "MIN_JUDGED",
     "MIN_PAIRS",
     "Flag",
     "ReviewerAudit",
@@ -42,15 +39,6 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Flag = Literal["dead", "constant"]
 Table = TypeVar("Table", PositionSums, ReviewerSums, BallotSums, LengthSums, HumanSums)
-
-MIN_BALLOTS = 20
-"""Ballots that a rate needs: that of twenty errs by up to 11 points."""
-
-MIN_JUDGED = 30
-"""Votes beside the others' that a mean difference, a slope or a correlation needs."""
-
-MIN_ENDS = 30
-"""Votes at the first place, and at the last, that the position effect needs."""
 
 MIN_PAIRS = 30
 """Pairs that a share of pairs needs: that of thirty errs by 9 points."""
@@ -105,6 +93,8 @@ class ReviewerAudit:
         Of all ballots.
     flat_rate
         Of the ballots with a vote, those that tell no candidate apart.
+    criteria
+        How it grades on each criterion, by name.
     """
 
     reviewer: str
@@ -127,6 +117,7 @@ class ReviewerAudit:
     abstention_rate: Measure
     repair_rate: Measure
     flat_rate: Measure
+    criteria: tuple[GradingAudit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,8 +147,8 @@ class Reviewers:
         humans = tables.humans
         self._rows[HumanSums] = _grouped(humans.reviewer, humans.reviewer == humans.other)
         self._panel = np.flatnonzero(tables.ballots.human == 0)
-        self._graders = list(self._rows[ReviewerSums])
-        self._grading = _by_reviewer(tables.reviewers, self._rows[ReviewerSums])
+        judged = tables.reviewers
+        self._slopes = Slopes(judged, self._rows[ReviewerSums], judged.n_grades)
 
     @property
     def codes(self) -> list[int]:
@@ -279,27 +270,9 @@ class Reviewers:
         )
 
     def _discrimination(self, codes: list[int]) -> Measure:
-        """Measure the slope of grades on the others' means, over that within all reviewers.
-
-        The mean of few others is a noisy measure of an answer, which flattens a slope on it alike
-        for all; the ratio takes that out. Two reviewers are each other's panel.
-        """
         judged = self._chosen(self._tables.reviewers, codes)
         count = Count(judged.n_grades.sum(), "grades", MIN_JUDGED)
-        if count.n < count.needed:
-            return lacking(count, "slope")
-        if len(codes) > 1:
-            return undefined(count, "slope", "all of them together are the panel")
-        at = self._graders.index(codes[0])
-        rest = np.delete(np.arange(len(self._graders)), at)
-        return measured(
-            self._grading,
-            lambda held: _over(_slope(held[:, at]), _slope_within(held)),
-            count,
-            "slope",
-            level=self._level,
-            sides=(slice(at, at + 1), rest),
-        )
+        return self._slopes.discrimination(codes, count, self._level)
 
     def _spread(self, ballots: BallotSums) -> Measure:
         panel = self._tables.ballots
@@ -309,7 +282,7 @@ class Reviewers:
         )
         return measured(
             sums,
-            lambda held: _over(ratio(held[:, :2]), ratio(held[:, 2:])),
+            lambda held: over(ratio(held[:, :2]), ratio(held[:, 2:])),
             Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS),
             "ratio",
             level=self._level,
@@ -354,38 +327,3 @@ def _flags(ballots: BallotSums) -> tuple[Flag, ...]:
     if voted >= MIN_CONSTANT and ballots.flat.sum() >= CONSTANT * voted:
         flags.append("constant")
     return tuple(flags)
-
-
-def _slope(sums: Array) -> Array:
-    """Least-squares slope of x on y from n, x, y, xx, yy, xy, shape (N, 6) → (N,)."""
-    n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
-    spread = n * yy - y * y
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = (n * xy - x * y) / spread
-    return np.where((spread > 1e-12 * n * yy) & (n > 1.5), found, np.nan)
-
-
-def _slope_within(sums: Array) -> Array:
-    """Least-squares slope with an intercept for each reviewer, (N, R, 6) → (N,)."""
-    n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
-    known = np.maximum(n, 1.0)
-    spread = (yy - y * y / known).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = (xy - x * y / known).sum(axis=1) / spread
-    return np.where(spread > 1e-12 * yy.sum(axis=1), found, np.nan)
-
-
-def _by_reviewer(table: ReviewerSums, rows: Mapping[int, Rows]) -> Array:
-    """Sums of grades of some reviewers beside the others', shape (B, R, 6), in their order."""
-    chosen = np.concatenate([np.zeros(0, dtype=np.intp), *rows.values()])
-    reviewer = np.repeat(np.arange(len(rows)), [len(held) for held in rows.values()])
-    buckets, bucket = np.unique(table.bucket[chosen], return_inverse=True)
-    sums = np.zeros((len(buckets), len(rows), 6))
-    for at, name in enumerate(("n_grades", "x", "y", "xx", "yy", "xy")):
-        np.add.at(sums[..., at], (bucket, reviewer), getattr(table, name)[chosen])
-    return sums
-
-
-def _over(above: Array, below: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(below > 0, above / below, np.nan)

@@ -36,7 +36,7 @@ Statistic = Callable[[Array], Array]
 Link = Literal["none", "clip", "fisher", "log"]
 MeasureUnit = Literal[
     "share", "difference of shares", "grade points", "correlation", "difference of correlations",
-    "ratio", "slope", "variance", "votes",
+    "ratio", "slope", "variance", "votes", "grade",
 ]  # fmt: skip
 
 NO_VARIANCE = 1e-12

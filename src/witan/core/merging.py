@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from witan.core.sums import (
     AnswerSums,
     BallotSums,
+    GradingSums,
     HumanSums,
     LengthSums,
     MatchupSums,
@@ -30,6 +31,7 @@ Sums = TypeVar(
     "Sums",
     AnswerSums,
     BallotSums,
+    GradingSums,
     HumanSums,
     LengthSums,
     MatchupSums,

@@ -1,0 +1,271 @@
+"""How one reviewer grades on one criterion."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.audit_preference import MIN_OTHERS
+from witan.core.measure import (
+    Count,
+    Measure,
+    beside,
+    centred_correlation,
+    correlation,
+    lacking,
+    measured,
+    per_bucket,
+    rate,
+    ratio,
+    rows_by,
+    undefined,
+)
+from witan.core.slopes import Slopes, over
+from witan.core.sums import GradingSums, Names
+
+__all__ = ["MIN_BALLOTS", "MIN_BESIDE", "MIN_ENDS", "MIN_JUDGED", "GradingAudit", "Gradings"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+MIN_BALLOTS = 20
+"""Ballots that a rate needs: that of twenty errs by up to 11 points."""
+
+MIN_JUDGED = 30
+"""Votes beside the others' that a mean difference, a slope or a correlation needs."""
+
+MIN_ENDS = 30
+"""Votes at the first place, and at the last, that the position effect needs."""
+
+MIN_BESIDE = 50
+"""Grades that a correlation within ballots needs: that of fifty errs by .14 where there is none."""
+
+NO_AUTHORS = "people write no answers"
+ALL_OF_THEM = "all of them together are the panel"
+
+
+@dataclass(frozen=True, slots=True)
+class GradingAudit:
+    """How one reviewer grades on one criterion; the others are those of its kind who do so too.
+
+    Parameters
+    ----------
+    criterion
+        Its name.
+    mean
+        Of its grades.
+    severity
+        Mean of its grade less the others' mean for the same answer; below 0 is severe.
+    discrimination
+        Slope of its grades on the others' means, over the same slope within all of them together.
+    spread
+        Its mean standard deviation of grades within a ballot, over that of all of them together.
+    flat_rate
+        Of its ballots with two grades or more, those on which all are the same.
+    agreement
+        Correlation of its grade with the others' mean for the same answer.
+    halo
+        Correlation of its grade with the mean of those that it gives the same answer on all other
+        criteria, centred within the ballot: 1 grades one impression under many names.
+    halo_beyond_others
+        The same less that of the others, for what is good in one way is often good in another.
+    length
+        Correlation of its grade with the log length of the answer, centred within the ballot.
+    self_preference
+        Its grade less the others' mean, of its own answers less of the others'.
+    position_effect
+        The same at the first place of the sheet, less that at the last.
+    """
+
+    criterion: str
+    mean: Measure
+    severity: Measure
+    discrimination: Measure
+    spread: Measure
+    flat_rate: Measure
+    agreement: Measure
+    halo: Measure
+    halo_beyond_others: Measure
+    length: Measure
+    self_preference: Measure
+    position_effect: Measure
+
+
+class _Graders(NamedTuple):
+    """The rows of all who grade on one criterion, by reviewer, and their slopes."""
+
+    rows: dict[int, Rows]
+    slopes: Slopes
+
+
+class _Part(NamedTuple):
+    """The rows of one line, of all graders, and of those who are not in the line."""
+
+    mine: Rows
+    everybody: Rows
+    others: Rows
+    n_others: int
+
+
+class Gradings:
+    """The grades of all reviewers of one kind on every criterion.
+
+    Parameters
+    ----------
+    table
+        What is summed of them.
+    names
+        Of the criteria.
+    human
+        Whether they are people.
+    level
+        Of all intervals.
+    """
+
+    def __init__(self, table: GradingSums, names: Names, *, human: bool, level: float) -> None:
+        self._table, self._human, self._level = table, human, level
+        chosen = np.flatnonzero(table.human == human)
+        held = rows_by(table.criterion[chosen])
+        named = sorted((names[code], code) for code in held)
+        self._graders = [(name, self._among(chosen[held[code]])) for name, code in named]
+
+    def _among(self, rows: Rows) -> _Graders:
+        held = {code: rows[at] for code, at in rows_by(self._table.reviewer[rows]).items()}
+        return _Graders(held, Slopes(self._table, held, self._table.n))
+
+    def of(self, codes: list[int]) -> tuple[GradingAudit, ...]:
+        """How some reviewers together grade, criterion by criterion, by name."""
+        return tuple(
+            self._audit(name, graders, known)
+            for name, graders in self._graders
+            if (known := [code for code in codes if code in graders.rows])
+        )
+
+    def _audit(self, criterion: str, graders: _Graders, codes: list[int]) -> GradingAudit:
+        others = [rows for code, rows in graders.rows.items() if code not in codes]
+        mine = np.concatenate([graders.rows[code] for code in codes])
+        apart = np.concatenate([np.zeros(0, dtype=np.intp), *others])
+        part = _Part(mine, np.concatenate([mine, apart]), apart, len(others))
+        judged = Count(self._table.n[mine].sum(), "grades", MIN_JUDGED)
+        return GradingAudit(
+            criterion=criterion,
+            mean=self._mean(part),
+            severity=self._severity(part, judged),
+            discrimination=graders.slopes.discrimination(codes, judged, self._level),
+            spread=self._spread(part),
+            flat_rate=self._flat_rate(part),
+            agreement=measured(
+                self._summed(mine, "n", "x", "y", "xx", "yy", "xy"),
+                correlation, judged, "correlation", level=self._level, link="fisher",
+            ),
+            halo=self._within(part, "rests", "rr", "rx", "rxx"),
+            halo_beyond_others=self._halo_beyond(part),
+            length=self._within(part, "lengths", "ll", "lx", "lxx"),
+            self_preference=self._for_itself(part),
+            position_effect=self._position_effect(part),
+        )  # fmt: skip
+
+    def _columns(self, rows: Rows, *names: str) -> tuple[Array, ...]:
+        return tuple(getattr(self._table, name)[rows] for name in names)
+
+    def _summed(self, rows: Rows, *names: str) -> Array:
+        return per_bucket(self._table.bucket[rows], *self._columns(rows, *names))
+
+    def _side_by_side(self, one: Rows, other: Rows, *names: str) -> Array:
+        bucket = self._table.bucket
+        return beside(
+            (bucket[one], self._columns(one, *names)),
+            (bucket[other], self._columns(other, *names)),
+        )
+
+    def _mean(self, part: _Part) -> Measure:
+        count = Count(self._table.grades[part.mine].sum(), "grades", MIN_JUDGED)
+        sums = self._summed(part.mine, "total", "grades")
+        return measured(sums, ratio, count, "grade", level=self._level)
+
+    def _severity(self, part: _Part, judged: Count) -> Measure:
+        sums = self._summed(part.mine, "x", "y", "n")
+        return measured(sums, _excess, judged, "grade points", level=self._level)
+
+    def _spread(self, part: _Part) -> Measure:
+        return measured(
+            self._side_by_side(part.mine, part.everybody, "spread", "gradings"),
+            lambda held: over(ratio(held[:, :2]), ratio(held[:, 2:])),
+            self._ballots(part),
+            "ratio",
+            level=self._level,
+            link="log",
+            sides=(slice(0, 2), slice(2, 4)),
+        )
+
+    def _flat_rate(self, part: _Part) -> Measure:
+        sums = self._summed(part.mine, "flat", "gradings")
+        return rate(sums, self._ballots(part), level=self._level)
+
+    def _ballots(self, part: _Part) -> Count:
+        n = self._table.gradings[part.mine].sum()
+        return Count(n, "ballots with two grades or more", MIN_BALLOTS)
+
+    def _within(self, part: _Part, counted: str, *names: str) -> Measure:
+        """Correlation of what is centred within ballots."""
+        count = Count(getattr(self._table, counted)[part.mine].sum(), _BESIDE[counted], MIN_BESIDE)
+        sums = self._summed(part.mine, *names)
+        return measured(
+            sums, centred_correlation, count, "correlation", level=self._level, link="fisher"
+        )
+
+    def _halo_beyond(self, part: _Part) -> Measure:
+        mine, theirs = (self._table.rests[rows].sum() for rows in (part.mine, part.others))
+        count = Count(min(mine, theirs), _BESIDE["rests"], MIN_BESIDE)
+        if not part.n_others:
+            return undefined(count, "difference of correlations", ALL_OF_THEM)
+        return measured(
+            self._side_by_side(part.mine, part.others, "rr", "rx", "rxx"),
+            lambda held: centred_correlation(held[:, :3]) - centred_correlation(held[:, 3:]),
+            count,
+            "difference of correlations",
+            level=self._level,
+            sides=(slice(0, 3), slice(3, 6)),
+        )
+
+    def _for_itself(self, part: _Part) -> Measure:
+        count = Count(self._table.n_own[part.mine].sum(), "grades of its own answers", MIN_JUDGED)
+        if self._human:
+            return undefined(count, "grade points", NO_AUTHORS)
+        if count.n < count.needed:
+            return lacking(count, "grade points")
+        if part.n_others < MIN_OTHERS:
+            why = f"not enough data: a single other reviewer, {MIN_OTHERS} needed"
+            return undefined(count, "grade points", why)
+        return measured(
+            self._summed(part.mine, "own_excess", "n_own", "x", "y", "n"),
+            lambda held: ratio(held[:, :2]) - _excess(held[:, 2:]),
+            count,
+            "grade points",
+            level=self._level,
+            sides=(slice(0, 2), slice(2, 5)),
+        )
+
+    def _position_effect(self, part: _Part) -> Measure:
+        table = self._table
+        n = min(table.n_first[part.mine].sum(), table.n_last[part.mine].sum())
+        return measured(
+            self._summed(part.mine, "first_excess", "n_first", "last_excess", "n_last"),
+            lambda held: ratio(held[:, :2]) - ratio(held[:, 2:]),
+            Count(n, "grades at the first place and at the last", MIN_ENDS),
+            "grade points",
+            level=self._level,
+            sides=(slice(0, 2), slice(2, 4)),
+        )
+
+
+_BESIDE = {
+    "rests": "grades beside those on other criteria",
+    "lengths": "grades of known length",
+}
+
+
+def _excess(sums: Array) -> Array:
+    """Mean of x − y from x, y and n, shape (N, 3) → (N,)."""
+    return ratio(np.stack([sums[:, 0] - sums[:, 1], sums[:, 2]], axis=1))

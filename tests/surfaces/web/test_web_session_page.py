@@ -1,5 +1,7 @@
 """The page of a stored session: everything that is known of it, and what may be done with it."""
 
+import re
+from itertools import product
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,7 +17,8 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 from witan.surfaces.chamber import DEMO, Profile
 from witan.surfaces.session_text import session_trust
-from witan.surfaces.views.naming import seat_called
+from witan.surfaces.views.concord import concord
+from witan.surfaces.views.naming import Naming, seat_called
 from witan.surfaces.web.rendering import Site, render_problem, render_session
 
 SOMEBODY = Seat("eve", "test:eve", "test")
@@ -337,6 +340,31 @@ class TestConcord:
 
         assert "Reviewer cyd ranks dan above ada." in panel.text
         assert "cannot be told apart" in panel.text
+
+    def test_nobody_is_said_to_stand_above_whom_it_is_not_told_apart_from(self):
+        """Of two boxes some pair is told apart, and not every one."""
+        orders = ("bacedf", "abcdfe", "acbdfe", "bacfde", "acbdfe", "abcedf")
+        story = Story(*"abcdef").answers(**{seat: f"{seat}." for seat in "abcdef"})
+        for seat, order in zip("abcdef", orders, strict=True):
+            story.casts(f"{seat}: {' > '.join(order.replace(seat, ''))}")
+        session = Session.of(story.closed())
+        assert session.outcome is not None
+        found = concord(session.outcome, Naming.of(session, veiled=False))
+
+        open_pairs = {frozenset(pair) for pair in session.outcome.unresolved}
+        tiers = {line.candidate: line.tier for line in session.outcome.standings}
+        assert any(len({tiers[name] for name in pair}) == 2 for pair in open_pairs)
+        apart = set()
+        for said in found.agreed:
+            above, _, below = (
+                said.partition(", beyond noise")[0]
+                .replace("stands", "stand")
+                .partition(" stand above ")
+            )
+            names = [re.findall(r"\b[a-f]\b", each) for each in (above, below)]
+            apart |= {frozenset(pair) for pair in product(*names)}
+        assert apart
+        assert not apart & open_pairs
 
     def test_many_open_pairs_are_counted(self):
         """Beyond eight, it is only said how many more there are."""

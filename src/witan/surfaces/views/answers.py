@@ -116,15 +116,18 @@ def _facts(session: Session, name: str) -> list[str]:
 def _rank(outcome: Outcome | None, name: str, naming: Naming) -> str:
     if outcome is None:
         return ""
-    lines = {line.candidate: line for line in outcome.standings if line.votes}
-    if name not in lines:
+    held = [line for line in outcome.standings if line.candidate == name and line.votes]
+    if not held:
         return ""
-    mine = lines.pop(name)
-    beside = [each for each in lines.values() if each.tier == mine.tier and not each.failed]
-    if mine.failed or not beside:
-        return f"rank {mine.rank}"
-    others = listed([naming.name(each.candidate) for each in beside], most=3)
-    return f"rank {mine.rank}, not told apart from {others}"
+    others = [
+        naming.name(each)
+        for pair in outcome.unresolved
+        if name in pair
+        for each in pair
+        if each != name
+    ]
+    apart = f", not told apart from {listed(others, most=3)}" if others else ""
+    return f"rank {held[0].rank}{apart}"
 
 
 def is_long(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
 
 from witan.core.outcome import Outcome
 from witan.surfaces.render import p_best_text
@@ -56,14 +55,7 @@ def concord(outcome: Outcome, naming: Naming) -> Concord:
 
 
 def _agreed(outcome: Outcome, naming: Naming) -> Iterator[str]:
-    placed = [line for line in outcome.standings if line.votes > 0]
-    tiers = [
-        [naming.name(line.candidate) for line in held]
-        for _, held in groupby(placed, key=lambda line: line.tier)
-    ]
-    for upper, lower in pairwise(tiers):
-        stands = "stands" if len(upper) == 1 else "stand"
-        yield f"{listed(upper)} {stands} above {listed(lower)}, beyond noise at {_level(outcome)}."
+    yield from _told_apart(outcome, naming)
     firsts = {note.ranking[0] for note in outcome.ballots if note.ranking}
     if len(outcome.ballots) > 1 and len(firsts) == 1 and len(group := firsts.pop()) == 1:
         yield f"Every ballot places {naming.name(group[0])} first."
@@ -72,6 +64,24 @@ def _agreed(outcome: Outcome, naming: Naming) -> Iterator[str]:
         yield f"{naming.name(winner)} beats every rival head to head."
     if outcome.kendall_w is not None:
         yield f"Kendall's W of the ballots is {outcome.kendall_w:.2f} (0 no agreement, 1 full)."
+
+
+def _told_apart(outcome: Outcome, naming: Naming) -> Iterator[str]:
+    """Who stands above whom, pair by pair: of two tiers not every pair need be told apart."""
+    placed = [line for line in outcome.standings if line.votes > 0 and not line.failed]
+    if len({line.tier for line in placed}) < 2:
+        return
+    unresolved = {frozenset(pair) for pair in outcome.unresolved}
+    above: dict[tuple[str, ...], list[str]] = {}
+    for at, line in enumerate(placed):
+        lower = [each.candidate for each in placed[at + 1 :] if each.tier != line.tier]
+        surely = [each for each in lower if frozenset((line.candidate, each)) not in unresolved]
+        if surely:
+            above.setdefault(tuple(surely), []).append(line.candidate)
+    for below, names in above.items():
+        stands = "stands" if len(names) == 1 else "stand"
+        upper, lower = (listed([*map(naming.name, held)]) for held in (names, below))
+        yield f"{upper} {stands} above {lower}, beyond noise at {_level(outcome)}."
 
 
 def _contested(outcome: Outcome, naming: Naming) -> Iterator[str]:

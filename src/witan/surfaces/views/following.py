@@ -25,4 +25,4 @@ def council_of(opened: SessionOpened, councils: Sequence["Profile"]) -> str:
 def _known_by(seat: Seat) -> tuple[str, str]:
     """Name and source; of a script the name of its file, as its folder changes with the machine."""
     kind, _, file = seat.source.partition(":")
-    return seat.name, PurePath(file).name if kind == "script" else seat.source
+    return seat.name, PurePath(file).stem if kind == "script" else seat.source

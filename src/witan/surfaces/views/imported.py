@@ -56,8 +56,8 @@ class ImportedView:
     more
         Ballots that are not shown.
     answers
-        Place on the page, candidate, and text of each answer that came with it, and whether its card
-        may not hold it.
+        Place on the page, candidate, and text of each answer that came with it, and whether its
+        card may not hold it.
     """
 
     id: str

@@ -32,7 +32,7 @@ class TokenSettings:
     sha256
         Its digest, in hexadecimal digits.
     per_minute
-        Requests in a minute; None: as of the server.
+        Sessions that it may begin in a minute; None: as of the server.
     max_cost_usd
         The ceiling of each session; None: the council's alone.
     daily_usd
@@ -70,7 +70,8 @@ class ServeSettings:
     body_bytes
         The longest request.
     per_minute
-        Requests of one asker in a minute, where its token says nothing else; None: no limit.
+        Sessions that one asker may begin in a minute, where its token says nothing else; None: no
+        limit. It may make a hundred times as many requests of any kind.
     heartbeat_seconds
         How often a stream that is silent shows that it is there.
     grace_seconds

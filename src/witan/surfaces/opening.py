@@ -37,17 +37,17 @@ async def chamber_of(
     """Open the chamber that a server serves; it sends spans where the environment says so."""
     spending = any(token.daily_usd is not None for token in settings.tokens.values())
     path = user_state_path("witan") / "spent.jsonl" if spending else None
-    ledger = Ledger(SystemClock(), path)
-    exporting = Exporting() if is_configured() else None
-    spans = [] if exporting is None else [Spans(exporting.provider)]
-    try:
-        async with Chamber.open(
-            seatings,
-            ledger=ledger,
-            observers=[*observers, *spans],
-            most=settings.max_sessions,
-        ) as chamber:
-            yield chamber
-    finally:
-        if exporting is not None:
-            await anyio.to_thread.run_sync(exporting.close)
+    with Ledger(SystemClock(), path) as ledger:
+        exporting = Exporting() if is_configured() else None
+        spans = [] if exporting is None else [Spans(exporting.provider)]
+        try:
+            async with Chamber.open(
+                seatings,
+                ledger=ledger,
+                observers=[*observers, *spans],
+                most=settings.max_sessions,
+            ) as chamber:
+                yield chamber
+        finally:
+            if exporting is not None:
+                await anyio.to_thread.run_sync(exporting.close)

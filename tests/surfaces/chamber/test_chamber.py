@@ -1,5 +1,6 @@
 """Sessions held for whoever asks from outside."""
 
+import json
 from dataclasses import replace
 from functools import partial
 
@@ -365,6 +366,38 @@ class TestFinding:
             await chamber.session(running.id)
 
 
+class TestRate:
+    """How many sessions an asker may begin in a minute."""
+
+    async def test_one_more_is_told_when_to_come_again(self, chamber):
+        """Whatever it is begun by; others go on asking."""
+        asker = Asker("ci", per_minute=2)
+        first = await (await chamber.ask(Asked(QUESTION), asker)).ended()
+        await (await chamber.rejudge(first.id, Judging(), asker=asker)).ended()
+
+        for again in (
+            chamber.ask(Asked(QUESTION), asker),
+            chamber.rejudge(first.id, Judging(), asker=asker),
+        ):
+            with pytest.raises(Busy, match="ci may begin 2 sessions in a minute; ask") as caught:
+                await again
+            assert 50 < caught.value.retry_seconds <= 60
+        await (await chamber.ask(Asked(QUESTION), Asker("ines", per_minute=2))).ended()
+
+    async def test_what_is_refused_is_not_counted(self, chamber):
+        """Who is told of a slip may ask again at once."""
+        asker = Asker("ci", per_minute=1)
+        with pytest.raises(UnknownName):
+            await chamber.ask(Asked(QUESTION, judging=Judging(members=("eve", "bob"))), asker)
+        await (await chamber.ask(Asked(QUESTION), asker)).ended()
+
+
+def _written(path):
+    """Number to dollars, by the last word on each."""
+    lines = map(json.loads, path.read_text().splitlines())
+    return {line["number"]: line["usd"] for line in lines}
+
+
 class TestMoney:
     """What an asker may spend holds for all its sessions."""
 
@@ -420,6 +453,61 @@ class TestMoney:
             ceiling = running.session.opened.procedure.limits.max_cost_usd
             assert 0 < ceiling < 50
             assert ledger.spent("ci") == ceiling
+
+    @pytest.mark.parametrize("way", ["resume", "retry", "rejudge"])
+    async def test_going_on_with_a_session_holds_back_what_is_to_come(
+        self, priced, history, clock_now, way
+    ):
+        """Not all that the asker may spend: others of its sessions find the rest."""
+        before = await self._earlier(priced, history, way)
+        ledger = Ledger(clock_now)
+        file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
+        async with Chamber.open(seatings(file, history), ledger=ledger) as chamber:
+            asker = Asker("ci", daily_usd=50.0)
+            given = {"rejudge": [Judging()]}.get(way, [])
+            running = await getattr(chamber, way)(before.id, *given, asker=asker)
+            await until(running, "review_started")
+
+            assert 0 < ledger.spent("ci") < before.opened.plan.worst_usd
+            assert running.session.opened.plan.worst_usd < 50
+
+    async def _earlier(self, priced, history, way):
+        if way == "resume":
+            return await self._broken_off(priced, history)
+        file = priced(review=[{"error": "is down"}])
+        async with Chamber.open(seatings(file, history)) as chamber:
+            return await (await chamber.ask(Asked(QUESTION))).ended()
+
+    async def test_what_a_session_cost_is_on_the_disk_before_it_is_said_to_be_over(
+        self, priced, clock_now, tmp_path
+    ):
+        """What it could cost was there before."""
+        path = tmp_path / "spent.jsonl"
+        file = priced(review=[{"prefers": ["Ada says"], "seconds": 0.1}])
+        with Ledger(clock_now, path) as ledger:
+            async with Chamber.open(seatings(file), ledger=ledger) as chamber:
+                running = await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=50.0))
+                begun = _written(path)
+                session = await running.ended()
+                over = _written(path)
+
+        [most] = begun.values()
+        assert most == session.opened.procedure.limits.max_cost_usd
+        assert over == dict.fromkeys(begun, session.cost.known_usd)
+
+    async def test_where_it_cannot_be_written_nothing_is_begun(self, priced, clock_now, tmp_path):
+        """The place is free for the next, and the money is given back."""
+        path = tmp_path / "spent.jsonl"
+        with Ledger(clock_now, path) as ledger:
+            path.unlink()
+            path.mkdir()
+            async with Chamber.open(seatings(priced()), ledger=ledger, most=1) as chamber:
+                asker = Asker("ci", daily_usd=50.0)
+                for _ in range(2):
+                    with pytest.raises(HistoryError, match="cannot be kept"):
+                        await chamber.ask(Asked(QUESTION), asker)
+                assert ledger.spent("ci") == 0
+                await (await chamber.ask(Asked(QUESTION))).ended()
 
     async def test_who_takes_a_session_up_pays_for_the_rest_of_it(self, priced, history, clock_now):
         """What it had cost before is on another's account, and stays there."""

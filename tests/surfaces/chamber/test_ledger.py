@@ -1,7 +1,9 @@
 """What askers have spent, over restarts."""
 
+import os
 from datetime import UTC, datetime, timedelta
 
+import anyio
 import pytest
 
 from witan.errors import HistoryError
@@ -55,38 +57,123 @@ def test_what_is_a_day_old_counts_no_more(calendar):
     assert ledger.spent("ci") == 0
 
 
-def test_a_server_that_was_killed_finds_what_it_had_reserved(calendar, tmp_path):
-    """Nobody knows what those sessions cost, so they count in full."""
-    path = tmp_path / "ledger.jsonl"
-    before = Ledger(calendar, path)
-    before.settle(before.reserve("ci", 2.0), 0.5)
-    before.reserve("ci", 1.0)
-
-    after = Ledger(calendar, path)
-    after.reserve("ci", 0.25)
-
-    assert after.spent("ci") == 1.75
-    assert Ledger(calendar, path).spent("ci") == 1.75
+async def told(ledger, *dollars, asker="ci"):
+    """Hold so many dollars back, and wait until they are on the disk."""
+    reserved = [ledger.reserve(asker, usd) for usd in dollars]
+    await ledger.kept()
+    return reserved
 
 
-def test_servers_that_share_a_file_do_not_write_over_each_other(calendar, tmp_path):
-    """The next one to start knows what both had spent."""
-    path = tmp_path / "ledger.jsonl"
-    one, other = Ledger(calendar, path), Ledger(calendar, path)
-    one.reserve("ci", 2.0)
-    other.reserve("ci", 1.0)
+@pytest.mark.anyio
+class TestFile:
+    """What was said outlives the process, once it is kept."""
 
-    assert Ledger(calendar, path).spent("ci") == 3.0
+    async def test_a_server_that_was_killed_finds_what_it_had_reserved(self, calendar, tmp_path):
+        """Nobody knows what those sessions cost, so they count in full."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as before:
+            [first, _] = await told(before, 2.0, 1.0)
+            before.settle(first, 0.5)
+            await before.kept()
+        with Ledger(calendar, path) as after:
+            await told(after, 0.25)
 
+            assert after.spent("ci") == 1.75
+        with Ledger(calendar, path) as last:
+            assert last.spent("ci") == 1.75
 
-def test_a_line_that_was_cut_off_costs_only_itself(calendar, tmp_path):
-    """What is whole is read."""
-    path = tmp_path / "ledger.jsonl"
-    Ledger(calendar, path).reserve("ci", 2.0)
-    with path.open("a") as file:
-        file.write('{"number": 2, "asker": "ci", "at": "2026-')
+    async def test_a_file_is_one_server_s_at_a_time(self, calendar, tmp_path):
+        """A second would let everybody spend all of it again; it is told what to do."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path):
+            with pytest.raises(HistoryError, match="a server that runs; stop that one") as caught:
+                Ledger(calendar, path)
+            assert str(path) in str(caught.value)
+        Ledger(calendar, path).close()
 
-    assert Ledger(calendar, path).spent("ci") == 2.0
+    async def test_the_loop_goes_on_while_the_disk_is_slow(self, calendar, tmp_path):
+        """Others are served while a line is written."""
+        pipe = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, pipe) as ledger:
+            pipe.unlink()
+            os.mkfifo(pipe)  # who opens it to write waits for a reader
+            over = anyio.Event()
+
+            async def write():
+                with pytest.raises(HistoryError):  # a pipe cannot be waited for
+                    await told(ledger, 2.0)
+                over.set()
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(write)
+                await anyio.sleep(0.05)
+                assert not over.is_set()
+                os.close(await anyio.to_thread.run_sync(os.open, pipe, os.O_RDONLY))
+
+    async def test_those_who_wait_together_wait_for_one_writing(self, calendar, tmp_path):
+        """Whoever is first writes for all who have come meanwhile."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            async with anyio.create_task_group() as group:
+                for _ in range(50):
+                    group.start_soon(told, ledger, 1.0)
+
+            assert len(path.read_text().splitlines()) == 50
+            assert ledger.spent("ci") == 50
+
+    async def test_what_could_not_be_written_is_written_with_the_next(self, calendar, tmp_path):
+        """After the piece of it that may be there."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            path.unlink()
+            path.mkdir()
+            with pytest.raises(HistoryError, match="cannot be kept"):
+                await told(ledger, 2.0)
+            path.rmdir()
+            path.write_text('{"number": "torn')
+            await told(ledger, 1.0)
+        with Ledger(calendar, path) as after:
+            assert after.spent("ci") == 3.0
+
+    async def test_what_is_dropped_is_not_written_later(self, calendar, tmp_path):
+        """A session that did not begin costs nothing."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            ledger.drop(ledger.reserve("ci", 2.0))
+            await told(ledger, 1.0)
+        with Ledger(calendar, path) as after:
+            assert after.spent("ci") == 1.0
+
+    async def test_a_file_that_has_grown_is_written_anew(self, calendar, tmp_path):
+        """A server that runs for years keeps one day."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            await told(ledger, *[0.001] * 1_500)
+            calendar.at += timedelta(hours=25)
+            await told(ledger, 2.0)
+
+            assert len(path.read_text().splitlines()) == 1
+            await told(ledger, 1.0)
+        with Ledger(calendar, path) as after:
+            assert after.spent("ci") == 3.0
+
+    async def test_nobody_else_can_read_it(self, calendar, tmp_path):
+        """Also after it was written anew."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            await told(ledger, 2.0)
+
+        assert path.stat().st_mode & 0o077 == 0
+
+    async def test_a_line_that_was_cut_off_costs_only_itself(self, calendar, tmp_path):
+        """What is whole is read."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            await told(ledger, 2.0)
+        with path.open("a") as file:
+            file.write('{"number": 2, "asker": "ci", "at": "2026-')
+        with Ledger(calendar, path) as after:
+            assert after.spent("ci") == 2.0
 
 
 def test_a_file_that_cannot_be_written_is_named(calendar, tmp_path):

@@ -104,14 +104,28 @@ class TestTokens:
         with client(server) as asking:
             assert asking.get("/healthz").json()["status"] == "ok"
 
-    def test_each_has_a_rate_of_its_own(self, server):
-        """Ada waits after two requests; Bob does not wait for Ada."""
+    def test_each_may_begin_so_many_sessions(self, server):
+        """Ada waits after two questions, may go on reading, and Bob does not wait for Ada."""
         with client(server, ADA) as ada, client(server, BOB) as bob:
-            codes = [ada.get("/v1/models").status_code for _ in range(3)]
-            refused = ada.get("/openapi.json")
-            other = bob.get("/openapi.json")
+            asked = [ada.post("/api/sessions", json=QUESTION) for _ in range(3)]
+            read = ada.get("/v1/models")
+            other = bob.post("/api/sessions", json=QUESTION)
 
-        assert codes[-1] == refused.status_code == 429
+        assert [response.status_code for response in asked] == [202, 202, 429]
+        assert "ada may begin 2 sessions in a minute" in asked[-1].json()["detail"]
+        assert 1 <= int(asked[-1].headers["retry-after"]) <= 60
+        assert (read.status_code, other.status_code) == (200, 202)
+
+    def test_each_may_make_so_many_requests(self, server):
+        """A hundred times as many; Bob does not wait for Ada."""
+        with client(server, ADA) as ada, client(server, BOB) as bob:
+            codes = [ada.get("/v1/models").status_code for _ in range(200)]
+            refused = ada.get("/v1/models")
+            other = bob.get("/v1/models")
+
+        assert set(codes) == {200}
+        assert refused.status_code == 429
+        assert "ada may make 200 requests in a minute" in refused.text
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert other.status_code == 200
 

@@ -335,9 +335,9 @@ class TestErrors:
             served(seatings(write_config(tmp_path)), settings) as server,
             client_of(server) as client,
         ):
-            client.models.list()
-            with pytest.raises(openai.RateLimitError) as caught:
-                client.models.list()
+            client.chat.completions.create(**ASKED)
+            with pytest.raises(openai.RateLimitError, match="may begin 1 session") as caught:
+                client.chat.completions.create(**ASKED)
 
         assert int(caught.value.response.headers["retry-after"]) > 0
 

@@ -1,13 +1,21 @@
-"""What the sessions of an asker may still cost."""
+"""What the sessions of an asker may still cost, and how many more it may begin."""
 
 import logging
+from collections import defaultdict, deque
+from math import ceil
 
+import anyio
+
+from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError
 from witan.surfaces.chamber.asked import Asker
 from witan.surfaces.chamber.ledger import Ledger, Reserved
+from witan.surfaces.text import counted
 
 __all__ = ["Allowance"]
+
+MINUTE_SECONDS = 60.0
 
 TOMORROW_SECONDS = 3600.0
 """When to ask again where a day's money is spent: it comes back bit by bit."""
@@ -16,10 +24,32 @@ _log = logging.getLogger("witan.chamber")
 
 
 class Allowance:
-    """The limits on money of every asker, kept in a ledger."""
+    """The limits of every asker: on money, kept in a ledger, and on what it begins in a minute."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
+        self._clock = clock
+        self._begun: dict[str, deque[float]] = defaultdict(deque)
+
+    def begin(self, asker: Asker) -> None:
+        """Count a session that is about to begin.
+
+        Raises
+        ------
+        Busy
+            If the asker has begun as many within a minute as it may.
+        """
+        if asker.per_minute is None:
+            return
+        now, begun = self._clock.seconds(), self._begun[asker.name]
+        while begun and begun[0] <= now - MINUTE_SECONDS:
+            begun.popleft()
+        if len(begun) >= asker.per_minute:
+            wait = begun[0] + MINUTE_SECONDS - now
+            most = counted(ceil(asker.per_minute), "session")
+            problem = f"{asker.name} may begin {most} in a minute"
+            raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
+        begun.append(now)
 
     def ceiling(self, asker: Asker) -> float | None:
         """The most that a session of this asker may cost; None: as much as it likes.
@@ -46,17 +76,27 @@ class Allowance:
             return None
         return min((bound for bound in bounds if bound is not None), default=None)
 
-    def hold_back(self, asker: Asker, usd: float | None) -> Reserved | None:
-        """Hold back what a session may cost; None: nothing.
+    async def hold_back(self, asker: Asker, usd: float | None) -> Reserved | None:
+        """Hold back what a session may cost, such that it outlives the process; None: nothing.
+
+        It counts at once: two who ask at the same moment do not both get what is left.
 
         Raises
         ------
         HistoryError
-            If that cannot be written down.
+            If that cannot be written down; nothing is held back then.
         """
-        return None if usd is None else self._ledger.reserve(asker.name, usd)
+        if usd is None:
+            return None
+        reserved = self._ledger.reserve(asker.name, usd)
+        try:
+            await self._kept()
+        except HistoryError:
+            self._ledger.drop(reserved)
+            raise
+        return reserved
 
-    def settle(
+    async def settle(
         self, reserved: Reserved | None, session: Session | None, before_usd: float = 0.0
     ) -> None:
         """Put what a session cost in place of what was held back for it.
@@ -72,7 +112,13 @@ class Allowance:
         if reserved is None:
             return
         usd = 0.0 if session is None else max(0.0, session.cost.committed_usd - before_usd)
+        self._ledger.settle(reserved, usd)
         try:
-            self._ledger.settle(reserved, usd)
+            await self._kept()
         except HistoryError as error:
             _log.error("%s", error)
+
+    async def _kept(self) -> None:
+        # Whoever is cancelled meanwhile is so afterwards: what is written then is known.
+        with anyio.CancelScope(shield=True):
+            await self._ledger.kept()

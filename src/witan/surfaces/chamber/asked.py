@@ -51,7 +51,7 @@ class Asker:
     name
         Of its token, or ``local``.
     per_minute
-        Requests it may make in a minute; None: as many as it likes.
+        Sessions it may begin in a minute; None: as many as it likes.
     max_cost_usd
         The ceiling of each of its sessions; None: that of the configuration.
     daily_usd

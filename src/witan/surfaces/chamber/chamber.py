@@ -20,19 +20,25 @@ from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanE
 from witan.surfaces.chamber.allowance import Allowance
 from witan.surfaces.chamber.asked import LOCAL, Asked, Asker, Judging
 from witan.surfaces.chamber.at_hand import AtHand
-from witan.surfaces.chamber.ledger import Ledger
+from witan.surfaces.chamber.ledger import Ledger, Reserved
 from witan.surfaces.chamber.observing import all_over, watched
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import Profile, Seatings
 from witan.surfaces.chamber.stream import Stream
+from witan.surfaces.chamber.undertakings import (
+    Hold,
+    Undertaking,
+    asking,
+    rejudging,
+    resuming,
+    retrying,
+)
 from witan.surfaces.continuing import check_continued
 from witan.surfaces.council import Council
 
 __all__ = ["Chamber"]
 
-Hold: TypeAlias = Callable[[Council, Listener], Awaitable[Session]]
-
-Settle: TypeAlias = Callable[[Session | None], None]
+Settle: TypeAlias = Callable[[Session | None], Awaitable[None]]
 
 RETRY_SECONDS = 5.0
 """When to ask again where all places are taken."""
@@ -101,7 +107,8 @@ class Chamber:
         most
             Sessions under way at once.
         """
-        allowance = Allowance(Ledger(SystemClock()) if ledger is None else ledger)
+        clock = SystemClock()
+        allowance = Allowance(Ledger(clock) if ledger is None else ledger, clock)
         async with AsyncExitStack() as stack:
             await seatings.open(stack)
             chamber = cls(seatings, allowance, observers, most=most, name=name or server_name())
@@ -154,25 +161,7 @@ class Chamber:
             If too many sessions are under way, or the asker has spent what it may.
         """
         conversation, parent = await self._said_before(asked)
-        judging = asked.judging
-
-        async def hold(council: Council, listener: Listener) -> Session:
-            return await council.ask(
-                asked.question,
-                conversation=conversation,
-                files=asked.files,
-                seed=judging.seed,
-                category=asked.category,
-                parent=parent,
-                listener=listener,
-            )
-
-        def plan(council: Council) -> float | None:
-            planned = council.plan(asked.question, conversation=conversation, files=asked.files)
-            return planned.worst_usd
-
-        seat = partial(self._seatings.council, judging)
-        return await self._start(asker, seat, hold, plan, via=judging.via)
+        return await self._start(asker, asking(self._seatings, asked, conversation, parent))
 
     async def resume(
         self, session: str, *, take_over: bool = False, asker: Asker = LOCAL
@@ -195,18 +184,10 @@ class Chamber:
                 problem = f"the session {found.id} is over: there is nothing to take up"
                 raise NothingToCount(problem)
 
-            async def hold(council: Council, listener: Listener) -> Session:
-                taken = await self._taken_over(found) if take_over else found
-                return await council.resume(taken, listener=listener)
+            async def take_up() -> Session:
+                return await self._taken_over(found) if take_over else found
 
-            paid = found.cost.committed_usd
-            own = found.opened.procedure.limits.max_cost_usd
-
-            def left(_: Council) -> float | None:
-                return None if own is None else max(0.0, own - paid)
-
-            seat = partial(self._seatings.council_of, found)
-            return await self._start(asker, seat, hold, left, paid_usd=paid)
+            return await self._start(asker, resuming(self._seatings, found, take_up))
 
     async def retry(
         self, session: str, seats: Sequence[str] = (), *, asker: Asker = LOCAL
@@ -221,11 +202,7 @@ class Chamber:
             If not all of its seats are configured here.
         """
         found = await self._at_rest(session)
-
-        async def hold(council: Council, listener: Listener) -> Session:
-            return await council.retry(found, tuple(seats) or None, listener=listener)
-
-        return await self._start(asker, partial(self._seatings.council_of, found), hold)
+        return await self._start(asker, retrying(self._seatings, found, seats))
 
     async def rejudge(self, session: str, judging: Judging, *, asker: Asker = LOCAL) -> Running:
         """Put the stored answers of a session before another jury, in a session of its own.
@@ -236,15 +213,10 @@ class Chamber:
             If there is no such session, or it has too few answers.
         """
         found = await self.session(session)
-
-        async def hold(council: Council, listener: Listener) -> Session:
-            return await council.rejudge(found, seed=judging.seed, listener=listener)
-
-        seat = partial(self._seatings.council, judging)
-        return await self._start(asker, seat, hold, via=judging.via)
+        return await self._start(asker, rejudging(self._seatings, found, judging))
 
     async def session(self, name: str) -> Session:
-        """A session, whole or as far as it came, by an unambiguous beginning of its name.
+        """A session as askers see it, by an unambiguous beginning of its name, as far as it came.
 
         Raises
         ------
@@ -316,29 +288,19 @@ class Chamber:
         check_continued(asked.parent, before)
         return before.conversation, before.id
 
-    async def _start(
-        self,
-        asker: Asker,
-        seat: Callable[[float | None], Council],
-        hold: Hold,
-        plan: Callable[[Council], float | None] | None = None,
-        *,
-        via: tuple[str, ...] = (),
-        paid_usd: float = 0.0,
-    ) -> Running:
+    async def _start(self, asker: Asker, undertaking: Undertaking) -> Running:
         self._check_places()
-        allowed = self._allowance.ceiling(asker)
-        council = seat(allowed)
-        worst = None if plan is None or asker.daily_usd is None else plan(council)
-        own = council.procedure.limits.max_cost_usd
-        most = self._allowance.most(asker, worst, own, allowed)
-        if most:  # else it costs nothing
-            council = seat(most)
-        reserved = self._allowance.hold_back(asker, most)
-        settle = partial(self._allowance.settle, reserved, before_usd=paid_usd)
         running = Running(asker, Stream(self._clock.seconds))
         self._held.add(running)
-        self._tasks.start_soon(self._hold, running, council, hold, settle, (*via, self.name))
+        try:
+            council, reserved = await self._admitted(asker, undertaking)
+        except BaseException as error:
+            self._held.discard(running)
+            running.close(failure=error if isinstance(error, Exception) else None)
+            raise
+        settle = partial(self._allowance.settle, reserved, before_usd=undertaking.paid_usd)
+        via = (*undertaking.via, self.name)
+        self._tasks.start_soon(self._hold, running, council, undertaking.hold, settle, via)
         self._tasks.start_soon(running.stream.pace)
         try:
             await running.opened()
@@ -346,6 +308,20 @@ class Chamber:
             running.cancel()
             raise
         return running
+
+    async def _admitted(
+        self, asker: Asker, undertaking: Undertaking
+    ) -> tuple[Council, Reserved | None]:
+        """Who is to hold a session, and what is held back for it."""
+        allowed = self._allowance.ceiling(asker)
+        council = undertaking.seat(allowed)
+        worst = None if asker.daily_usd is None else undertaking.worst_usd(council)
+        own = council.procedure.limits.max_cost_usd
+        most = self._allowance.most(asker, worst, own, allowed)
+        if most:  # else it costs nothing
+            council = undertaking.seat(most)
+        self._allowance.begin(asker)
+        return council, await self._allowance.hold_back(asker, most)
 
     def _check_places(self) -> None:
         if self.draining:
@@ -380,11 +356,14 @@ class Chamber:
             _log.exception("a session failed within")
             failure = error
         finally:  # also where the chamber itself is cancelled
-            self._held.discard(running)
-            running.close(session, failure)
-            all_over(self._observers, running)
-            settle(running.session if len(running.stream) else None)
-            self._at_hand.over(running)
+            told = session is not None or len(running.stream)
+            try:
+                await settle((session or running.session) if told else None)
+            finally:
+                self._held.discard(running)
+                running.close(session, failure)
+                all_over(self._observers, running)
+                self._at_hand.over(running)
 
     def _listener(self, running: Running) -> Listener:
         since = self._clock.now()

@@ -3,17 +3,26 @@
 import json
 import os
 import secrets
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Self
 
+import anyio
+
+from witan.adapters.history.locking import locked
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 
 __all__ = ["Ledger", "Reserved"]
 
 DAY = timedelta(hours=24)
+
+MOST_STALE = 1_000
+"""Lines of the file that say nothing any more, beyond which it is written anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,11 @@ class Ledger:
     """Dollars by asker, in the last 24 hours.
 
     A line is appended when a session is begun, with the most that it can cost, and another when it
-    has ended, with what it did cost; what a server that was killed had begun counts in full.
+    has ended, with what it did cost; what a server that was killed had begun counts in full. What
+    is said counts at once, and outlives the process once `kept` has returned.
+
+    A file belongs to one ledger at a time, until that is closed: two would each let an asker spend
+    all that it may.
 
     Parameters
     ----------
@@ -46,19 +59,34 @@ class Ledger:
     Raises
     ------
     HistoryError
-        If the file cannot be read or written.
+        If the file cannot be read or written, or is another's.
     """
 
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
         self._clock = clock
         self._path = path
         self._lines: dict[str, _Line] = {}
+        self._unwritten: dict[str, _Line] = {}
+        self._written = 0
+        self._torn = False
+        self._writing = anyio.Lock()
+        self._held = ExitStack()
         if path is not None:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._read(path)
+                self._open(path)
             except (OSError, ValueError) as error:
+                self._held.close()
                 raise _unusable(path, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        self._held.close()
 
     def spent(self, asker: str) -> float:
         """Dollars of the last 24 hours, those held back included."""
@@ -66,57 +94,108 @@ class Ledger:
         return sum(line.usd for line in self._lines.values() if line.asker == asker)
 
     def reserve(self, asker: str, usd: float) -> Reserved:
-        """Hold dollars back.
-
-        Raises
-        ------
-        HistoryError
-            If that cannot be written down; nothing is held back then.
-        """
-        # Drawn, not counted: another server of this user may write to the same file.
+        """Hold dollars back."""
         reserved = Reserved(secrets.token_hex(8), asker, usd)
-        self._put(reserved.number, _Line(asker, self._clock.now(), usd))
+        self._put(reserved, usd)
         return reserved
 
     def settle(self, reserved: Reserved, usd: float) -> None:
-        """Put what it cost in place of what was held back.
+        """Put what it cost in place of what was held back."""
+        self._put(reserved, usd)
+
+    def drop(self, reserved: Reserved) -> None:
+        """Give back what was held back for nothing."""
+        self._lines.pop(reserved.number, None)
+        self._unwritten.pop(reserved.number, None)
+
+    async def kept(self) -> None:
+        """Wait until all that was said so far is on the disk.
+
+        Those who wait at the same time wait for one writing of it.
 
         Raises
         ------
         HistoryError
-            If that cannot be written down; the dollars stay held back then.
+            If it cannot be written; it counts as long as the process lasts.
         """
-        self._put(reserved.number, _Line(reserved.asker, self._clock.now(), usd))
-
-    def _put(self, number: str, line: _Line) -> None:
-        if self._path is not None:
+        if self._path is None:
+            return
+        async with self._writing:
+            lines, self._unwritten = self._unwritten, {}
+            if not lines:
+                return
+            self._forget()
+            stale = self._written + len(lines) - len(self._lines)
+            anew = stale > MOST_STALE
+            held = self._lines if anew else lines
+            text = _text(held) if anew or not self._torn else "\n" + _text(held)
             try:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(_written(number, line))
-                    file.flush()
-                    os.fsync(file.fileno())
+                await anyio.to_thread.run_sync(_replace if anew else _append, self._path, text)
             except OSError as error:
+                self._torn = True
+                self._unwritten = {**lines, **self._unwritten}
                 raise _unusable(self._path, error) from error
-        self._lines[number] = line
+            self._torn = False
+            self._written = len(held) if anew else self._written + len(lines)
+
+    def _put(self, reserved: Reserved, usd: float) -> None:
+        line = _Line(reserved.asker, self._clock.now(), usd)
+        self._lines[reserved.number] = line
+        if self._path is not None:
+            self._unwritten[reserved.number] = line
 
     def _forget(self) -> None:
         since = self._clock.now() - DAY
         self._lines = {n: line for n, line in self._lines.items() if line.at > since}
 
-    def _read(self, path: Path) -> None:
+    def _open(self, path: Path) -> None:
         """Take up what is there, and write it anew without what is too old."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._held.enter_context(locked(path.with_name(f"{path.name}.lock"), 0)):
+            self._held.close()
+            raise HistoryError(
+                str(path),
+                "what was spent is kept there by a server that runs",
+                "stop that one, or set XDG_STATE_HOME to a folder of its own for this one",
+            )
         if path.exists():
             self._lines = dict(_lines(path.read_text(encoding="utf-8")))
         self._forget()
-        anew = path.with_name(f"{path.name}.{os.getpid()}")
-        anew.write_text("".join(_written(*each) for each in self._lines.items()), encoding="utf-8")
+        _replace(path, _text(self._lines))
+        self._written = len(self._lines)
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the file, and wait until the disk has it."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _replace(path: Path, text: str) -> None:
+    """Have this in the file alone: whenever the machine stops, it is there, or what was before."""
+    anew = path.with_name(f"{path.name}.new")
+    with anew.open("w", encoding="utf-8") as file:
         anew.chmod(0o600)
-        anew.replace(path)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    anew.replace(path)
+    if sys.platform != "win32":  # where a folder cannot be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
-def _written(number: str, line: _Line) -> str:
-    record = {"number": number, "asker": line.asker, "at": line.at.isoformat(), "usd": line.usd}
-    return json.dumps(record) + "\n"
+def _text(lines: Mapping[str, _Line]) -> str:
+    return "".join(
+        json.dumps({"number": number, "asker": x.asker, "at": x.at.isoformat(), "usd": x.usd})
+        + "\n"
+        for number, x in lines.items()
+    )
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:

@@ -40,6 +40,9 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = ("/healthz", "/assets/", "/sign-in")
 """What is there for whoever reaches the server."""
 
+REQUESTS_A_SESSION = 100
+"""How many requests of any kind an asker may make for each session that it may begin."""
+
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
@@ -261,12 +264,13 @@ class Door:
         asker: Asker | None = scope.get("asker")
         if asker is None or asker.per_minute is None or scope["path"].startswith(PUBLIC):
             return None
-        limit = RateLimitItemPerMinute(max(1, ceil(asker.per_minute)))
+        limit = RateLimitItemPerMinute(REQUESTS_A_SESSION * ceil(asker.per_minute))
         if self._rates.hit(limit, "asked", asker.name):
             return None
         reset = self._rates.get_window_stats(limit, "asked", asker.name).reset_time
         wait = str(max(1, ceil(reset - time.time())))
-        detail = f"{asker.name} may ask {limit.amount} times in a minute; wait {wait} s"
+        most = f"{limit.amount:,} requests in a minute"
+        detail = f"{asker.name} may make {most}; ask again in {wait} s"
         return _told(scope, 429, detail, {"Retry-After": wait})
 
 

@@ -4,6 +4,7 @@ WitanError
 ├── UnknownName          a rule, rubric, session … that does not exist (KeyError)
 ├── InvalidBallot        a review or record that cannot be read as a ballot (ValueError)
 ├── InvalidParameter     an option outside what it accepts (ValueError)
+│   └── MissingParameter an option that is needed, and not given
 ├── InvalidRubric        a rubric that cannot be graded by (ValueError)
 ├── UnsuitableBallots    ballots a rule cannot count, and what would work (ValueError)
 ├── NothingToCount       no ballot, or no candidate (ValueError)
@@ -11,6 +12,7 @@ WitanError
 ├── BallotFileError      a file that cannot be read or written as ballots (ValueError)
 ├── SessionFileError     a file that cannot be read as a session (ValueError)
 ├── HistoryError         a history that cannot be opened, read or written (RuntimeError)
+│   └── HistoryConflict  what is asked does not fit what it holds, or that there is none
 ├── ConfigError          a setting in a file or variable that is not accepted (ValueError)
 ├── NoCouncil            fewer members than a council needs (ValueError)
 ├── MissingKey           a member without the key it needs (LookupError)
@@ -30,12 +32,14 @@ __all__ = [
     "BallotFileError",
     "Busy",
     "ConfigError",
+    "HistoryConflict",
     "HistoryError",
     "InvalidBallot",
     "InvalidParameter",
     "InvalidRubric",
     "MissingExtra",
     "MissingKey",
+    "MissingParameter",
     "ModelError",
     "NoCouncil",
     "NothingToCount",
@@ -95,6 +99,13 @@ class InvalidParameter(WitanError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.name} cannot be {self.value!r}; expected {self.expected}"
+
+
+class MissingParameter(InvalidParameter):
+    """An option that is needed is not given; its value is None."""
+
+    def __str__(self) -> str:
+        return f"{self.name} is not given; expected {self.expected}"
 
 
 class InvalidRubric(WitanError, ValueError):
@@ -173,6 +184,10 @@ class HistoryError(WitanError, RuntimeError):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}; {self.remedy}"
+
+
+class HistoryConflict(HistoryError):
+    """Nothing is wrong with a history, but what is asked does not fit what it holds now."""
 
 
 class ConfigError(WitanError, ValueError):

@@ -62,7 +62,7 @@ class TestRanking:
             ("A > B > D", "ranks 'D'"),
             ("A > > B = C", "nothing before or after"),
             ("A B C", "ranks 'A B C'"),
-            ("", "nothing before or after"),
+            ("", "ranks nothing; the labels are"),
         ],
     )
     def test_what_is_none_is_refused(self, text, words):

@@ -164,7 +164,7 @@ class TestTheVote:
             ("A > B > B > C", "ranks B more than once"),
             ("A > B > D", "ranks 'D'; the labels are A, B, C"),
             ("A >> B = C", "nothing before or after a sign"),
-            ("", "nothing before or after a sign"),
+            ("", "ranks nothing; the labels are"),
         ],
     )
     def test_a_ranking_that_is_none_is_refused(self, witan, vote, held, ranking, words):

@@ -12,7 +12,7 @@ from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.masking import mask, names_of
-from witan.errors import HistoryError, InvalidBallot
+from witan.errors import HistoryConflict, InvalidBallot
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -89,7 +89,7 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
     ------
     UnknownName
         If there is no such session.
-    HistoryError
+    HistoryConflict
         If it is not closed, or fewer than two of its answers are stored.
     InvalidBallot
         If the vote would join those of somebody else under that name.
@@ -101,13 +101,13 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
     where = history.database.where
     if about.status == "interrupted":
         problem = f"the session {session} is not closed, so nobody can vote on it yet"
-        raise HistoryError(where, problem, "wait for its end, or resume it")
+        raise HistoryConflict(where, problem, "wait for its end, or resume it")
     held = history.whole(session)
     answers = {candidate: text for candidate, text in held.answers.items() if text.strip()}
     if len(answers) < 2:
         stored = "the text of one answer alone" if answers else "no text of any answer"
         problem = f"the session {session} came with {stored}, and a vote needs two to read"
-        raise HistoryError(where, problem, "forget it, then import it again with --answers FILE")
+        raise HistoryConflict(where, problem, "forget it, then import it again with --answers FILE")
     if any(b.reviewer == person and b.kind == "human" and b.paired for b in held.ballots):
         problem = f"cannot be cast: somebody called so compared answers of {session} in a file"
         raise InvalidBallot(person, f"{problem}; vote under another name")

@@ -38,13 +38,15 @@ def read_ranking(text: str, sheet: Sheet) -> Groups:
         If a label is unknown, missing, or there twice, or nothing stands between two signs.
     """
     groups, placed = [], list[str]()
+    expected = f"the labels are {', '.join(sheet.labels)}"
+    if not text.strip():
+        raise InvalidBallot(sheet.reviewer, f"ranks nothing; {expected}")
     for group in text.split(">"):
         labels = [label.strip().upper() for label in group.split("=")]
         if not all(labels):
             raise InvalidBallot(sheet.reviewer, f"has nothing before or after a sign: {text!r}")
         placed += labels
         groups.append(labels)
-    expected = f"the labels are {', '.join(sheet.labels)}"
     for label in placed:
         if label not in sheet.labels:
             raise InvalidBallot(sheet.reviewer, f"ranks {label!r}; {expected}")

@@ -19,7 +19,7 @@ from witan.core.settings import AUTO, Settings
 from witan.core.student import t_cdf
 from witan.core.tally import prepare, tally_electorates
 from witan.core.weighing import learn_weights
-from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
+from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 __all__ = ["Cell", "Explanation", "Step", "explain"]
 
@@ -81,9 +81,8 @@ def _session(cast: Sequence[Ballot], session: str | None) -> str:
     if not known:
         raise NothingToCount("there is no ballot to count")
     if session is None and len(known) > 1:
-        raise InvalidParameter(
-            "the session to explain", "", f"one of {len(known):,} sessions, such as {known[0]!r}"
-        )
+        expected = f"one of {len(known):,} sessions, such as {known[0]!r}"
+        raise MissingParameter("the session to explain", None, expected)
     if session is not None and session not in known:
         raise UnknownName("session", session, known)
     return known[0] if session is None else session

@@ -8,7 +8,7 @@ from witan.adapters.history.stored_events import event_rows, insert_events, read
 from witan.adapters.history.superseding import RETRIED, mark_family
 from witan.adapters.history.writing import Rows
 from witan.deliberation.session import Session
-from witan.errors import HistoryError
+from witan.errors import HistoryConflict
 
 __all__ = ["completed"]
 
@@ -20,7 +20,7 @@ def completed(database: Database, record: Session, rows: Rows) -> bool:
 
     Raises
     ------
-    HistoryError
+    HistoryConflict
         If another process is still at the session.
     """
     there = read_events(database, record.id)
@@ -30,7 +30,7 @@ def completed(database: Database, record: Session, rows: Rows) -> bool:
     [(holder,)] = database.rows(sql, {"session": record.id})
     if (process := another_alive(holder)) is not None:
         problem = f"the session {record.id} is under way in process {process}"
-        raise HistoryError(database.where, problem, "let that end, then import the file again")
+        raise HistoryConflict(database.where, problem, "let that end, then import the file again")
     insert_events(database, event_rows(record.id, record.events[len(there) :]))
     left = leave(record)
     complete(database, left.row.settled())

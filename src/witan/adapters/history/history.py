@@ -36,7 +36,7 @@ from witan.core.ballot import Ballot
 from witan.core.learned import Learned
 from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
-from witan.errors import HistoryError
+from witan.errors import HistoryConflict
 
 __all__ = ["History"]
 
@@ -180,7 +180,7 @@ class History:
             if not by_force and (process := another_alive(holder)) is not None:
                 problem = f"the session {session} is under way in process {process}"
                 remedy = "let that end, or take it over all the same (witan resume --take-over)"
-                raise HistoryError(self.database.where, problem, remedy)
+                raise HistoryConflict(self.database.where, problem, remedy)
             self.database.execute(
                 "UPDATE sessions SET holder = :token"
                 " WHERE session = :session AND status = 'interrupted'",

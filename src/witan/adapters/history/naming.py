@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from witan.adapters.history.database import Database
 from witan.adapters.history.reading import require, require_name
 from witan.adapters.history.writing import storable
-from witan.errors import HistoryError
+from witan.errors import HistoryConflict
 
 __all__ = ["LAST", "named", "short_names"]
 
@@ -26,7 +26,7 @@ def named(database: Database, name: str) -> str:
     ------
     UnknownName
         If no session begins so.
-    HistoryError
+    HistoryConflict
         If several do, or there is no session to be the last.
     """
     require_name(name)
@@ -48,7 +48,7 @@ def named(database: Database, name: str) -> str:
         shown = ", ".join(session for (session,) in found[:SHOWN])
         more = ", …" if len(found) > SHOWN else ""
         problem = f"{name} begins the names of {len(found):,} sessions: {shown}{more}"
-        raise HistoryError(database.where, problem, "give more of it")
+        raise HistoryConflict(database.where, problem, "give more of it")
     [(session,)] = found
     return str(session)
 
@@ -61,8 +61,8 @@ def _last(database: Database) -> str:
     )
     for (session,) in database.rows(sql):
         return str(session)
-    problem = "holds no council session yet"
-    raise HistoryError(database.where, problem, "ask a question, or try witan demo")
+    problem = "there is no council session yet"
+    raise HistoryConflict(database.where, problem, "ask a question, or try witan demo")
 
 
 def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from witan.adapters.ballots.records import read_record
@@ -21,7 +22,7 @@ from witan.adapters.history.writing import (
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, InvalidParameter, UnknownName
+from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 
 __all__ = [
     "STATUSES",
@@ -122,16 +123,16 @@ def session_of(database: Database, session: str) -> Session:
     ------
     UnknownName
         If there is no such session.
-    HistoryError
+    HistoryConflict
         If it was imported as ballots, and has no events.
     """
     with database.snapshot():
         source = require(database, session)[4]
         events = read_events(database, session)
     if not events:
-        raise HistoryError(
+        raise HistoryConflict(
             database.where,
-            f"the session {session} came in as ballots, from {source}, and has no events",
+            f"the session {session} came in as ballots, from {Path(source).name}, and has no events",
             "read its ballots",
         )
     return Session.of(events)

@@ -13,7 +13,7 @@ from witan.core.ballot import Ballot
 from witan.core.entering import entries_of
 from witan.core.entries import Entries
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, InvalidBallot
+from witan.errors import HistoryConflict, InvalidBallot
 
 __all__ = ["check", "vote"]
 
@@ -35,7 +35,7 @@ def vote(
     InvalidBallot
         If one is not a person's, is of another session, names an answer that is not there, is cast
         under the name of a candidate, or is the second of its reviewer.
-    HistoryError
+    HistoryConflict
         If the session is not closed, or cannot be counted.
     """
     with database.transaction():
@@ -45,7 +45,7 @@ def vote(
         at_us, category, _, status, *_ = require(database, session)
         if status == "interrupted":
             problem = f"the session {session} is not closed, so nobody can vote on it yet"
-            raise HistoryError(database.where, problem, "wait for its end, or resume it")
+            raise HistoryConflict(database.where, problem, "wait for its end, or resume it")
         sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
         there = [ballot_of(body) for (body,) in database.rows(sql, {"session": session})]
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
@@ -118,5 +118,5 @@ def _counted(
     left = leave(Session.of(events), people)
     if left.entries is None:
         problem = f"the session {where[0]} has nothing that could be voted on"
-        raise HistoryError(database.where, problem, "vote on a session with answers")
+        raise HistoryConflict(database.where, problem, "vote on a session with answers")
     return left.ballots, left.entries

@@ -56,12 +56,15 @@ class Asker:
         The ceiling of each of its sessions; None: that of the configuration.
     daily_usd
         What its sessions may cost in any 24 hours; None: as much as they like.
+    by_token
+        It is known by a token; else nobody knows who it is, and it is taken at its word.
     """
 
     name: str
     per_minute: float | None = None
     max_cost_usd: float | None = None
     daily_usd: float | None = None
+    by_token: bool = False
 
 
 LOCAL = Asker("local")

@@ -8,7 +8,7 @@ import anyio
 
 from witan.adapters.history import History
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, UnknownName
+from witan.errors import HistoryConflict, UnknownName
 from witan.surfaces.chamber.running import Running
 
 __all__ = ["AtHand"]
@@ -65,13 +65,13 @@ class AtHand:
 
         Raises
         ------
-        HistoryError
+        HistoryConflict
             If it is, or is about to be.
         """
         running = self._known.get(session)
         if session in self._taken or (running is not None and running.under_way):
             problem = f"the session {session} is under way"
-            raise HistoryError("the server", problem, "let it end, or cancel it, first")
+            raise HistoryConflict("the server", problem, "let it end, or cancel it, first")
 
     @contextmanager
     def alone(self, session: str) -> Iterator[None]:
@@ -79,7 +79,7 @@ class AtHand:
 
         Raises
         ------
-        HistoryError
+        HistoryConflict
             As of `check_at_rest`.
         """
         self.check_at_rest(session)
@@ -90,10 +90,10 @@ class AtHand:
             self._taken.discard(session)
 
     async def session(self, name: str) -> Session:
-        """A session, whole or as far as it came; errors as of `named`."""
+        """A session as it is recorded, whole or as far as it came; errors as of `named`."""
         whole = await self.named(name)
         if (running := self._known.get(whole)) is not None:
-            return running.session
+            return running.held
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
         return await anyio.to_thread.run_sync(self._history.session, whole)
 
@@ -104,7 +104,7 @@ class AtHand:
         ------
         UnknownName
             If there is none.
-        HistoryError
+        HistoryConflict
             If several begin so.
         """
         if name in self._known:

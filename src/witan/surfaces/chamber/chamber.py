@@ -35,6 +35,7 @@ from witan.surfaces.chamber.undertakings import (
 )
 from witan.surfaces.continuing import check_continued
 from witan.surfaces.council import Council
+from witan.surfaces.discretion import discreet
 
 __all__ = ["Chamber"]
 
@@ -179,7 +180,7 @@ class Chamber:
         """
         whole = await self.named(session)
         with self._at_hand.alone(whole):
-            found = await self.session(whole)
+            found = await self._at_hand.session(whole)
             if found.status != "interrupted":
                 problem = f"the session {found.id} is over: there is nothing to take up"
                 raise NothingToCount(problem)
@@ -212,7 +213,7 @@ class Chamber:
         WitanError
             If there is no such session, or it has too few answers.
         """
-        found = await self.session(session)
+        found = await self._at_hand.session(session)
         return await self._start(asker, rejudging(self._seatings, found, judging))
 
     async def session(self, name: str) -> Session:
@@ -225,7 +226,7 @@ class Chamber:
         HistoryError
             If several begin so, or it was imported as ballots and has no events.
         """
-        return await self._at_hand.session(name)
+        return discreet(await self._at_hand.session(name))
 
     async def named(self, name: str) -> str:
         """The whole name of a session; ``last`` is the latest.
@@ -271,7 +272,7 @@ class Chamber:
     async def _at_rest(self, name: str) -> Session:
         whole = await self.named(name)
         self._at_hand.check_at_rest(whole)
-        return await self.session(whole)
+        return await self._at_hand.session(whole)
 
     async def _taken_over(self, session: Session) -> Session:
         """A session as whoever was at it has left it, and writes to it no longer."""
@@ -284,7 +285,7 @@ class Chamber:
         """The conversation so far, and the session that it is from, if it is from one."""
         if asked.parent is None:
             return asked.conversation, None
-        before = await self.session(asked.parent)
+        before = await self._at_hand.session(asked.parent)
         check_continued(asked.parent, before)
         return before.conversation, before.id
 
@@ -347,7 +348,7 @@ class Chamber:
                     session = await hold(council, self._listener(running))
         except HistoryError as error:
             if len(running.stream) and running.stream.closed:
-                running.problem = str(error)  # it was held; only its record is elsewhere
+                running.unkept = error  # it was held; only its record is elsewhere
             else:
                 failure = error
         except WitanError as error:
@@ -358,7 +359,7 @@ class Chamber:
         finally:  # also where the chamber itself is cancelled
             told = session is not None or len(running.stream)
             try:
-                await settle((session or running.session) if told else None)
+                await settle((session or running.held) if told else None)
             finally:
                 self._held.discard(running)
                 running.close(session, failure)

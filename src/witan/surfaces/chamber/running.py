@@ -7,9 +7,10 @@ import anyio
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
-from witan.errors import NothingToCount
+from witan.errors import HistoryError, NothingToCount
 from witan.surfaces.chamber.asked import Asker
 from witan.surfaces.chamber.stream import Stream
+from witan.surfaces.discretion import discreet, outward
 
 __all__ = ["Observer", "Running"]
 
@@ -28,17 +29,18 @@ class Running:
     ----------
     scope
         What its task runs in.
-    problem
-        What became of its record, if it is not in the history.
+    unkept
+        Why its record is not in the history, and where it is; None: it is there.
     """
 
     def __init__(self, asker: Asker, stream: Stream) -> None:
         self.asker = asker
         self.stream = stream
         self.scope = anyio.CancelScope()
-        self.problem: str | None = None
+        self.unkept: HistoryError | None = None
         self._id: str | None = None
         self._session: Session | None = None
+        self._shown: Session | None = None
         self._failure: Exception | None = None
         self._opened = anyio.Event()
         self._over = anyio.Event()
@@ -61,8 +63,22 @@ class Running:
 
     @property
     def session(self) -> Session:
-        """The session, as far as it came."""
-        return self._session if self._session is not None else Session.of(self.stream.kept)
+        """The session as far as it came, as askers see it."""
+        if self._session is None:
+            return Session.of(self.stream.kept)
+        if self._shown is None:
+            self._shown = discreet(self._session)
+        return self._shown
+
+    @property
+    def held(self) -> Session:
+        """The same as it is recorded, with all that its seats are written by."""
+        return self._session if self._session is not None else Session.of(self.stream.held)
+
+    @property
+    def problem(self) -> str | None:
+        """What askers are told of a record that is not in the history; None: it is there."""
+        return None if self.unkept is None else outward(self.unkept)
 
     @property
     def under_way(self) -> bool:
@@ -112,7 +128,7 @@ class Running:
         if session is None and failure is None and self._id is None:
             # Cancelled before anything was told.
             self._failure = NothingToCount("the session was broken off before it was opened")
-        self.stream.end(None if failure is None else str(failure))
+        self.stream.end(None if failure is None else outward(failure))
         self._opened.set()
         self._over.set()
 

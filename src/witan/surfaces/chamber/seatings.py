@@ -17,6 +17,7 @@ from witan.surfaces.chamber.asked import Judging
 from witan.surfaces.config import Config
 from witan.surfaces.council import Council, seat_council
 from witan.surfaces.demonstration import demonstration
+from witan.surfaces.discretion import discreet_seats, discreet_words, why_unseated
 
 __all__ = ["DEMO", "Configure", "Profile", "Seatings"]
 
@@ -49,8 +50,12 @@ class Profile:
         How it deliberates where a request says nothing else.
     notes
         What to know about how it is seated.
+    seats, chairmen
+        By name and model: how they are written is not for whoever asks.
     problem
-        Why it cannot be asked; None: it can.
+        Why it cannot be asked, in the words for who would ask; None: it can.
+    failure
+        The same for whoever runs the server.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Profile:
     procedure: Procedure | None = None
     notes: tuple[str, ...] = ()
     problem: str | None = None
+    failure: WitanError | None = None
 
     @property
     def simulated(self) -> bool:
@@ -97,7 +103,6 @@ class Seatings:
         self.history = history
         self._fast = fast
         self._councils: dict[str, Council] = {}
-        self._failed: dict[str, WitanError] = {}
         self._arranged: dict[tuple[str, str], Procedure] = {}
         self.profiles: Mapping[str, Profile] = {}
 
@@ -113,8 +118,8 @@ class Seatings:
             try:
                 council = seat_council(self._configure(name, {}), self._environment)
             except WitanError as error:
-                self._failed[name] = error
-                profiles[name] = Profile(name, about, problem=str(error))
+                problem = why_unseated(error)
+                profiles[name] = Profile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
         shown = demonstration(fast=self._fast)
@@ -127,13 +132,15 @@ class Seatings:
         self, name: str, about: str, council: Council, stack: AsyncExitStack
     ) -> Profile:
         self._councils[name] = await stack.enter_async_context(council)
+        seats = [*map(seat_of, council.members)]
+        chairmen = [*map(seat_of, council.chairmen)]
         return Profile(
             name,
             about,
-            tuple(map(seat_of, council.members)),
-            tuple(map(seat_of, council.chairmen)),
+            discreet_seats(seats, chairmen),
+            discreet_seats(chairmen, seats),
             council.procedure,
-            council.notes,
+            tuple(map(discreet_words, council.notes)),
         )
 
     def council(self, judging: Judging, ceiling: float | None = None) -> Council:
@@ -175,18 +182,21 @@ class Seatings:
             if members is not None and chairmen is not None:
                 procedure = _within(opened.procedure, ceiling)
                 return base.varied(procedure, members, chairmen, self.history)
-        seats = ", ".join(seat.source or seat.name for seat in opened.called)
+        seats = ", ".join(dict.fromkeys(seat.name for seat in opened.called))
         raise NoCouncil(
             f"the session {session.id} was begun by seats that are not configured here",
-            f"configure {seats}, or take it up with: witan resume {session.id}",
+            f"have {seats} configured as they were, or put the question anew",
         )
 
     def _base(self, profile: str) -> Council:
-        if profile in self._failed:
-            raise self._failed[profile]
-        if profile not in self._councils:
+        if profile in self._councils:
+            return self._councils[profile]
+        found = self.profiles.get(profile)
+        if found is None:
             raise UnknownName("profile", profile, [name for name in self.profiles if name])
-        return self._councils[profile]
+        which = f"the profile {profile}" if profile else "the configured council"
+        remedy = "ask another profile; demo can always be asked"
+        raise NoCouncil(f"{which} cannot be seated: {found.problem}", remedy)
 
     def _procedure(self, base: Council, judging: Judging) -> Procedure:
         if not judging.options:

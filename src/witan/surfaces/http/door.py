@@ -1,5 +1,6 @@
 """The door: what every request passes before anything looks at what it asks for."""
 
+import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -14,6 +15,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
 from witan.adapters.via import HEADER as VIA_HEADER
@@ -21,6 +23,7 @@ from witan.adapters.via import MOST_HOPS, through
 from witan.surfaces.chamber import Asker
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.openai_errors import openai_problem
+from witan.surfaces.http.parameters import matched_path
 from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.http.tokens import COOKIE, Askers
 from witan.surfaces.web.responses import problem_page, wants_page
@@ -40,6 +43,8 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = ("/healthz", "/assets/", "/sign-in")
 """What is there for whoever reaches the server."""
 
+MISTAKE = "a mistake within Witan; the log of the server says more"
+
 REQUESTS_A_SESSION = 100
 """How many requests of any kind an asker may make for each session that it may begin."""
 
@@ -56,6 +61,9 @@ SECURITY: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+
+_log = logging.getLogger("witan.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,7 @@ class Door:
             await self._pass(scope, receive, sending)
         finally:
             asker = scope.get("asker")
-            route = getattr(scope.get("route"), "path", "")
+            route = getattr(scope.get("route"), "path_format", "")
             self._heard(
                 Passed(
                     scope["request"],
@@ -164,10 +172,23 @@ class Door:
                 begun = True
                 await send(message)
 
-        with suppress(_TooLarge):
-            await self._app(scope, receiving, sending)
-        if exceeded and not begun:
-            await self._too_large(scope)(scope, receive, send)
+        # What listens writes the path of its own scope down, which is to stay as it was sent.
+        within = {**scope, "path": matched_path(scope)}
+        instead: Response | None = None
+        try:
+            with suppress(_TooLarge, ClientDisconnect):
+                await self._app(within, receiving, sending)
+            instead = self._too_large(scope) if exceeded else None
+        except Exception:
+            if begun:
+                raise
+            fields = {"request": scope["request"], "path": scope["path"]}
+            _log.exception("a request failed within", extra={"fields": fields})
+            instead = _told(scope, 500, MISTAKE)
+        finally:
+            scope["route"] = within.get("route")
+        if instead is not None and not begun:
+            await instead(scope, receive, send)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         """Why a request is not passed on; None: it is, and who asks stands in its scope."""

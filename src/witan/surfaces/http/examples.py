@@ -133,7 +133,7 @@ FOUND = {
     200: told(
         "The sessions, the latest first.",
         {
-            "history": "sqlite:////var/lib/witan/witan/history.sqlite",
+            "history": "sqlite",
             "sessions": [
                 {
                     "session": SESSION,
@@ -235,7 +235,7 @@ REVEALED = {
 
 _WINDOW = {"since": None, "until": None, "category": "coding"}
 
-_KEPT_IN = {"engine": "SQLite", "where": "/var/lib/witan/witan/history.sqlite"}
+_KEPT_IN = {"engine": "sqlite"}
 
 LEADERBOARD = {
     200: told(

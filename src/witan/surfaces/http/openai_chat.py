@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from witan.errors import NoCouncil
 from witan.surfaces.chamber import Asker, Chamber, Running
 from witan.surfaces.http import openai_documents
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
@@ -46,7 +45,6 @@ async def complete(
     written. Who goes away before the end breaks the session off.
     """
     asked = body.asked(offered(chamber, body.model), via)
-    _check_seated(chamber, asked.judging.profile)
     if body.stream:
         check_room(request)
     running = await chamber.ask(asked, asker)
@@ -60,13 +58,6 @@ async def complete(
     mark, ignored = body.witan.mark, body.ignored
     told = completion(running, body.model, reasoning, mark=mark, ignored=ignored)
     return Response(to_json(told), media_type="application/json")
-
-
-def _check_seated(chamber: Chamber, profile: str) -> None:
-    """Refuse a council that could not be seated: that is not the fault of whoever asks."""
-    found = chamber.profiles.get(profile)
-    if found is not None and found.problem is not None:
-        raise NoCouncil(found.problem, "ask another of those that /v1/models lists")
 
 
 async def _ended(request: Request, running: Running) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
 
-from witan.errors import InvalidParameter, UnknownName, WitanError
+from witan.errors import InvalidParameter, MissingKey, NoCouncil, UnknownName, WitanError
 
 __all__ = [
     "error_object",
@@ -59,14 +59,18 @@ def openai_problem(
     return JSONResponse(error_object(status, message, code, param), status, told)
 
 
-def openai_error(error: WitanError, status: int, headers: Mapping[str, str]) -> Response:
+def openai_error(
+    error: WitanError, words: str, status: int, headers: Mapping[str, str]
+) -> Response:
     """An error of ours; what is not accepted has the one status that the protocol has for it."""
     if isinstance(error, UnknownName) and error.kind == "model":
-        return openai_problem(404, str(error), headers, "model_not_found", "model")
+        return openai_problem(404, words, headers, "model_not_found", "model")
     if isinstance(error, UnknownName | InvalidParameter):
         param = error.kind if isinstance(error, UnknownName) else error.name
-        return openai_problem(_status(status), str(error), headers, "invalid_value", param)
-    return openai_problem(_status(status), str(error), headers)
+        return openai_problem(_status(status), words, headers, "invalid_value", param)
+    if isinstance(error, NoCouncil | MissingKey):
+        headers = {**headers, "X-Should-Retry": "false"}  # it is seated when the server starts
+    return openai_problem(_status(status), words, headers)
 
 
 def openai_invalid(error: RequestValidationError) -> Response:

@@ -8,8 +8,9 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.surfaces.chamber import Running
+from witan.surfaces.discretion import outward
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.json_output import session_object
+from witan.surfaces.inquiries.verdicts import verdict_object
 from witan.surfaces.session_text import session_trust
 
 __all__ = [
@@ -22,19 +23,11 @@ __all__ = [
     "usage_of",
 ]
 
-SUMMARY = (
-    "rule", "interpretation", "standings", "leaders", "tied_for_best", "clear_leader",
-    "disputed_by", "n_ballots", "n_abstentions", "effective_votes", "ballots_to_flip", "warnings",
-)  # fmt: skip
-"""What of the outcome is told: the session has all of it."""
-
 SPENDING = (
     e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisFailedOver
     | e.SynthesisDone
 )  # fmt: skip
 """Events that end a call."""
-
-STANDING = ("candidate", "rank", "score", "interval", "p_best", "tier", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,9 @@ def refusal(running: Running) -> Refusal | None:
     session, failure = running.session, running.failure
     if failure is not None:
         ours = isinstance(failure, WitanError)
-        words = str(failure) if ours else "a mistake within Witan; the log of the server says more"
+        words = (
+            outward(failure) if ours else "a mistake within Witan; the log of the server says more"
+        )
         return Refusal(status_of(failure), words, "session_failed")
     if session.status == "interrupted" and session.synthesis is None:
         words = f"the session {session.id} was broken off before its closing text; resume it"
@@ -125,31 +120,9 @@ def usage_of(session: Session) -> dict[str, Any] | None:
 
 def council_object(running: Running, ignored: list[str]) -> dict[str, Any]:
     """What only a council has to say of its text."""
-    session = running.session
-    outcome = None if session.outcome is None else session_object(session.outcome)
-    told: dict[str, Any] = {
-        "session": session.id,
-        "status": session.status,
-        "missing": session.missing,
-        "simulated": session.simulated,
-        "trust": session_trust(session),
-        "leaders": () if session.outcome is None else session.outcome.leaders,
-        "outcome": None,
-        "chairman": None,
-        "labels": {},
-        "approved": None,
-        "cost_usd": session.cost.total_usd,
-        "known_usd": session.cost.known_usd,
-        "seconds": session.seconds,
-        "ignored": ignored,
-        "record_problem": running.problem,
-    }
-    if outcome is not None:
-        lines = [{name: line[name] for name in STANDING} for line in outcome["standings"]]
-        told["outcome"] = {**{name: outcome[name] for name in SUMMARY}, "standings": lines}
-    if (held := session.synthesis) is not None:
-        told |= {"chairman": held.chairman, "labels": held.labels, "approved": held.approved}
-    return told
+    told = verdict_object(running.session, running.problem)
+    del told["text"]  # it is the content of the message
+    return {**told, "ignored": ignored}
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

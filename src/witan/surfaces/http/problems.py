@@ -1,5 +1,6 @@
 """Errors as HTTP tells them: problem details (RFC 9457), in the words of the error."""
 
+import logging
 from collections.abc import Mapping
 from math import ceil
 from typing import Any
@@ -12,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from witan.errors import (
     Busy,
     ConfigError,
+    HistoryConflict,
     HistoryError,
     InvalidBallot,
     InvalidParameter,
@@ -25,6 +27,7 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
+from witan.surfaces.discretion import outward
 from witan.surfaces.http.openai_errors import (
     fault_of,
     openai_error,
@@ -32,6 +35,8 @@ from witan.surfaces.http.openai_errors import (
     openai_problem,
     speaks_openai,
 )
+from witan.surfaces.http.parameters import shown_path
+from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.web.responses import problem_page, site_of, wants_page
 
 __all__ = [
@@ -47,7 +52,8 @@ __all__ = [
 STATUSES: Mapping[type[WitanError], int] = {
     Busy: 429,
     UnknownName: 422,
-    HistoryError: 409,
+    HistoryConflict: 409,
+    HistoryError: 503,
     TooLarge: 413,
     OverBudget: 402,
     NothingToCount: 409,
@@ -81,6 +87,9 @@ TITLES: Mapping[int, str] = {
 }
 
 
+_log = logging.getLogger("witan.server")
+
+
 def status_of(error: Exception) -> int:
     """The status that tells an error."""
     if isinstance(error, UnknownName) and error.kind == "session":
@@ -100,16 +109,21 @@ def problem(
 
 async def tell_error(request: Request, error: Exception) -> Response:
     """Tell an error that was foreseen; what a server that stops refuses, another may take."""
-    headers, status = {}, status_of(error)
+    headers, status, words = {}, status_of(error), as_request(outward(error))
+    if words != str(error):
+        fields = {"request": request.scope.get("request"), "problem": str(error)}
+        _log.log(
+            logging.ERROR if status >= 500 else logging.INFO, "refused", extra={"fields": fields}
+        )
     if isinstance(error, Busy) and request.app.state.chamber.draining:
         status = 503
     if isinstance(error, Busy) and error.retry_seconds is not None:
         headers["Retry-After"] = str(ceil(error.retry_seconds))
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
-        return openai_error(error, status, headers)
+        return openai_error(error, words, status, headers)
     if wants_page(request.scope):
-        return _page(request, status, str(error), headers)
-    return problem(status, str(error), headers)
+        return _page(request, status, outward(error), headers)
+    return problem(status, words, headers)
 
 
 async def tell_invalid(request: Request, error: Exception) -> Response:
@@ -127,12 +141,25 @@ async def tell_invalid(request: Request, error: Exception) -> Response:
 async def tell_refused(request: Request, error: Exception) -> Response:
     """Tell what the server itself refused: a path, a method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    detail = _where_to_look(request, error)
     if speaks_openai(request.url.path):
-        return openai_problem(error.status_code, error.detail, error.headers)
+        return openai_problem(error.status_code, detail, error.headers)
     if wants_page(request.scope):
         detail = "there is no such page" if error.status_code == 404 else error.detail
         return _page(request, error.status_code, detail, error.headers)
-    return problem(error.status_code, error.detail, error.headers)
+    return problem(error.status_code, detail, error.headers)
+
+
+def _where_to_look(request: Request, error: HTTPException) -> str:
+    """What is wrong with a path or a method, and where those are that are not."""
+    path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
+    if error.status_code == 404:
+        return f"there is nothing at {path}; {look}"
+    if error.status_code == 405:
+        taken = (error.headers or {}).get("Allow")
+        other = f"; it takes {taken}" if taken else ""
+        return f"{request.method} is not taken at {path}{other}; {look}"
+    return str(error.detail)
 
 
 def _page(

@@ -8,24 +8,24 @@ import anyio
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import Response as PlainResponse
 
-from witan.adapters.history import History
 from witan.adapters.voting_papers import Paper, voting_paper
 from witan.core.blind_vote import read_ranking
 from witan.core.leaderboard import Terms
 from witan.core.outcome import Outcome
 from witan.core.window import Window
-from witan.errors import HistoryError
-from witan.surfaces.chamber import Chamber
+from witan.errors import InvalidBallot, InvalidParameter
+from witan.surfaces.chamber import Asker, Chamber
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.access import asker_of, chamber_of
 from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
+from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.inquiries import catalogues, posted, reports
-from witan.surfaces.inquiries.chambers import count_again
+from witan.surfaces.inquiries.chambers import count_again, history_of
 from witan.surfaces.inquiries.chambers import profiles as catalogue_of
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.recounting import settings_given
-from witan.surfaces.inquiries.voting import check_unvoted, vote
+from witan.surfaces.inquiries.voting import check_unvoted, vote, voter
 from witan.surfaces.json_output import session_object, to_json
 from witan.surfaces.moments import moment
 from witan.surfaces.voting_text import paper_object, revealed_object
@@ -33,11 +33,16 @@ from witan.version import __version__
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api", dependencies=[Depends(TOKEN)], responses=ANY_TIME)
+router = APIRouter(
+    prefix="/api",
+    dependencies=[Depends(TOKEN), Depends(known_parameters)],
+    responses=ANY_TIME,
+)
 
 T = TypeVar("T")
 
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+AskerOf = Annotated[Asker, Depends(asker_of)]
 
 Level = Annotated[float, Query(gt=0, lt=1, description="Level of intervals.")]
 Status = Literal["complete", "degraded", "failed", "interrupted"]
@@ -58,6 +63,8 @@ BALLOTS = {
 COUNTING = ("ties", "level", "threshold", "tie_break", "recusal", "unranked", "kind", "rho")
 """Settings of counting that can stand in the address."""
 
+AS_IT_WAS = RecountBody()
+
 NUMBERS = ("level", "threshold", "rho")
 
 FILE = {
@@ -73,20 +80,6 @@ FILE = {
         for name in COUNTING
     ],
 }
-
-
-def _history(chamber: Chamber) -> History:
-    """The history that is asked.
-
-    Raises
-    ------
-    HistoryError
-        If sessions are not kept.
-    """
-    if chamber.history is None:
-        problem = "this server keeps no history"
-        raise HistoryError("the server", problem, "start it without --no-history")
-    return chamber.history
 
 
 def _window(
@@ -105,6 +98,35 @@ def _window(
 
 
 WindowOf = Annotated[Window, Depends(_window)]
+
+
+async def _ballots(
+    request: Request,
+    format: Annotated[  # noqa: A002 - as the command line calls it
+        str | None, Query(description="That of a ballot file; recognised unless given.")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        Query(description="FIELD=HEADER: which column holds a field, such as reviewer=judge."),
+    ] = None,
+) -> posted.Posted:
+    """The ballots that are sent.
+
+    Raises
+    ------
+    InvalidParameter
+        If a column is not written so.
+    """
+    columns = {}
+    for written in column or ():
+        field, equals, header = written.partition("=")
+        if not (field.strip() and equals):
+            raise InvalidParameter("column", written, "FIELD=HEADER, such as reviewer=judge")
+        columns[field.strip()] = header.strip()
+    return posted.Posted(await request.body(), format, columns or None)
+
+
+BallotsOf = Annotated[posted.Posted, Depends(_ballots)]
 
 
 def _json(value: object) -> Response:
@@ -135,7 +157,7 @@ async def sessions(
     parent: Annotated[str | None, Query(description="Those that came of this one.")] = None,
 ) -> Response:
     """List sessions, the latest first."""
-    history = _history(chamber)
+    history = history_of(chamber)
 
     def find() -> object:
         found = history.find(
@@ -154,12 +176,14 @@ async def sessions(
 
 
 @router.post(
-    "/sessions/{session}/recount",
+    "/sessions/{session:quoted}/recount",
     tags=["counting"],
     summary="Count it again",
     responses=examples.RECOUNTED,
 )
-async def recount(session: SessionNamed, body: RecountBody, chamber: ChamberOf) -> Response:
+async def recount(
+    session: SessionNamed, chamber: ChamberOf, body: RecountBody = AS_IT_WAS
+) -> Response:
     """Count the ballots of a session under another rule, or without some reviewers; no call."""
     given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
     outcome = await count_again(chamber, session, body.rule, without=body.without, given=given)
@@ -171,7 +195,7 @@ def _counted(outcome: Outcome) -> dict[str, Any]:
 
 
 @router.get(
-    "/sessions/{session}/paper",
+    "/sessions/{session:quoted}/paper",
     tags=["voting"],
     summary="A blind voting paper",
     responses=examples.PAPER,
@@ -179,35 +203,44 @@ def _counted(outcome: Outcome) -> dict[str, Any]:
 async def paper(
     session: SessionNamed,
     chamber: ChamberOf,
+    asker: AskerOf,
     person: Annotated[
-        str,
+        str | None,
         Query(
             alias="as",
-            min_length=1,
-            description="Who votes.",
+            description="Who votes; needed where nobody needs a token.",
             openapi_examples={"somebody": {"value": "ines"}},
         ),
-    ],
+    ] = None,
 ) -> Response:
     """Give the answers under labels drawn for this person; nothing tells who wrote what."""
-    prepared = await _paper(chamber, session, person)
+    prepared = await _paper(chamber, session, voter(asker, person))
     return _json(paper_object(prepared))
 
 
 @router.post(
-    "/sessions/{session}/votes",
+    "/sessions/{session:quoted}/votes",
     tags=["voting"],
     summary="Vote, then see",
     responses=examples.REVEALED,
 )
-async def cast_vote(session: SessionNamed, body: VoteBody, chamber: ChamberOf) -> Response:
-    """Keep a person's ranking by the labels of the paper; then reveal who wrote what."""
-    prepared = await _paper(chamber, session, body.person)
-    history = _history(chamber)
+async def cast_vote(
+    session: SessionNamed, body: VoteBody, chamber: ChamberOf, asker: AskerOf
+) -> Response:
+    """Keep a person's ranking by the labels of the paper; then reveal who wrote what.
+
+    By a token one votes under its name, or within it: as `ines` by the token `team` is `team/ines`.
+    """
+    prepared = await _paper(chamber, session, voter(asker, body.person))
+    history = history_of(chamber)
 
     def keep() -> object:
         check_unvoted(history, prepared, replacing=body.replace)
-        groups = read_ranking(body.ranking, prepared.sheet)
+        try:
+            groups = read_ranking(body.ranking, prepared.sheet)
+        except InvalidBallot as error:
+            expected = f"every label of the paper once, and this {error.problem}"
+            raise InvalidParameter("ranking", body.ranking, expected) from None
         return revealed_object(prepared, vote(history, prepared, groups))
 
     return await _told(keep)
@@ -215,7 +248,7 @@ async def cast_vote(session: SessionNamed, body: VoteBody, chamber: ChamberOf) -
 
 async def _paper(chamber: Chamber, session: str, person: str) -> Paper:
     whole = await chamber.named(session)
-    prepare = partial(voting_paper, _history(chamber), whole, person.strip())
+    prepare = partial(voting_paper, history_of(chamber), whole, person)
     return await anyio.to_thread.run_sync(prepare)
 
 
@@ -245,7 +278,7 @@ async def leaderboard(
         min_sessions=min_sessions,
         level=level,
     )
-    history = _history(chamber)
+    history = history_of(chamber)
     report = partial(reports.leaderboard_report, history, chamber.config, terms, with_elo=elo)
     return await _told_in_turn(report)
 
@@ -259,7 +292,7 @@ async def audit(
     level: Level = 0.95,
 ) -> Response:
     """Say whom reviewers prefer, how far they agree, and what they are worth."""
-    history = _history(chamber)
+    history = history_of(chamber)
     report = partial(
         reports.audit_report, history, chamber.config, window, reviewer=reviewer, level=level
     )
@@ -276,14 +309,12 @@ async def audit(
 async def tally(
     request: Request,
     *,
+    ballots: BallotsOf,
     rule: Annotated[str | None, Query()] = None,
-    format: Annotated[str | None, Query()] = None,  # noqa: A002 - as the command line calls it
     session: Annotated[list[str] | None, Query(description="Only these sessions.")] = None,
 ) -> Response:
     """Count the ballots that are sent, in any format of a ballot file; nothing is kept."""
-    content = await request.body()
     settings = settings_given(rule, _settings(request))
-    ballots = posted.Posted(content, format)
     return await _told_in_turn(lambda: posted.tallied(ballots, settings, session or ()))
 
 
@@ -297,16 +328,13 @@ async def tally(
 async def compare(
     request: Request,
     *,
+    ballots: BallotsOf,
     rules: Annotated[str | None, Query(description="Rules, comma-separated.")] = None,
-    format: Annotated[str | None, Query()] = None,  # noqa: A002 - as the command line calls it
 ) -> Response:
     """Count the ballots that are sent under every rule, side by side."""
-    content = await request.body()
     settings = settings_given(None, _settings(request))
     names = [name.strip() for name in (rules or "").split(",") if name.strip()]
-    return await _told_in_turn(
-        lambda: posted.compared(posted.Posted(content, format), settings, names)
-    )
+    return await _told_in_turn(lambda: posted.compared(ballots, settings, names))
 
 
 @router.post(
@@ -319,16 +347,15 @@ async def compare(
 async def explain(
     request: Request,
     *,
+    ballots: BallotsOf,
     rule: Annotated[str | None, Query()] = None,
-    session: Annotated[str | None, Query()] = None,
-    format: Annotated[str | None, Query()] = None,  # noqa: A002 - as the command line calls it
+    session: Annotated[
+        str | None, Query(description="Needed where the ballots are of several sessions.")
+    ] = None,
 ) -> Response:
     """Show step by step how the ballots of a session make its outcome."""
-    content = await request.body()
     settings = settings_given(rule, _settings(request))
-    return await _told_in_turn(
-        lambda: posted.explained(posted.Posted(content, format), settings, session)
-    )
+    return await _told_in_turn(lambda: posted.explained(ballots, settings, session))
 
 
 def _settings(request: Request) -> Mapping[str, Any]:

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Message
 from witan.surfaces.chamber import Asked, Judging
@@ -13,6 +14,13 @@ NUL_FREE = r"^[^\x00]*$"
 """Text that every store can hold."""
 
 Text = Annotated[str, Field(pattern=NUL_FREE, max_length=2_000_000)]
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "is blank; ask something")
+    return text
+
 
 Name = Annotated[str, Field(pattern=NUL_FREE, min_length=1, max_length=400)]
 
@@ -77,7 +85,9 @@ class QuestionBody(JudgingBody):
         }
     )
 
-    question: Annotated[Text, Field(min_length=1, description="What the council is asked.")]
+    question: Annotated[
+        Text, AfterValidator(_said), Field(min_length=1, description="What the council is asked.")
+    ]
     conversation: Annotated[
         list[TurnBody], Field(max_length=1_000, description="What was said before, oldest first.")
     ] = []
@@ -138,7 +148,9 @@ class VoteBody(_Body):
         json_schema_extra={"examples": [{"as": "ines", "ranking": "B > A = C"}]},
     )
 
-    person: Annotated[Name, Field(alias="as", description="Who votes.")]
+    person: Annotated[
+        Name | None, Field(alias="as", description="Who votes; needed where nobody needs a token.")
+    ] = None
     ranking: Annotated[
         Text, Field(description="Every label, the best first: > parts better from worse, = equal.")
     ]

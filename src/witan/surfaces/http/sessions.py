@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import anyio
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -15,6 +16,7 @@ from witan.surfaces.http import examples
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
 from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
+from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
 from witan.surfaces.json_output import to_json
 from witan.surfaces.session_text import session_trust
@@ -22,8 +24,13 @@ from witan.surfaces.session_text import session_trust
 __all__ = ["router"]
 
 router = APIRouter(
-    prefix="/api", tags=["sessions"], dependencies=[Depends(TOKEN)], responses=ANY_TIME
+    prefix="/api",
+    tags=["sessions"],
+    dependencies=[Depends(TOKEN), Depends(known_parameters)],
+    responses=ANY_TIME,
 )
+
+ALL_THAT_FAILED, AS_CONFIGURED = RetryBody(), JudgingBody()
 
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 AskerOf = Annotated[Asker, Depends(asker_of)]
@@ -78,7 +85,7 @@ async def ask(
 
 
 @router.get(
-    "/sessions/{session}",
+    "/sessions/{session:quoted}",
     summary="A session, whole or as far as it came",
     responses=examples.RECORD,
 )
@@ -89,7 +96,7 @@ async def show(session: SessionNamed, chamber: ChamberOf) -> Response:
 
 
 @router.get(
-    "/sessions/{session}/events",
+    "/sessions/{session:quoted}/events",
     summary="A session's events, as they happen",
     response_class=Response,
     responses=examples.EVENTS,
@@ -120,7 +127,9 @@ async def follow(
     return streamed(request, frames(running, begun, heartbeat, ending=_ending))
 
 
-@router.post("/sessions/{session}/cancel", summary="Break a session off", responses=examples.RECORD)
+@router.post(
+    "/sessions/{session:quoted}/cancel", summary="Break a session off", responses=examples.RECORD
+)
 async def cancel(session: SessionNamed, chamber: ChamberOf) -> Response:
     """Cancel every call of a session; what came in is kept, and it can be resumed."""
     whole = await chamber.named(session)
@@ -132,7 +141,7 @@ async def cancel(session: SessionNamed, chamber: ChamberOf) -> Response:
 
 
 @router.post(
-    "/sessions/{session}/resume",
+    "/sessions/{session:quoted}/resume",
     status_code=202,
     summary="Take a session up again",
     responses=examples.STARTED,
@@ -152,30 +161,34 @@ async def resume(
 
 
 @router.post(
-    "/sessions/{session}/retry",
+    "/sessions/{session:quoted}/retry",
     status_code=202,
     summary="Ask failed seats once more",
     responses=examples.STARTED,
 )
 async def retry(
-    session: SessionNamed, body: RetryBody, chamber: ChamberOf, asker: AskerOf, wait: Wait = 0
+    session: SessionNamed,
+    chamber: ChamberOf,
+    asker: AskerOf,
+    body: RetryBody = ALL_THAT_FAILED,
+    wait: Wait = 0,
 ) -> Response:
     """Ask the seats that failed once more, in a session of its own."""
     return await _started(await chamber.retry(session, body.seats, asker=asker), wait)
 
 
 @router.post(
-    "/sessions/{session}/rejudge",
+    "/sessions/{session:quoted}/rejudge",
     status_code=202,
     summary="Have another jury judge",
     responses=examples.STARTED,
 )
 async def rejudge(
     session: SessionNamed,
-    body: JudgingBody,
     chamber: ChamberOf,
     asker: AskerOf,
     *,
+    body: JudgingBody = AS_CONFIGURED,
     via: Via,
     wait: Wait = 0,
 ) -> Response:
@@ -185,7 +198,7 @@ async def rejudge(
 
 
 @router.delete(
-    "/sessions/{session}",
+    "/sessions/{session:quoted}",
     status_code=204,
     summary="Delete a session wholly",
     responses=examples.FORGOTTEN,
@@ -200,12 +213,12 @@ async def _started(running: Running, wait: float) -> Response:
     """Where a session is; or all of it, if it ends soon."""
     with anyio.move_on_after(wait):
         return _record(await running.ended(), running)
-    here = f"/api/sessions/{running.id}"
+    here = f"/api/sessions/{quote(running.id, safe='')}"
     links = {"self": here, "events": f"{here}/events", "cancel": f"{here}/cancel"}
     body = {
         "session": running.id,
         "under_way": True,
-        "links": {**links, "page": f"/sessions/{running.id}"},
+        "links": {**links, "page": f"/sessions/{quote(running.id, safe='')}"},
     }
     return JSONResponse(body, 202, {"Location": here})
 

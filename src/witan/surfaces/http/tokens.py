@@ -45,6 +45,7 @@ class Askers:
                 settings.per_minute if token.per_minute is None else token.per_minute,
                 token.max_cost_usd,
                 token.daily_usd,
+                by_token=True,
             )
             for name, token in settings.tokens.items()
         }

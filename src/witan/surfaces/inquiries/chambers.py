@@ -6,12 +6,30 @@ from typing import Any
 
 import anyio
 
+from witan.adapters.history import History
 from witan.core.outcome import Outcome
+from witan.deliberation.session import Session
+from witan.errors import HistoryConflict
 from witan.surfaces.chamber import Chamber, Profile
+from witan.surfaces.discretion import Veil
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.recounting import recounted, recounted_import, settings_given
 
-__all__ = ["count_again", "profiles"]
+__all__ = ["count_again", "history_of", "profiles"]
+
+
+def history_of(chamber: Chamber) -> History:
+    """The history of a chamber.
+
+    Raises
+    ------
+    HistoryConflict
+        If it keeps no sessions.
+    """
+    if chamber.history is None:
+        problem = "this server keeps no history"
+        raise HistoryConflict("the server", problem, "have it started with one")
+    return chamber.history
 
 
 async def count_again(
@@ -45,10 +63,18 @@ async def count_again(
         count = partial(
             recounted_import, history, whole, settings, without=without, named=named.keys()
         )
-    else:
-        found = await chamber.session(whole)
-        count = partial(recounted, found, history, rule, without=without, given=given)
-    return await in_turn(count)
+        return await in_turn(count)
+    # What was learned of a model is found by how its seat is written.
+    held = await _held(chamber, whole)
+    outcome = await in_turn(partial(recounted, held, history, rule, without=without, given=given))
+    return Veil(held.opened).outcome(outcome)
+
+
+async def _held(chamber: Chamber, whole: str) -> Session:
+    running = chamber.running(whole)
+    if running is not None:
+        return running.held
+    return await anyio.to_thread.run_sync(history_of(chamber).session, whole)
 
 
 def profiles(chamber: Chamber) -> dict[str, Any]:

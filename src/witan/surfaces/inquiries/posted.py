@@ -13,7 +13,15 @@ from witan.core.explanation import explain
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
+from witan.errors import (
+    InvalidParameter,
+    MissingParameter,
+    NothingToCount,
+    TooLarge,
+    UnknownName,
+    UnsuitableBallots,
+)
+from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.json_output import comparison_object, explanation_object, session_object
 from witan.surfaces.text import listed
 
@@ -64,7 +72,7 @@ class Posted:
 
     def unread(self) -> list[dict[str, Any]]:
         """What could not be read, line by line."""
-        return [{"line": each.line, "problem": str(each)} for each in self.problems]
+        return [{"line": each.line, "problem": as_request(str(each))} for each in self.problems]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +99,7 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
     outcomes = tuple(tally_sessions(posted, settings, not_counted.append, sessions or None))
     for name in sessions:
         if name not in posted.sessions:
-            raise InvalidParameter(
-                "a session to count", name, f"one of {listed([*posted.sessions])}"
-            )
+            raise InvalidParameter("session", name, f"one of {listed([*posted.sessions])}")
     return Tally(outcomes, tuple(not_counted))
 
 
@@ -102,7 +108,9 @@ def tally_object(posted: Posted, tally: Tally) -> dict[str, Any]:
     return {
         "witan": __version__,
         "sessions": [session_object(outcome) for outcome in tally.outcomes],
-        "not_counted": [{"session": e.session, "problem": str(e)} for e in tally.not_counted],
+        "not_counted": [
+            {"session": e.session, "problem": as_request(str(e))} for e in tally.not_counted
+        ],
         "not_read": posted.unread(),
     }
 
@@ -120,6 +128,20 @@ def compared(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> d
 
 
 def explained(posted: Posted, settings: Settings, session: str | None = None) -> dict[str, Any]:
-    """The object of ``witan explain --json``; errors as of `tally_of`."""
-    told = explanation_object(explain(posted, settings, session))
+    """The object of ``witan explain --json``; errors as of `tally_of`.
+
+    Raises
+    ------
+    InvalidParameter
+        If no session is named and the ballots are of several, or none is of the one that is named.
+    """
+    try:
+        told = explanation_object(explain(posted, settings, session))
+    except MissingParameter as error:
+        raise MissingParameter("session", None, error.expected) from None
+    except UnknownName as error:
+        if error.kind != "session":
+            raise
+        expected = f"one of {listed(error.known)}"
+        raise InvalidParameter("session", error.name, expected) from None
     return {**told, "not_read": posted.unread()}

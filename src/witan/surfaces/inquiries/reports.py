@@ -1,5 +1,10 @@
-"""Leaderboards and audits of a history, and its sessions, as objects for programs."""
+"""Leaderboards and audits of a history, and its sessions, as objects for programs.
 
+Models are called as askers see them, and nothing says where the history is.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from witan.adapters.history import Found, History
@@ -8,12 +13,25 @@ from witan.adapters.reports.audits import audit_of
 from witan.adapters.reports.leaderboards import board_of, boards_over_time
 from witan.adapters.reports.sources import check_rule
 from witan.adapters.system_clock import SystemClock
+from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.leaderboard import Leaderboard, Terms
-from witan.core.window import Window
+from witan.core.merging import present_name
+from witan.core.window import ALWAYS, Window
+from witan.errors import NothingToCount
 from witan.surfaces.config import Config
+from witan.surfaces.discretion import discreet_found, shown_models
 from witan.surfaces.reports_json import audit_object, leaderboard_object, reviewer_object
 
-__all__ = ["audit", "audit_report", "leaderboard", "leaderboard_report", "over_time", "sessions"]
+__all__ = [
+    "audit",
+    "audit_report",
+    "audit_told",
+    "leaderboard",
+    "leaderboard_report",
+    "leaderboard_told",
+    "over_time",
+    "sessions",
+]
 
 
 def leaderboard(
@@ -31,8 +49,9 @@ def leaderboard(
     check_rule(terms.rule)
     source = HistorySource(history)
     source.count_under(terms.rule)
-    now = SystemClock().now()
-    return board_of(source, terms, with_elo=with_elo, aliases=config.aliases, now=now)
+    now, aliases = SystemClock().now(), _aliases(source, config)
+    with _nowhere(source):
+        return board_of(source, terms, with_elo=with_elo, aliases=aliases, now=now)
 
 
 def over_time(
@@ -45,16 +64,20 @@ def over_time(
     UnknownName
         If there is no such rule.
     """
-    return boards_over_time(HistorySource(history), terms, parts, aliases=config.aliases)
+    source = HistorySource(history)
+    return boards_over_time(source, terms, parts, aliases=_aliases(source, config))
 
 
 def leaderboard_report(
     history: History, config: Config, terms: Terms, *, with_elo: bool = False
 ) -> dict[str, Any]:
     """The object of ``witan leaderboard --json``."""
-    board = leaderboard(history, config, terms, with_elo=with_elo)
-    source = HistorySource(history)
-    return leaderboard_object(board, engine=source.name, where=source.where)
+    return leaderboard_told(history, leaderboard(history, config, terms, with_elo=with_elo))
+
+
+def leaderboard_told(history: History, board: Leaderboard) -> dict[str, Any]:
+    """The same object of a leaderboard that is there."""
+    return _placeless(leaderboard_object(board, engine=history.database.dialect, where=""))
 
 
 def audit(history: History, config: Config, window: Window, *, level: float = 0.95) -> AuditReport:
@@ -65,13 +88,10 @@ def audit(history: History, config: Config, window: Window, *, level: float = 0.
     NothingToCount, HistoryError
         If there is no session to count.
     """
-    return audit_of(
-        HistorySource(history),
-        window,
-        aliases=config.aliases,
-        families=config.families,
-        level=level,
-    )
+    source = HistorySource(history)
+    aliases = _aliases(source, config)
+    with _nowhere(source):
+        return audit_of(source, window, aliases=aliases, families=config.families, level=level)
 
 
 def audit_report(
@@ -90,13 +110,39 @@ def audit_report(
         If there is no such reviewer.
     """
     report = audit(history, config, window, level=level)
-    source = HistorySource(history)
-    if reviewer is not None:
-        line = report[reviewer]
-        return reviewer_object(report, line, engine=source.name, where=source.where)
-    return audit_object(report, engine=source.name, where=source.where)
+    return audit_told(history, report, None if reviewer is None else report[reviewer])
+
+
+def audit_told(
+    history: History, report: AuditReport, line: ReviewerAudit | None = None
+) -> dict[str, Any]:
+    """The same object of an audit that is there, or of one line of it."""
+    engine = history.database.dialect
+    if line is None:
+        return _placeless(audit_object(report, engine=engine, where=""))
+    return _placeless(reviewer_object(report, line, engine=engine, where=""))
 
 
 def sessions(history: History, found: list[Found]) -> dict[str, Any]:
-    """The object of ``witan sessions --json``."""
-    return {"history": history.url, "sessions": found}
+    """The object of ``witan sessions --json``; of the history it says what kind it is."""
+    return {"history": history.database.dialect, "sessions": discreet_found(found)}
+
+
+def _placeless(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if name != "where"}
+
+
+def _aliases(source: HistorySource, config: Config) -> Mapping[str, str]:
+    """What models are called now, and after that, what askers see of it."""
+    names = source.reductions(ALWAYS).names().of.values()
+    shown = shown_models({present_name(name, config.aliases): None for name in names})
+    return {**config.aliases, **shown}
+
+
+@contextmanager
+def _nowhere(source: HistorySource) -> Iterator[None]:
+    """Say why there is nothing to count without the place where there is nothing."""
+    try:
+        yield
+    except NothingToCount as error:
+        raise NothingToCount(error.problem.removeprefix(f"{source.where}: ")) from None

@@ -40,7 +40,7 @@ def verdict_object(session: Session, record_problem: str | None = None) -> dict[
     if session.outcome is not None:
         outcome = session_object(session.outcome)
         lines = [{name: line[name] for name in STANDING} for line in outcome["standings"]]
-        told["outcome"] = {**{name: outcome[name] for name in SUMMARY}, "standings": lines}
+        told["outcome"] = {name: outcome[name] for name in SUMMARY} | {"standings": lines}
     if (held := session.synthesis) is not None:
         told |= {"chairman": held.chairman, "labels": held.labels, "approved": held.approved}
     return told

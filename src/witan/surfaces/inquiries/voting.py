@@ -1,4 +1,4 @@
-"""A person's vote: cast blind, then everything is revealed."""
+"""A person's vote: cast blind, then everything is revealed, and models as askers see them."""
 
 from dataclasses import replace
 
@@ -7,12 +7,35 @@ from witan.adapters.system_clock import SystemClock
 from witan.adapters.voting_papers import Paper, Revealed, reveal
 from witan.core.ballot import Groups
 from witan.core.blind_vote import cast
-from witan.errors import HistoryError
+from witan.errors import HistoryConflict, MissingParameter
+from witan.surfaces.chamber import Asker
+from witan.surfaces.discretion import shown_models
 
-__all__ = ["check_unvoted", "vote"]
+__all__ = ["behind", "check_unvoted", "vote", "voter"]
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
+
+
+def voter(asker: Asker, person: str | None = None) -> str:
+    """Under which name somebody votes.
+
+    Whoever needs no token says it. Who asks by a token votes under the name of the token, or as
+    somebody within it: by the token ``team``, Ines is ``team/Ines``. Nobody votes for another.
+
+    Raises
+    ------
+    MissingParameter
+        If there is no name.
+    """
+    name = "" if person is None else person.strip()
+    if not asker.by_token:
+        if not name:
+            raise MissingParameter("as", None, "the name of who votes")
+        return name
+    if name in ("", asker.name) or name.startswith(f"{asker.name}/"):
+        return name or asker.name
+    return f"{asker.name}/{name}"
 
 
 def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
@@ -20,13 +43,13 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
 
     Raises
     ------
-    HistoryError
+    HistoryConflict
         If the person has voted on the session.
     """
     if paper.earlier is not None and not replacing:
         problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
-        remedy = "to take that vote back, ask for it to be replaced"
-        raise HistoryError(history.database.where, problem, remedy)
+        remedy = "to take that vote back, ask for it to be replaced (replace)"
+        raise HistoryConflict(history.database.where, problem, remedy)
 
 
 def vote(history: History, paper: Paper, groups: Groups) -> Revealed:
@@ -41,4 +64,14 @@ def vote(history: History, paper: Paper, groups: Groups) -> Revealed:
     if paper.earlier is not None:
         ballot = replace(ballot, notes=AFTERWARDS)
     history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
-    return reveal(history, paper, groups)
+    return behind(history, paper, groups)
+
+
+def behind(history: History, paper: Paper, groups: Groups) -> Revealed:
+    """Who wrote what is on a paper, and how the panel ranked it."""
+    revealed = reveal(history, paper, groups)
+    models = shown_models(line.model for line in revealed.lines)
+    lines = tuple(
+        replace(line, model=models.get(line.model, line.model)) for line in revealed.lines
+    )
+    return replace(revealed, lines=lines)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from witan.adapters.history import Found
 from witan.deliberation.costing import Cost
 from witan.surfaces.chamber import Running
+from witan.surfaces.discretion import discreet_found
 from witan.surfaces.session_text import cost_text
 from witan.surfaces.text import clean
 
@@ -42,7 +43,7 @@ class SessionRow:
 def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[SessionRow, ...]:
     """Sessions of a history; of those that go on here, it is said."""
     going = {running.id for running in under_way if running.named}
-    return tuple(_row(each, going=each.session in going) for each in found)
+    return tuple(_row(each, going=each.session in going) for each in discreet_found(found))
 
 
 def latest_rows(

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.http.access import chamber_of
 from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed, refused
+from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.web.assets import style_source, styles
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.rendering import export_html
@@ -16,7 +17,11 @@ from witan.surfaces.web.responses import Compressed
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api", dependencies=[Depends(TOKEN)], responses=ANY_TIME)
+router = APIRouter(
+    prefix="/api",
+    dependencies=[Depends(TOKEN), Depends(known_parameters)],
+    responses=ANY_TIME,
+)
 
 HTML: dict[int | str, dict[str, Any]] = {
     200: {
@@ -28,7 +33,7 @@ HTML: dict[int | str, dict[str, Any]] = {
 
 
 @router.get(
-    "/sessions/{session:path}/export.html",
+    "/sessions/{session:quoted}/export.html",
     tags=["sessions"],
     summary="A session as one HTML file",
     responses=HTML,

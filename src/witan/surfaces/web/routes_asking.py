@@ -1,6 +1,6 @@
 """The first page: a question is put to a council, or the demonstration is watched."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import anyio
@@ -11,8 +11,10 @@ from witan.deliberation.ports import Seat
 from witan.errors import InvalidParameter, WitanError
 from witan.surfaces.chamber import DEMO, Asked, Asker, Chamber, Judging
 from witan.surfaces.demonstration import demonstration
+from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
 from witan.surfaces.http.problems import status_of
+from witan.surfaces.plan_text import plan_sentences
 from witan.surfaces.text import listed
 from witan.surfaces.views.sessions import SessionRow, latest_rows
 from witan.surfaces.web.forms import Form, form_of
@@ -24,6 +26,7 @@ __all__ = ["router"]
 router = APIRouter()
 
 ChamberOf = Annotated[Chamber, Depends(chamber_of)]
+AskerOf = Annotated[Asker, Depends(asker_of)]
 
 LATEST = 8
 """Sessions that the first page shows."""
@@ -39,11 +42,27 @@ async def first(
     return await _form(request, chamber, {"parent": parent, "profile": profile})
 
 
+@router.post("/plan")
+async def plan(request: Request, chamber: ChamberOf, asker: AskerOf) -> Response:
+    """Say what the question would cost at most, above the form as it was given."""
+    given: Mapping[str, str] = {}
+    try:
+        form = await form_of(request)
+        given = form.fields
+        planned = await chamber.plan(_asked(form))
+    except WitanError as error:
+        return await _form(request, chamber, given, error)
+    said = [*plan_sentences(planned, asker.max_cost_usd)]
+    if form.files:
+        said.append("The files were counted; choose them again to ask with them.")
+    return await _form(request, chamber, given, planned=said)
+
+
 @router.post("/sessions")
 async def ask(
     request: Request,
     chamber: ChamberOf,
-    asker: Annotated[Asker, Depends(asker_of)],
+    asker: AskerOf,
     via: Annotated[tuple[str, ...], Depends(via_of)],
 ) -> Response:
     """Put the question to the council, and go to watch it."""
@@ -57,7 +76,7 @@ async def ask(
     return redirect(site_of(request), "sessions", running.id)
 
 
-def _asked(form: Form, via: tuple[str, ...]) -> Asked:
+def _asked(form: Form, via: tuple[str, ...] = ()) -> Asked:
     question, profile = form.get("question"), form.get("profile")
     if not question:
         raise InvalidParameter("question", "", "something to ask")
@@ -74,7 +93,11 @@ def _asked(form: Form, via: tuple[str, ...]) -> Asked:
 
 
 async def _form(
-    request: Request, chamber: Chamber, given: Mapping[str, str], error: WitanError | None = None
+    request: Request,
+    chamber: Chamber,
+    given: Mapping[str, str],
+    error: WitanError | None = None,
+    planned: Sequence[str] = (),
 ) -> Response:
     councils = _councils(chamber)
     if given.get("profile") == DEMO and (given.get("parent") or error is not None):
@@ -83,7 +106,8 @@ async def _form(
         councils,
         demo_question=demonstration(fast=True).question,
         parent=given.get("parent", ""),
-        problem="" if error is None else str(error),
+        problem="" if error is None else outward(error),
+        planned=planned,
         given=given,
         latest=await anyio.to_thread.run_sync(_latest, chamber),
         site=site_of(request),

@@ -13,11 +13,13 @@ from witan.adapters.history import Found, History
 from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
-from witan.errors import HistoryError, InvalidParameter, NothingToCount, WitanError
+from witan.errors import InvalidParameter, NothingToCount, WitanError
 from witan.surfaces.chamber import Chamber
+from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import chamber_of
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries import reports
+from witan.surfaces.inquiries.chambers import history_of
 from witan.surfaces.moments import moment
 from witan.surfaces.text import clean
 from witan.surfaces.views.audit import audit_view, reviewer_view
@@ -88,9 +90,9 @@ async def history_page(request: Request, chamber: ChamberOf, asked: AskedOf) -> 
     """List sessions, and search them."""
     site, refused = site_of(request), None
     shown, more = list[Found](), False
-    where = "" if chamber.history is None else chamber.history.url
+    where = "" if chamber.history is None else chamber.history.database.dialect
     try:
-        held = _history(chamber)
+        held = history_of(chamber)
         shown, more = await anyio.to_thread.run_sync(_found, held, asked)
     except WitanError as error:
         refused = error
@@ -106,7 +108,7 @@ async def history_page(request: Request, chamber: ChamberOf, asked: AskedOf) -> 
         latest=_link(site, replace(asked, until="")),
         paged=bool(asked.until),
         searched=asked != Asked(),
-        problem="" if refused is None else clean(str(refused)),
+        problem="" if refused is None else clean(outward(refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
@@ -161,14 +163,14 @@ async def leaderboard_page(
 
     def make() -> object:
         terms = Terms(rule, kind, asked.window, order, min_sessions)  # type: ignore[arg-type] # it says what it takes
-        history, config = _history(chamber), chamber.config
+        history, config = history_of(chamber), chamber.config
         board = reports.leaderboard(history, config, terms)
         return board_view(board, reports.over_time(history, config, terms) if trend else ())
 
     try:
         view = await anyio.to_thread.run_sync(make)
     except NothingToCount as error:
-        empty = str(error)
+        empty = outward(error)
     except WitanError as error:
         refused = error
     html = render(
@@ -181,7 +183,7 @@ async def leaderboard_page(
         trend=trend,
         with_trend=f"?{urlencode({**request.query_params, 'trend': '1'})}#h-trend",
         empty=clean(empty),
-        problem="" if refused is None else clean(str(refused)),
+        problem="" if refused is None else clean(outward(refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
@@ -194,7 +196,7 @@ async def audit_page(
     site = site_of(request)
 
     def make() -> str:
-        report = reports.audit(_history(chamber), chamber.config, asked.window)
+        report = reports.audit(history_of(chamber), chamber.config, asked.window)
         if reviewer:
             one = reviewer_view(report, reviewer)
             return render("reviewer.html", site=site, view=one, given=asked)
@@ -207,13 +209,6 @@ async def audit_page(
     try:
         return Page(await anyio.to_thread.run_sync(make))
     except NothingToCount as error:
-        return Page(page(empty=str(error)))
+        return Page(page(empty=outward(error)))
     except WitanError as error:
-        return Page(page(problem=str(error)), status_of(error))
-
-
-def _history(chamber: Chamber) -> History:
-    if chamber.history is None:
-        problem = "this server keeps no history"
-        raise HistoryError("the server", problem, "start it without --no-history")
-    return chamber.history
+        return Page(page(problem=outward(error)), status_of(error))

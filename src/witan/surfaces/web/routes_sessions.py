@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from witan.adapters.history import History
 from witan.core.outcome import Outcome
-from witan.errors import NothingToCount, WitanError
+from witan.errors import InvalidParameter, NothingToCount, WitanError
 from witan.surfaces.chamber import Asker, Chamber, Judging, Running
+from witan.surfaces.discretion import discreet_found, outward
 from witan.surfaces.http.access import asker_of, chamber_of, via_of
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import status_of
@@ -109,6 +110,17 @@ async def rejudge(
     return redirect(site_of(request), "sessions", running.id)
 
 
+@router.post("/sessions/{session:path}/forget")
+async def forget(request: Request, session: str, chamber: ChamberOf) -> Response:
+    """Delete a session wholly, and show those that are left."""
+    form = await form_of(request)
+    whole = await chamber.named(session)
+    if form.get("session") != whole:
+        raise InvalidParameter("session", form.get("session"), f"{whole}, to delete it")
+    await chamber.forget(whole)
+    return redirect(site_of(request), "history")
+
+
 @router.get("/sessions/{session:path}")
 async def show(
     request: Request,
@@ -170,7 +182,7 @@ async def _imported(
 
     def write() -> str:
         view = imported_view(
-            history.about(session),
+            discreet_found([history.about(session)])[0],
             history.ballots(session),
             history.answers(session),
             outcome,
@@ -199,4 +211,4 @@ def _problem(running: Running | None) -> str:
         return ""
     if running.problem is not None:
         return running.problem
-    return "" if running.failure is None else f"It was broken off: {running.failure}"
+    return "" if running.failure is None else f"It was broken off: {outward(running.failure)}"

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, WitanError
+from witan.surfaces.discretion import outward
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.posted import Posted, tally_of
@@ -40,7 +41,7 @@ async def count(request: Request) -> Response:
             lambda: _page(request, text, rule, view=tally_view(posted, tally_of(posted, settings)))
         )
     except WitanError as error:
-        return Page(_page(request, text, rule, problem=str(error)), status_of(error))
+        return Page(_page(request, text, rule, problem=outward(error)), status_of(error))
     return Page(html)
 
 

@@ -9,12 +9,13 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from witan.adapters.history import History
-from witan.adapters.voting_papers import Paper, reveal, voting_paper
-from witan.errors import HistoryError, InvalidBallot
+from witan.adapters.voting_papers import Paper, voting_paper
+from witan.errors import InvalidBallot
 from witan.surfaces.chamber import Asker, Chamber
 from witan.surfaces.http.access import asker_of, chamber_of
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.inquiries.voting import check_unvoted, vote
+from witan.surfaces.inquiries.chambers import history_of
+from witan.surfaces.inquiries.voting import behind, check_unvoted, vote, voter
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.rendering import render, render_reveal, render_vote
 from witan.surfaces.web.responses import Page, redirect, site_of
@@ -39,26 +40,27 @@ async def paper(
     cast: bool = False,
 ) -> Response:
     """Give a person's paper; once it is `cast`, what is behind it."""
-    history, whole = _history(chamber), await chamber.named(session)
+    history, whole = history_of(chamber), await chamber.named(session)
     site, name = site_of(request), person.strip()
     if not name:
         known = "" if request.app.state.askers.open else asker.name
         return Page(render("voter.html", site=site, session=whole, known=known))
-    found = await anyio.to_thread.run_sync(voting_paper, history, whole, name)
+    found = await anyio.to_thread.run_sync(voting_paper, history, whole, voter(asker, name))
     if not cast or found.earlier is None:
         return Page(render_vote(found, site=site))
-    behind = await anyio.to_thread.run_sync(reveal, history, found, found.earlier.groups)
-    return Page(render_reveal(found, behind, site=site))
+    shown = await anyio.to_thread.run_sync(behind, history, found, found.earlier.groups)
+    return Page(render_reveal(found, shown, site=site))
 
 
 @router.post("/sessions/{session:path}/vote")
-async def cast_vote(request: Request, session: str, chamber: ChamberOf) -> Response:
+async def cast_vote(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
     """Keep the vote, then show who wrote what."""
     form = await form_of(request)
-    history, whole = _history(chamber), await chamber.named(session)
+    history, whole = history_of(chamber), await chamber.named(session)
     person = form.get("as")
     if not person:
         raise InvalidBallot("nobody", "cannot be cast: say who votes")
+    person = voter(asker, person)
     found = await anyio.to_thread.run_sync(voting_paper, history, whole, person)
     site = site_of(request)
     try:
@@ -73,10 +75,3 @@ async def cast_vote(request: Request, session: str, chamber: ChamberOf) -> Respo
 def _keep(history: History, paper: Paper, fields: Mapping[str, str]) -> None:
     check_unvoted(history, paper, replacing="replace" in fields)
     vote(history, paper, ranking_of(paper.sheet, fields))
-
-
-def _history(chamber: Chamber) -> History:
-    if chamber.history is None:
-        problem = "this server keeps no history, so no vote could be kept"
-        raise HistoryError("the server", problem, "start it without --no-history")
-    return chamber.history

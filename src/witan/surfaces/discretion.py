@@ -1,0 +1,256 @@
+"""What askers are told of how a council is seated and kept: names and models.
+
+Whoever runs a server reads the whole in its log and in its history. Whoever asks it sees no path,
+no command line, no address of a model and no place of a history.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from witan.adapters.history import Found
+from witan.core.outcome import Outcome
+from witan.deliberation import events as e
+from witan.deliberation.ports import Seat
+from witan.deliberation.session import Session
+from witan.errors import (
+    ConfigError,
+    HistoryConflict,
+    HistoryError,
+    MissingKey,
+    ModelError,
+    NoCouncil,
+    SessionFileError,
+    WitanError,
+)
+
+__all__ = [
+    "Veil",
+    "discreet",
+    "discreet_found",
+    "discreet_seats",
+    "discreet_words",
+    "outward",
+    "shown_models",
+    "why_unseated",
+]
+
+HIDDEN = "…"
+
+_OPEN = r"(?:~|[A-Za-z]:)?[/\\]"
+"""How a path begins that says where it is."""
+
+_QUOTED = re.compile(rf"(['\"`])(?:{_OPEN})(?!api/|v1/).*?\1")
+
+_PATH = re.compile(
+    rf"(?<![\w./\\:~])(?!/(?:api|v1)/){_OPEN}[^\s/\\'\"`:;,()\[\]<>]+[^\s'\"`:;,()<>]*"
+)
+
+_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>()]+[^\s'\"`<>().,;:]")
+
+_LONG_ENOUGH = 4
+"""Fewer characters of a command are no secret, and stand in too many sentences."""
+
+_SENTENCES: Mapping[str, tuple[str, ...]] = {
+    e.AnswerDone.kind: ("notes",),
+    e.AnswerFailed.kind: ("reason",),
+    e.BallotAbstained.kind: ("reason",),
+    e.BallotCast.kind: ("notes", "lost"),
+    e.CallRetried.kind: ("reason",),
+    e.SessionClosed.kind: ("missing",),
+    e.SynthesisDone.kind: ("notes",),
+    e.SynthesisFailedOver.kind: ("reason",),
+}
+"""What of an event is said by us, or by a provider, of what befell a seat."""
+
+
+def discreet_words(text: str) -> str:
+    """A sentence without the paths and addresses in it."""
+    if "/" not in text and "\\" not in text:
+        return text
+    text = _QUOTED.sub(rf"\g<1>{HIDDEN}\g<1>", _ADDRESS.sub(HIDDEN, text))
+    return _PATH.sub(HIDDEN, text)
+
+
+def shown_models(written: Iterable[str]) -> dict[str, str]:
+    """How seats are written to what askers see of that, for those of which they do not see all.
+
+    ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
+    Seats that would be shown alike keep a mark of four signs that tells them apart.
+    """
+    sources = dict.fromkeys(written)
+    bare = {source: shown for source in sources if (shown := _bare(source)) != source}
+    taken = [*bare.values(), *(source for source in sources if source not in bare)]
+    return {
+        source: f"{shown}~{_mark(source)}" if taken.count(shown) > 1 else shown
+        for source, shown in bare.items()
+    }
+
+
+def _mark(source: str) -> str:
+    return sha256(source.encode(errors="replace")).hexdigest()[:4]
+
+
+def _bare(source: str) -> str:
+    kind, _, rest = source.partition(":")
+    if kind in ("http", "https"):
+        model = source.partition("#")[2]
+        return _last(model) if model else source
+    if kind == "cmd":
+        return f"cmd:{_last(_program(rest))}"
+    if kind == "script":
+        return f"script:{_last(rest).removesuffix('.toml')}"
+    # Some servers call a model by the file that it was loaded from.
+    return f"{kind}:{_last(rest)}" if re.match(_OPEN, rest) else source
+
+
+def _program(command: str) -> str:
+    """The first word of a command, which may be quoted."""
+    command = command.strip()
+    if command[:1] in ("'", '"'):
+        return command[1:].partition(command[0])[0]
+    return command.partition(" ")[0]
+
+
+def _last(path: str) -> str:
+    return re.split(r"[/\\]", path.strip().rstrip("/\\"))[-1]
+
+
+class Veil:
+    """Shows the events of one session as askers see them.
+
+    Parameters
+    ----------
+    opened
+        How it was opened: what its seats are written as is what is hidden.
+    """
+
+    __slots__ = ("_forms", "_models")
+
+    def __init__(self, opened: e.SessionOpened) -> None:
+        seats = (*opened.seats, *opened.jury, *opened.chairmen)
+        self._models = shown_models(seat.source for seat in seats)
+        forms = {form: HIDDEN for seat in seats for form in _hidden(seat)}
+        forms |= self._models
+        self._forms = dict(sorted(forms.items(), key=lambda pair: -len(pair[0])))
+
+    def __call__(self, event: e.Event) -> e.Event:
+        """The event; the same one where there is nothing to hide."""
+        if isinstance(event, e.SessionOpened):
+            return self._opened(event)
+        if isinstance(event, e.OutcomeChanged):
+            outcome = self.outcome(event.outcome)
+            return event if outcome is event.outcome else replace(event, outcome=outcome)
+        told = {name: self._said(getattr(event, name)) for name in _SENTENCES.get(event.kind, ())}
+        changed = any(getattr(event, name) != said for name, said in told.items())
+        return replace(event, **told) if changed else event
+
+    def words(self, text: str) -> str:
+        """A sentence of ours, or of a provider, on what befell a seat."""
+        for form, shown in self._forms.items():
+            text = text.replace(form, shown)
+        return discreet_words(text)
+
+    def _opened(self, event: e.SessionOpened) -> e.SessionOpened:
+        return replace(
+            event,
+            seats=_seats(event.seats, self._models),
+            jury=_seats(event.jury, self._models),
+            chairmen=_seats(event.chairmen, self._models),
+            notes=self._said(event.notes),
+        )
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """An outcome of the session; the same one where there is nothing to hide."""
+        reasons = {seat: self.words(reason) for seat, reason in outcome.abstentions.items()}
+        warnings = self._said(outcome.warnings)
+        if reasons == outcome.abstentions and warnings == outcome.warnings:
+            return outcome
+        return replace(outcome, abstentions=reasons, warnings=warnings)
+
+    def _said(self, said: Any) -> Any:
+        """The sentences of a field: one, several, or none."""
+        if isinstance(said, tuple):
+            return tuple(map(self.words, said))
+        return None if said is None else self.words(said)
+
+
+def discreet_seats(seats: Iterable[Seat], among: Iterable[Seat] = ()) -> tuple[Seat, ...]:
+    """Seats by name and model, told apart from each other and from further ones."""
+    shown = [*seats]
+    return _seats(shown, shown_models(seat.source for seat in (*shown, *among)))
+
+
+def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]:
+    return tuple(
+        replace(
+            seat,
+            source=models.get(seat.source, seat.source),
+            # A server without a name is called by its address.
+            provider=seat.provider.partition("://")[0],
+            url=None,
+            key_variable=None,
+        )
+        for seat in seats
+    )
+
+
+def _hidden(seat: Seat) -> list[str]:
+    """What of a seat is to stand in no sentence."""
+    kind, _, rest = seat.source.partition(":")
+    hidden = [] if seat.url is None else [seat.url]
+    if kind in ("cmd", "script"):
+        hidden += [rest, *(word.strip("'\"") for word in rest.split() if len(word) > _LONG_ENOUGH)]
+    elif "://" in seat.source:
+        hidden.append(seat.source.partition("#")[0])
+    if "://" in seat.provider:
+        hidden.append(seat.provider.partition("://")[2])
+    return [form for form in hidden if len(form) >= _LONG_ENOUGH]
+
+
+def discreet(session: Session) -> Session:
+    """A session as askers see it; the same one where there is nothing to hide."""
+    veil = Veil(session.opened)
+    told = [veil(event) for event in session.events]
+    if all(shown is event for shown, event in zip(told, session.events, strict=True)):
+        return session
+    return Session.of(told)
+
+
+def discreet_found(found: Iterable[Found]) -> list[Found]:
+    """Lines of a list of sessions as askers see them."""
+    lines = [*found]
+    models = shown_models(line.leader for line in lines if line.leader is not None)
+    return [
+        replace(line, source=_last(line.source), leader=_shown(models, line.leader))
+        for line in lines
+    ]
+
+
+def _shown(models: Mapping[str, str], model: str | None) -> str | None:
+    return None if model is None else models.get(model, model)
+
+
+def outward(error: BaseException) -> str:
+    """An error in the words for who asked: without the place that only its operator can look at."""
+    match error:
+        case HistoryConflict():
+            return f"{error.problem}; {error.remedy}"
+        case HistoryError():
+            return f"the history: {discreet_words(f'{error.problem}; {error.remedy}')}"
+        case ConfigError():
+            return discreet_words(f"{error.key} {error.problem}".strip())
+        case ModelError() | NoCouncil() | SessionFileError():
+            return discreet_words(str(error))
+        case _:
+            return str(error)
+
+
+def why_unseated(error: WitanError) -> str:
+    """Why a council cannot be seated, for who would ask it; its operator is told the whole."""
+    if isinstance(error, MissingKey | NoCouncil):
+        return discreet_words(str(error))
+    what = f"{error.key} of " if isinstance(error, ConfigError) and error.key else ""
+    return f"{what}its configuration is not accepted; the log of the server says why"

@@ -1,0 +1,71 @@
+"""What stands in an address: names of sessions, whatever they hold, and known parameters."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from fastapi import Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from starlette.convertors import StringConvertor, register_url_convertor
+
+from witan.errors import UnknownName
+
+__all__ = ["known_parameters", "matched_path", "shown_path"]
+
+SLASH = "\ud800"
+"""Stands for a quoted slash while a path is matched; no path that is read has this character."""
+
+
+class _Quoted(StringConvertor):
+    """One segment of a path, which may have been sent with slashes in it, quoted."""
+
+    def convert(self, value: str) -> str:
+        """The segment as it was meant."""
+        return value.replace(SLASH, "/")
+
+
+register_url_convertor("quoted", _Quoted())
+
+
+def matched_path(scope: Mapping[str, Any]) -> str:
+    """The path of a request, in which a quoted slash is told apart from one that is none."""
+    raw: bytes = scope.get("raw_path") or b""
+    path: str = scope["path"]
+    if b"%2f" not in raw.lower() or not path.startswith("/api/"):
+        return path
+    return "/".join(unquote(part).replace("/", SLASH) for part in raw.decode("latin-1").split("/"))
+
+
+def shown_path(path: str) -> str:
+    """A path that was matched, as it may be written."""
+    return path.replace(SLASH, "%2F")
+
+
+class _UnknownParameter(UnknownName):
+    """A parameter of an address that means nothing there; all that do are named."""
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) or "none"
+        near = "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
+        return f"unknown parameter {self.name!r}{near} (known here: {known})"
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse a parameter of the address that means nothing: it would change nothing, unsaid.
+
+    Raises
+    ------
+    UnknownName
+        If there is one.
+    """
+    if not request.query_params:
+        return
+    route = request.scope["route"]
+    fields = get_flat_params(route.dependant)
+    known = [field.alias for field in fields if isinstance(field.field_info, Query)]
+    more = (route.openapi_extra or {}).get("parameters", ())
+    known += [each["name"] for each in more if each["in"] == "query"]
+    for name in request.query_params:
+        if name not in known:
+            raise _UnknownParameter("parameter", name, sorted(known))

@@ -1,0 +1,24 @@
+"""What is said to whoever types commands, for whoever sends requests."""
+
+import re
+
+__all__ = ["as_request"]
+
+_PHRASES = (
+    (re.compile(r"--column "), "column="),
+    (re.compile(r" with --answers FILE"), " with its answers"),
+    (re.compile(r"try witan demo"), "ask the profile demo"),
+    (re.compile(r"witan resume --take-over"), "take_over"),
+    (re.compile(r", with witan resume (\S+)"), " (resume)"),
+    (re.compile(r"witan recount with --kind all"), "a recount of the kind all"),
+)
+"""How a remedy is written for the command line, and what of a request does the same."""
+
+
+def as_request(words: str) -> str:
+    """A sentence with the fields of a request in place of options and commands."""
+    if "--" not in words and "witan " not in words:
+        return words
+    for phrase, said in _PHRASES:
+        words = phrase.sub(said, words)
+    return words

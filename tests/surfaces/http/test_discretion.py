@@ -1,0 +1,243 @@
+"""Askers see who sits by name and model, never how a seat is written or where sessions are kept."""
+
+import json
+import signal
+import sys
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import psycopg
+import pytest
+
+from mcp_clients import over_http
+from postgres import database_of
+from served import free_port, serving_process
+from witan.surfaces.cli import main
+
+SECRET = "hunter2-of-the-command"  # noqa: S105 - of these tests alone
+
+VAULT = "the-vault"
+"""A folder, of which no asker is to hear."""
+
+PASSWORD = "ravens-0815-at-dusk"  # noqa: S105 - of these tests alone
+
+PROGRAM = """\
+import json, re, sys
+if "fails" in sys.argv:
+    sys.exit(f"{__file__}: no such key as {sys.argv[2]}")
+sheet = re.search("Rank all of (.*), best first", sys.stdin.read())
+if sheet is None:
+    print(f"{sys.argv[1]} says that it is so.")
+else:
+    print(json.dumps({"ranking": [[label] for label in sheet[1].split(", ")]}))
+"""
+"""A member that answers and reviews; or, as it is told, fails with words of its own."""
+
+BALLOTS = "".join(
+    json.dumps({"session": f"q{n}", "reviewer": reviewer, "ranking": ranking}) + "\n"
+    for n in range(12)
+    for reviewer, ranking in (("x", ["y", "z"]), ("y", ["z", "x"]), ("z", ["x", "y"]))
+)
+
+QUESTION = {"question": "Is it so?"}
+
+VOTE = {"as": "ines", "ranking": "A > B"}
+
+PROTOCOL = ("profiles", "sessions", "leaderboard", "audit")
+"""Tools that tell of what is kept, and by whom."""
+
+
+def _config(folder, port):
+    vault = folder / VAULT
+    vault.mkdir()
+    (vault / "member.py").write_text(PROGRAM)
+    run = f"cmd:{sys.executable} {vault}/member.py"
+    seats = [
+        f"sage={run} --key {SECRET}",
+        f"fool={run} fails {SECRET}",
+        f"seer={run} --calm {SECRET}",
+        f"muse=http://127.0.0.1:{port}/v1#muse-7b",
+    ]
+    file = folder / "council.toml"
+    file.write_text(
+        f"members = {json.dumps(seats)}\nchairman = {json.dumps('sage')}\n"
+        "[limits]\nattempts = 1\n"
+        f"[profiles.broken]\nmembers = {json.dumps([f'script:{vault}/none.toml', run])}\n"
+    )
+    return file
+
+
+async def _told_by_tools(url, session):
+    """What the Model Context Protocol tells."""
+    async with over_http(url) as client:
+        told = {}
+        for tool in PROTOCOL:
+            told[f"tool {tool}"] = (await client.call_tool(tool, {})).model_dump_json()
+        for tool in ("status", "result"):
+            given = {"session": session, **({"full": True} if tool == "result" else {})}
+            told[f"tool {tool}"] = (await client.call_tool(tool, given)).model_dump_json()
+        broken = {"question": "Is it so?", "profile": "broken"}
+        told["tool ask"] = (await client.call_tool("ask", broken)).model_dump_json()
+        for resource in ("sessions", f"sessions/{session}", "leaderboard", "audit"):
+            read = await client.read_resource(f"witan://{resource}")
+            told[f"resource {resource}"] = read.model_dump_json()
+        return told
+
+
+def _told_by_http(client, session):
+    """What the native API, OpenAI's and the page tell."""
+    here = f"/api/sessions/{session}"
+    told = {
+        path: client.get(path, follow_redirects=True)
+        for path in (
+            "/api/profiles", "/api/sessions", "/api/leaderboard?min_sessions=1", "/api/audit",
+            "/api/leaderboard?category=none", "/api/audit?category=none", "/api/audit?reviewer=zoe",
+            "/v1/models", "/openapi.json", "/healthz", "/metrics", here, f"{here}/events",
+            f"{here}/export.html", "/api/sessions/q1", "/api/sessions/2",
+            f"{here}/paper?as=ines", "/api/sessions/q1/paper?as=ines",
+            "/", "/history", "/leaderboard", "/audit", f"/sessions/{session}", "/sessions/q1",
+            f"/sessions/{session}?reveal=true", f"/sessions/{session}/vote?as=ines",
+        )
+    }  # fmt: skip
+    chat = {"messages": [{"role": "user", "content": "Is it so?"}]}
+    posted = {
+        "/api/sessions": {**QUESTION, "profile": "broken"},
+        "/api/plan": QUESTION,
+        "/v1/chat/completions": {**chat, "model": "witan"},
+        f"{here}/votes": VOTE,
+        f"{here}/resume": None,
+        f"{here}/recount": {"rule": "borda"},
+        "/api/sessions/q1/votes": VOTE,
+        "/api/sessions/q1/rejudge": {},
+        "/api/sessions/q1/recount": {},
+    }
+    for path, body in posted.items():
+        told[f"POST {path}"] = client.post(path, json=body)
+    told["POST again"] = client.post(f"{here}/votes", json=VOTE)
+    broken = {**chat, "model": "witan/broken"}
+    told["POST broken"] = client.post("/v1/chat/completions", json=broken)
+    told["a vote"] = client.get(f"/sessions/{session}/vote?as=ines&cast=1")
+    return told
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def told(request, tmp_path_factory):
+    """What askers are told, by where; and what the operator is, in the log."""
+    folder = tmp_path_factory.mktemp("server")
+    file, heard = _config(folder, free_port()), []
+    databases = iter(()) if request.param == "sqlite" else database_of()
+    place = str(folder / VAULT / "history.sqlite")
+    if request.param == "postgresql":
+        place = _guarded(next(databases))
+    (folder / VAULT / "ballots.jsonl").write_text(BALLOTS)
+    assert main(["import", str(folder / VAULT / "ballots.jsonl"), "--history", place]) == 0
+    with (
+        serving_process("--config", file, "--history", place, cwd=folder, heard=heard) as served,
+        httpx2.Client(base_url=served[0], timeout=60) as client,
+    ):
+        url, process = served
+        asked = client.post("/api/sessions", params={"wait": 60}, json=QUESTION)
+        answers = {"asked": asked, **_told_by_http(client, asked.json()["session"])}
+        texts = {where: f"{r.headers}\n{r.text}" for where, r in answers.items()}
+        texts |= anyio.run(_told_by_tools, url, asked.json()["session"])
+        for _ in databases:  # it is dropped, with whoever is connected to it
+            pass
+        if request.param == "postgresql":
+            answers["away"] = client.get("/api/sessions")
+            texts["away"] = answers["away"].text
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+    return answers, texts, "".join(heard), place
+
+
+def _guarded(url):
+    """The same database for somebody who has a password."""
+    parts = urlsplit(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = f"keeper_{parts.path.lstrip('/')}"
+        connection.execute(f"CREATE ROLE {name} LOGIN SUPERUSER PASSWORD '{PASSWORD}'".encode())
+    return f"postgresql://{name}:{PASSWORD}@{parts.hostname}:{parts.port}{parts.path}"
+
+
+class TestAskers:
+    """Whoever asks, and wherever."""
+
+    @pytest.mark.parametrize("private", [SECRET, VAULT, "history.sqlite", "http://127", "keeper_"])
+    def test_sees_no_path_no_command_no_address_and_no_place(self, told, private):
+        """Not in what is kept, not in what is refused, over no protocol."""
+        _, texts, _, _ = told
+        for where, text in texts.items():
+            assert private not in text, f"{where}: {text[max(0, text.find(private) - 200) :][:400]}"
+
+    def test_sees_names_and_models(self, told):
+        """Enough to know who said what, and to tell seats apart that run one program."""
+        answers, _, _, _ = told
+        [council, *_] = answers["/api/profiles"].json()["profiles"]
+        seats = {seat["name"]: seat["source"] for seat in council["seats"]}
+
+        assert [*seats] == ["sage", "fool", "seer", "muse"]
+        assert seats["muse"] == "muse-7b"
+        assert len({*seats.values()}) == 4
+        assert seats["sage"].startswith("cmd:python")
+
+    def test_is_told_what_befell_whom(self, told):
+        """In the words of the provider, as far as they say nothing of the server."""
+        answers, _, _, _ = told
+        record = answers["asked"].json()
+
+        assert "exited with status 1" in record["unanswered"]["fool"]
+        assert "…" in record["unanswered"]["fool"]
+        assert record["answers"]["sage"] == "--key says that it is so.\n"
+
+    def test_finds_a_model_by_the_name_that_is_shown(self, told):
+        """On the leaderboard, and in the audit."""
+        answers, _, _, _ = told
+        lines = answers["/api/leaderboard?min_sessions=1"].json()["lines"]
+
+        models = {line["model"] for line in lines}
+
+        assert {"x", "y", "z"} < models
+        assert len([model for model in models if model.startswith("cmd:python~")]) == 2
+
+    def test_is_told_what_is_wrong_without_a_place_before_it(self, told):
+        """No sentence begins with where the history is, or with who says so."""
+        answers, _, _, _ = told
+        details = [
+            response.json()["detail"]
+            for response in answers.values()
+            if "problem" in response.headers["content-type"]
+        ]
+
+        assert len(details) > 8
+        for detail in details:
+            assert detail[0] not in "/:…", detail
+            assert not detail.startswith(("the server:", "postgresql")), detail
+
+
+class TestOperator:
+    """Whoever runs the server reads the whole in its log."""
+
+    def test_reads_why_a_council_cannot_be_seated(self, told):
+        """With the file that is missing."""
+        answers, _, log, _ = told
+
+        assert f"{VAULT}/none.toml" in log
+        assert answers["POST /api/sessions"].status_code == 503
+        assert "the profile broken cannot be seated" in answers["POST /api/sessions"].text
+
+    def test_reads_where_sessions_are_kept(self, told):
+        """By its path, or its address without the password."""
+        _, _, log, place = told
+        assert (place if place.startswith("/") else urlsplit(place).path) in log
+
+    def test_reads_no_password(self, told):
+        """It stands in no log, no answer and no error, even once the database is away."""
+        answers, texts, log, place = told
+
+        assert PASSWORD not in log
+        assert not [where for where, text in texts.items() if PASSWORD in text]
+        if "away" in answers:
+            assert answers["away"].status_code == 503
+            assert answers["away"].json()["detail"].startswith("the history: ")
+            assert urlsplit(place).path.lstrip("/") in log

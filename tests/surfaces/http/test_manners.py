@@ -1,0 +1,326 @@
+"""What is asked amiss is answered by what is wrong with it, in the words of the request."""
+
+import json
+from urllib.parse import quote, urlsplit
+
+import httpx2
+import pytest
+
+from chambers import seatings, write_config
+from served import served
+from witan.adapters.history import History
+from witan.surfaces.cli import main
+from witan.surfaces.config_serve import ServeSettings, TokenSettings
+
+QUESTION = {"question": "Is it so?"}
+
+STRANGE = ("q/1", "a b", "why?", "no#1", "100%", "größe", "名/前", "%2F", "a/events", "x/../y", "+")
+"""Names of sessions that came in as ballots."""
+
+SEVERAL = "".join(
+    json.dumps({"session": name, "reviewer": r, "ranking": ranking}) + "\n"
+    for name in ("first", "second")
+    for r, ranking in (("x", ["y", "z"]), ("y", ["z", "x"]))
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where everything is."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def history(folder):
+    """A history of sessions with strange names, each with texts of its answers."""
+    ballots, answers = folder / "ballots.jsonl", folder / "answers.jsonl"
+    ballots.write_text(
+        "".join(
+            json.dumps({"session": name, "reviewer": r, "ranking": ranking}) + "\n"
+            for name in STRANGE
+            for r, ranking in (("x", ["y", "z"]), ("y", ["z", "x"]), ("z", ["x", "y"]))
+        )
+    )
+    answers.write_text(
+        "".join(
+            json.dumps({"session": name, "candidate": c, "text": f"It is {c}."}) + "\n"
+            for name in STRANGE
+            for c in "xyz"
+        )
+    )
+    place = str(folder / "history.sqlite")
+    assert main(["import", str(ballots), "--answers", str(answers), "--history", place]) == 0
+    with History.open(place) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(folder, history):
+    """A client of a server that has them, and one session of scripts."""
+    with (
+        served(seatings(write_config(folder), history)) as server,
+        httpx2.Client(base_url=server.url, timeout=20) as opened,
+    ):
+        opened.post("/api/sessions", params={"wait": 9}, json=QUESTION)
+        yield opened
+
+
+class TestNames:
+    """A session is found by its quoted name, whatever the name holds."""
+
+    @pytest.mark.parametrize("name", STRANGE)
+    def test_every_operation_finds_it(self, client, name):
+        """What it cannot do with ballots alone it says of this session."""
+        here = f"/api/sessions/{quote(name, safe='')}"
+        counted = client.post(f"{here}/recount", json={"rule": "borda"})
+        paper = client.get(f"{here}/paper", params={"as": "ines"})
+        ranking = " > ".join(paper.json()["answers"])
+        voted = client.post(f"{here}/votes", json={"as": "ines", "ranking": ranking})
+
+        assert counted.json()["sessions"][0]["session"] == name
+        assert paper.json()["session"] == name
+        assert voted.json()["session"] == name
+        for method, path in (
+            ("GET", ""), ("GET", "/events"), ("GET", "/export.html"),
+            ("POST", "/cancel"), ("POST", "/resume"), ("POST", "/retry"), ("POST", "/rejudge"),
+        ):  # fmt: skip
+            told = client.request(method, here + path)
+            assert told.status_code in {200, 409}, f"{path}: {told.text}"
+            if told.status_code == 409:
+                assert f"the session {name} came in as ballots" in told.json()["detail"]
+
+    def test_it_is_deleted_by_it(self, client, folder):
+        """And no other one is."""
+        (folder / "more.jsonl").write_text(SEVERAL.replace("first", "d/1").replace("second", "d"))
+        place = str(folder / "history.sqlite")
+        assert main(["import", str(folder / "more.jsonl"), "--history", place]) == 0
+
+        assert client.delete("/api/sessions/d%2F1").status_code == 204
+        left = [each["session"] for each in client.get("/api/sessions?limit=99").json()["sessions"]]
+        assert "d/1" not in left
+        assert "d" in left
+
+    @pytest.mark.parametrize("name", STRANGE)
+    def test_its_page_is_found_by_it(self, client, name):
+        """The page of a session takes it likewise."""
+        page = client.get(f"/sessions/{quote(name, safe='')}", headers={"Accept": "text/html"})
+
+        assert page.status_code == 200
+
+
+class TestParameters:
+    """What stands in the address means something, or is refused."""
+
+    @pytest.mark.parametrize(
+        ("method", "path", "known"),
+        [("GET", "/api/sessions?limt=3", "limit"), ("GET", "/api/leaderboard?rules=borda", "rule"),
+         ("GET", "/api/audit?reviewers=x", "reviewer"), ("POST", "/api/tally?tie=x", "tie_break"),
+         ("POST", "/api/sessions?waits=3", "wait"), ("GET", "/api/sessions/last?x=1", "none"),
+         ("GET", "/api/sessions/last/events?from=1", "after"), ("GET", "/api/rules?a=", "none"),
+         ("POST", "/api/compare?rule=borda", "rules"), ("POST", "/api/plan?wait=1", "none"),
+         ("GET", "/api/sessions/last/paper?person=me", "as")],
+    )  # fmt: skip
+    def test_one_that_is_not_known_is_named_with_those_that_are(self, client, method, path, known):
+        """Else a slip of the keyboard would change what comes back, unsaid."""
+        body = {"json": QUESTION} if method == "POST" else {}
+        told = client.request(method, path, **body)
+        [name] = urlsplit(path).query.partition("=")[:1]
+
+        assert told.status_code == 422
+        assert f"unknown parameter '{name}'" in told.json()["detail"]
+        assert known in told.json()["detail"]
+
+    def test_the_document_names_every_one_that_is_taken(self, client):
+        """What it says of the address is what is taken."""
+        document = client.get("/openapi.json").json()
+        for path, name in (("tally", "ties"), ("explain", "level"), ("tally", "column")):
+            parameters = document["paths"][f"/api/{path}"]["post"]["parameters"]
+            assert name in [each["name"] for each in parameters]
+
+
+class TestPaths:
+    """A path that leads nowhere says where to look."""
+
+    @pytest.mark.parametrize("path", ["/api/sesions", "/v1/completions", "/api/sessions/a/b/c"])
+    def test_it_is_named(self, client, path):
+        """With the document that lists them all."""
+        told = client.get(path)
+        words = told.json()["error"]["message"] if path.startswith("/v1") else told.json()["detail"]
+
+        assert told.status_code == 404
+        assert path in words
+        assert "/openapi.json" in words
+
+    def test_so_is_a_method(self, client):
+        """With those that are taken."""
+        told = client.put("/api/sessions/last/recount", json={})
+
+        assert told.status_code == 405
+        assert "PUT is not taken at /api/sessions/last/recount; it takes POST" in told.text
+
+
+class TestBodies:
+    """What says nothing need not be sent."""
+
+    @pytest.mark.parametrize("operation", ["retry", "recount", "rejudge", "resume"])
+    @pytest.mark.parametrize("content", [b"", b"{}"])
+    def test_an_empty_one_does(self, client, operation, content):
+        """Nothing is wrong with it."""
+        kind = {"Content-Type": "application/json"} if content else {}
+        told = client.post(f"/api/sessions/last/{operation}", content=content, headers=kind)
+
+        assert told.status_code in (200, 202, 409), told.text
+
+
+class TestWords:
+    """Errors name fields of the request, not options of the command line."""
+
+    @pytest.mark.parametrize(
+        ("path", "content", "said"),
+        [("explain", SEVERAL, "session is not given; expected one of 2 sessions"),
+         ("explain?session=third", SEVERAL, "session cannot be 'third'; expected one of first"),
+         ("tally?session=third", SEVERAL, "session cannot be 'third'; expected one of first"),
+         ("tally", "a,b,c\n1,2,3\n", "(column=field=header)"),
+         ("tally?column=ranks", SEVERAL, "column cannot be 'ranks'; expected FIELD=HEADER"),
+         ("tally?column=mood=x", "a,b,c\n1,2,3\n", "mood"),
+         ("tally", "", "no ballot was sent"),
+         ("tally?level=often", SEVERAL, "level cannot be 'often'"),
+         ("tally?rule=bordas", SEVERAL, "unknown rule 'bordas'; did you mean 'borda'?")],
+    )  # fmt: skip
+    def test_of_ballots_that_are_sent(self, client, path, content, said):
+        """As they stand in the address."""
+        told = client.post(f"/api/{path}", content=content)
+
+        assert told.status_code in (409, 422)
+        assert said in told.json()["detail"]
+        assert "--" not in told.json()["detail"]
+
+    def test_a_column_is_named_as_on_the_command_line(self, client):
+        """Ballots whose columns are called otherwise are counted."""
+        table = "q,judge,answer,rank\nq1,ada,b,1\nq1,ada,c,2\nq1,bob,b,1\nq1,bob,c,2\n"
+        asked = {"column": ["session=q", "reviewer=judge", "candidate=answer"]}
+        told = client.post("/api/tally", params=asked, content=table).json()
+
+        assert told["sessions"][0]["leaders"] == ["b"]
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [({"as": "bo", "ranking": ""}, "ranking cannot be ''; expected every label"),
+         ({"as": "bo", "ranking": "  "}, "this ranks nothing; the labels are A, B, C"),
+         ({"as": "bo", "ranking": "A > A > B"}, "ranking cannot be 'A > A > B'"),
+         ({"as": " ", "ranking": "A"}, "as is not given"),
+         ({"ranking": "A > B > C"}, "as is not given")],
+    )  # fmt: skip
+    def test_of_a_vote(self, client, body, said):
+        """By the names of its fields."""
+        told = client.post("/api/sessions/last/votes", json=body)
+
+        assert told.status_code == 422
+        assert said in told.json()["detail"]
+
+    def test_of_a_question_that_is_blank(self, client):
+        """It is the question that is to be something."""
+        told = client.post("/api/sessions", json={"question": " \n"})
+
+        assert told.status_code == 422
+        assert told.json()["faults"][0]["where"] == "question"
+
+
+class TestAway:
+    """What the request is not to blame for is no conflict."""
+
+    def test_a_history_that_cannot_be_read_is_not_served_now(self, tmp_path):
+        """Its operator reads why; a state that does not suit is another matter."""
+        place = tmp_path / "gone" / "history.sqlite"
+        place.parent.mkdir()
+        file = write_config(tmp_path)
+        with (
+            History.open(place) as history,
+            served(seatings(file, history)) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as client,
+        ):
+            client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
+            history.close()
+            for path in ("/api/sessions", "/api/leaderboard", "/api/sessions/nope"):
+                told = client.get(path)
+                assert told.status_code == 503, f"{path}: {told.text}"
+                assert told.json()["detail"].startswith("the history: ")
+                assert "gone" not in told.text
+            voted = client.post("/api/sessions/last/votes", json={"as": "x", "ranking": "A"})
+            assert voted.status_code == 503
+
+    def test_there_may_be_no_history(self, tmp_path):
+        """Every door says so alike."""
+        with (
+            served(seatings(write_config(tmp_path))) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as client,
+        ):
+            client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
+            for path in ("sessions", "leaderboard", "audit", "sessions/last/paper?as=ines"):
+                told = client.get(f"/api/{path}")
+                assert told.status_code == 409
+                assert told.json()["detail"].startswith("this server keeps no history; ")
+
+    def test_a_council_that_cannot_be_seated_is_that_everywhere(self, tmp_path):
+        """It is no fault of who asks, and asking again does not help."""
+        file = tmp_path / "council.toml"
+        file.write_text('members = ["script:no.toml", "script:no.toml"]\n', encoding="utf-8")
+        chat = {"model": "witan", "messages": [{"role": "user", "content": "Is it so?"}]}
+        with (
+            served(seatings(file)) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as client,
+        ):
+            native = client.post("/api/sessions", json=QUESTION)
+            planned = client.post("/api/plan", json=QUESTION)
+            chatted = client.post("/v1/chat/completions", json=chat)
+
+        assert [each.status_code for each in (native, planned, chatted)] == [503, 503, 503]
+        assert native.json()["detail"] == planned.json()["detail"]
+        assert chatted.json()["error"]["message"] == native.json()["detail"]
+        assert chatted.headers["X-Should-Retry"] == "false"
+
+
+@pytest.fixture(scope="module")
+def server(folder, history):
+    """A server with the tokens of a team and of Ada."""
+    names = ("team", "ada")
+    tokens = {name: TokenSettings(name, "the settings", f"{name.upper()}_KEY") for name in names}
+    keys = {f"{name.upper()}_KEY": f"the-token-of-{name}-4711-0815" for name in names}
+    settings = ServeSettings(tokens=tokens)
+    with served(seatings(write_config(folder), history), settings, keys) as server:
+        yield server
+
+
+class TestVoters:
+    """Where there are tokens, nobody votes for another."""
+
+    def _ask(self, server, token, session, **vote):
+        headers = {"X-Api-Key": f"the-token-of-{token}-4711-0815"}
+        with httpx2.Client(base_url=server.url, headers=headers, timeout=20) as client:
+            here = f"/api/sessions/{quote(session, safe='')}"
+            person = {"as": vote["as"]} if "as" in vote else {}
+            paper = client.get(f"{here}/paper", params=person).json()
+            body = {"ranking": " > ".join(paper["answers"]), **vote}
+            return paper, client.post(f"{here}/votes", json=body)
+
+    @pytest.mark.parametrize(
+        ("token", "vote", "voter"),
+        [("ada", {}, "ada"), ("team", {"as": "ines"}, "team/ines"),
+         ("team", {"as": "team/bo"}, "team/bo"), ("team", {"as": "ada"}, "team/ada"),
+         ("team", {"as": "team"}, "team")],
+    )  # fmt: skip
+    def test_a_vote_is_that_of_the_token_or_of_somebody_within_it(self, server, token, vote, voter):
+        """Who it was counted for is said."""
+        paper, told = self._ask(server, token, "a b", **vote)
+
+        assert paper["reviewer"] == voter
+        assert told.json()["reviewer"] == voter
+
+    def test_nobody_takes_back_the_vote_of_another(self, server, history):
+        """By whatever name it is tried."""
+        self._ask(server, "ada", "why?")
+        _, told = self._ask(server, "team", "why?", **{"as": "ada", "replace": True})
+
+        assert told.json()["replaced"] is False
+        voters = {b.reviewer for b in history.ballots("why?") if b.kind == "human"}
+        assert {"ada", "team/ada"} <= voters

@@ -25,6 +25,7 @@ from witan.core.people_beside import BesidePeople, JudgedSession, StoredBallot, 
 from witan.core.reliability import reliability_from_shares
 from witan.core.shared_error import MIN_DECIDED
 from witan.core.sums import Names
+from witan.core.window import EARLIEST_US
 
 __all__ = ["NO_ALIASES", "learned"]
 
@@ -45,8 +46,9 @@ TURNED = 500
 BESIDE = 100
 """Newest sessions that agreement with the others is learned from."""
 
+# Every session is later than the earliest; without saying so SQLite reads and sorts them all.
 _NEWEST = (
-    "SELECT session FROM sessions WHERE simulated = 0 AND holder = ''"
+    f"SELECT session FROM sessions WHERE at_us >= {EARLIEST_US} AND simulated = 0 AND holder = ''"  # noqa: S608
     " AND session NOT IN ({without}) AND session NOT IN ({superseded})"
     " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
@@ -60,12 +62,24 @@ _NOISE = (
     " ORDER BY at_us DESC, session LIMIT :most"
 )
 
+FEW = 2_000
+"""Sessions with people's votes, up to which they are looked for among the votes."""
+
+_MOST_OF_PEOPLE = """
+SELECT COUNT(*) FROM (SELECT 1 FROM matchups WHERE human = 1 LIMIT :most) AS found
+"""
+
+# SQLite begins with what stands on the left of CROSS JOIN.
+_AMONG_VOTES = "matchups m CROSS JOIN sessions s"
+_BY_TIME = "sessions s CROSS JOIN matchups m"
+
 _JUDGED = """
 SELECT s.session, s.bucket,
     (SELECT COUNT(*) FROM ballots b WHERE b.session = s.session) AS n_ballots
-FROM matchups m JOIN sessions s ON s.session = m.session
-WHERE m.human = 1 AND s.simulated = 0 AND s.holder = '' AND s.session NOT IN ({without})
-    AND s.session NOT IN ({superseded}) AND (:half < 0 OR s.bucket % 2 = :half)
+FROM {tables}
+WHERE s.session = m.session AND m.human = 1 AND s.simulated = 0 AND s.holder = ''
+    AND s.session NOT IN ({without}) AND s.session NOT IN ({superseded})
+    AND (:half < 0 OR s.bucket % 2 = :half)
 ORDER BY s.at_us DESC, s.session LIMIT :most
 """
 
@@ -100,12 +114,16 @@ class _Apart:
     half: int
     now: Mapping[int, int]
 
-    def rows(self, database: Database, sql: str, most: int, **given: str) -> list[tuple[Any, ...]]:
+    def rows(
+        self, database: Database, sql: str, most: int, tables: str = "", **given: str
+    ) -> list[tuple[Any, ...]]:
         """The rows of the newest sessions that teach."""
         names = {f"w{k}": session for k, session in enumerate(self.without)}
         listed = ", ".join(f":{name}" for name in names) if names else "''"
         asked: Params = {**given, **names, "half": self.half, "most": most}
-        return database.rows(sql.format(without=listed, superseded=SUPERSEDED), asked)
+        return database.rows(
+            sql.format(without=listed, superseded=SUPERSEDED, tables=tables), asked
+        )
 
 
 def learned(
@@ -156,7 +174,9 @@ def _prior(database: Database, unit: Unit, apart: _Apart) -> Prior | None:
 
 def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:
     """The newest sessions that people voted on."""
-    found = apart.rows(database, _JUDGED, JUDGED)
+    [(n_judged,)] = database.rows(_MOST_OF_PEOPLE, {"most": FEW})
+    tables = _AMONG_VOTES if n_judged < FEW else _BY_TIME
+    found = apart.rows(database, _JUDGED, JUDGED, tables)
     running, buckets = 0, dict[str, int]()
     for session, bucket, n_ballots in found:
         running += n_ballots

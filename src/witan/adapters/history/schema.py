@@ -178,6 +178,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "CREATE INDEX rollups_by_version ON rollups (version)",
     ),
+    (
+        "CREATE INDEX matchups_of_people ON matchups (session) WHERE human = 1",
+        "CREATE INDEX sessions_by_noise ON sessions (noise_unit, at_us)"
+        " WHERE noise_unit IS NOT NULL",
+    ),
 )
 """Statements per version, from 1; a version is never changed, only followed by another.
 

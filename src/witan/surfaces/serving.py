@@ -5,21 +5,25 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
 import uvicorn
 
 from witan.errors import ConfigError, InvalidParameter
-from witan.surfaces.chamber import Chamber
+from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.text import counted
 
 __all__ = ["Say", "bound", "serve"]
 
 BACKLOG = 2048
+
+MOST_NAMED = 10
+"""Sessions that are said by name to have been broken off."""
 
 Say = Callable[[str], None]
 
@@ -67,10 +71,17 @@ async def serve(
     listening: socket.socket,
     metrics: Metrics,
     say: Say,
+    *,
+    option: str = "",
 ) -> None:
     """Serve until a signal says to stop; then let sessions end, and break off what lasts longer.
 
-    A second signal breaks everything off at once.
+    A second signal breaks everything off at once. What was broken off is said, and how to go on.
+
+    Parameters
+    ----------
+    option
+        What a command has to be given to find the history of the chamber.
     """
     app = create_app(chamber, settings, os.environ, metrics)
     config = uvicorn.Config(
@@ -90,22 +101,29 @@ async def serve(
     # What was loaded stays for as long as it serves: looking through it again and again is in vain.
     gc.collect()
     gc.freeze()
+
+    async def stop() -> None:
+        under_way = await _heed(chamber, settings.grace_seconds, say)
+        for line in _broken_off(under_way, option if chamber.history is not None else None):
+            say(line)
+        server.should_exit = True
+
     async with app.router.lifespan_context(app), anyio.create_task_group() as group:
         if sys.platform != "win32":
-            group.start_soon(_heed, server, chamber, settings.grace_seconds, say)
+            group.start_soon(stop)
         await server.serve([listening])
         group.cancel_scope.cancel()
 
 
-async def _heed(server: uvicorn.Server, chamber: Chamber, grace_seconds: float, say: Say) -> None:
-    """Wait for a signal to stop, then bring everything to its end."""
+async def _heed(chamber: Chamber, grace_seconds: float, say: Say) -> Sequence[Running]:
+    """Wait for a signal to stop, then bring everything to its end; give what was under way."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             break
-        under_way = len(chamber.under_way)
+        under_way = chamber.under_way
         if under_way:
             say(
-                f"stopping: {under_way} under way, given {grace_seconds:g} s to end; "
+                f"stopping: {len(under_way)} under way, given {grace_seconds:g} s to end; "
                 "once more to break off"
             )
         async with anyio.create_task_group() as group:
@@ -119,4 +137,18 @@ async def _heed(server: uvicorn.Server, chamber: Chamber, grace_seconds: float, 
             await chamber.drain(grace_seconds)
             group.cancel_scope.cancel()
         await chamber.drain(0)
-        server.should_exit = True
+        return under_way
+
+
+def _broken_off(under_way: Sequence[Running], option: str | None) -> Iterator[str]:
+    """What is said of sessions that did not end; None: they are kept nowhere."""
+    left = [running.id for running in under_way if running.stream.interrupted]
+    if option is None and left:
+        yield f"broken off, and kept nowhere: {counted(len(left), 'session')}"
+        return
+    for session in left[:MOST_NAMED]:
+        yield f"broken off; resume with: witan resume {session}{option}"
+    more = len(left) - MOST_NAMED
+    if more > 0:
+        listing = f"witan sessions --status interrupted{option}"
+        yield f"broken off: {more} more; list them with: {listing}"

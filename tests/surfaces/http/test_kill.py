@@ -143,6 +143,8 @@ class TestStopped:
         assert status == 0
         assert statuses(tmp_path) == {session: "complete"}
         assert any("stopping: 1 under way" in line for line in heard)
+        assert sum("warning: request" in line for line in heard) == 2
+        assert not any(" error: " in line for line in heard)
         assert not any("Traceback" in line for line in heard)
 
     def test_what_lasts_longer_is_broken_off_and_can_be_resumed(self, tmp_path):
@@ -166,9 +168,10 @@ class TestStopped:
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_second_signal_breaks_off_at_once(self, tmp_path, number):
-        """Whoever asks twice means it; what came in is kept all the same."""
+        """Whoever asks twice means it; what came in is kept, and it is said how to go on."""
+        heard = []
         file = slow_reviews(tmp_path, 60)
-        with serving(tmp_path, file) as (url, process), client_of(url) as client:
+        with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
             session = begun(client)
             process.send_signal(number)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
@@ -180,6 +183,41 @@ class TestStopped:
         assert status == 0
         assert taken < 5
         assert statuses(tmp_path) == {session: "interrupted"}
+        again = f"witan resume {session} --history {tmp_path / 'history.sqlite'}"
+        assert any(line.strip() == f"broken off; resume with: {again}" for line in heard)
+        assert not any(" error: " in line for line in heard)
+
+    def test_of_many_that_are_broken_off_some_are_named(self, tmp_path):
+        """And where the others are listed."""
+        heard = []
+        file = slow_reviews(tmp_path, 60)
+        with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
+            sessions = [begun(client, "session_opened") for _ in range(12)]
+            process.send_signal(signal.SIGTERM)
+            until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+
+        named = [line.split()[6] for line in heard if "resume with: witan resume" in line]
+        assert named == sessions[:10]
+        assert any("2 more; list them with: witan sessions --status" in line for line in heard)
+
+    def test_what_is_kept_nowhere_is_said_to_be_gone(self, tmp_path):
+        """Nobody is sent to look for it."""
+        heard = []
+        with (
+            serving_process(
+                "--config", slow_reviews(tmp_path, 60), "--no-history", cwd=tmp_path, heard=heard
+            ) as (url, process),
+            client_of(url) as client,
+        ):
+            begun(client)
+            process.send_signal(signal.SIGTERM)
+            until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+
+        assert "broken off, and kept nowhere: 1 session\n" in heard
 
     def test_without_anything_under_way_it_stops_at_once(self, tmp_path):
         """Also beside a connection that is kept open."""

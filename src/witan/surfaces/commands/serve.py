@@ -99,7 +99,8 @@ async def _served(
     port = listening.getsockname()[1]
     async with chamber_of(seatings, settings, [metrics, SessionLog()]) as chamber:
         _welcome(chamber, replace(settings, port=port), say)
-        await serve(chamber, settings, listening, metrics, say)
+        option = "" if place is None else place.option
+        await serve(chamber, settings, listening, metrics, say, option=option)
 
 
 def _say(text: str) -> None:
@@ -114,13 +115,13 @@ def _welcome(chamber: "Chamber", settings: "ServeSettings", say: "Say") -> None:
     say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
     say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1 · MCP {settings.url}/mcp")
     if council.problem is not None:
-        say(f"  only the demonstration can be asked: {council.problem}")
+        say(f"  only the demonstration can be asked: {council.failure}")
     else:
         say(f"  council: {', '.join(seat.source or seat.name for seat in council.seats)}")
     for note in council.notes:
         say(f"  {note}")
     for name, profile in chamber.profiles.items():
         if name and profile.problem is not None:
-            say(f"  the profile {name} cannot be asked: {profile.problem}")
+            say(f"  the profile {name} cannot be asked: {profile.failure}")
     kept = "nowhere, and are gone with the server"
     say(f"  sessions are kept {kept if chamber.history is None else 'in ' + chamber.history.url}")

@@ -83,7 +83,6 @@ def passed(request: Passed) -> None:
     """Write down a request; what it asked, and what was answered, stays unsaid."""
     if request.status < 400 and request.path.startswith(QUIET):
         return
-    level = logging.ERROR if request.status >= 500 else logging.INFO
     fields = {
         "request": request.request,
         "method": request.method,
@@ -92,7 +91,14 @@ def passed(request: Passed) -> None:
         "ms": round(request.seconds * 1000, 1),
         "asker": request.asker,
     }
-    _log.log(level, "request", extra={"fields": fields})
+    _log.log(_level(request), "request", extra={"fields": fields})
+
+
+def _level(request: Passed) -> int:
+    """How bad it is: a server that stops, lacks a key or is its own member has made no mistake."""
+    if request.status < 500 or request.path == "/healthz":
+        return logging.INFO
+    return logging.WARNING if request.status in (503, 508) else logging.ERROR
 
 
 class SessionLog:
@@ -125,6 +131,6 @@ class SessionLog:
             failure = running.failure
             fields = {"session": running.id, "failure": None if failure is None else str(failure)}
             _log.warning("session broken off", extra={"fields": fields})
-        if running.problem is not None:
-            fields = {"session": running.id, "problem": running.problem}
+        if running.unkept is not None:
+            fields = {"session": running.id, "problem": str(running.unkept)}
             _log.error("session not kept", extra={"fields": fields})

@@ -16,6 +16,16 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 REQUEST_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 
+_ENDED = (
+    e.AnswerDone,
+    e.AnswerFailed,
+    e.BallotCast,
+    e.BallotAbstained,
+    e.SynthesisDone,
+    e.SynthesisFailedOver,
+)
+"""What ends a call, and says what it cost."""
+
 SESSION_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 
 
@@ -67,6 +77,8 @@ class Metrics:
 
         def told(event: e.Event) -> None:
             nonlocal simulated
+            if isinstance(event, _ENDED) and event.spent.cost_usd:
+                self._cost.labels(running.asker.name).inc(event.spent.cost_usd)
             match event:
                 case e.SessionOpened():
                     simulated = event.simulated
@@ -85,13 +97,16 @@ class Metrics:
 
     def over(self, running: Running) -> None:
         """Count a session that was broken off."""
-        if running.named and running.stream.interrupted:
-            self._sessions.labels("interrupted", str(running.session.simulated).lower()).inc()
+        if not (running.named and running.stream.interrupted):
+            return
+        session = running.session
+        self._sessions.labels("interrupted", str(session.simulated).lower()).inc()
+        if session.cost.total_usd is None:
+            self._unknown.labels(running.asker.name).inc()
 
     def _closed(self, event: e.SessionClosed, asker: str, *, simulated: bool) -> None:
         self._sessions.labels(event.status, str(simulated).lower()).inc()
         self._session_seconds.observe(event.seconds)
-        self._cost.labels(asker).inc(event.known_usd)
         if event.cost_usd is None:
             self._unknown.labels(asker).inc()
 

@@ -1,0 +1,65 @@
+"""What a server counts of its sessions."""
+
+import re
+
+import pytest
+
+from chambers import seatings, write_config
+from witan.surfaces.chamber import Asked, Asker, Chamber
+from witan.surfaces.http.metrics import Metrics
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    """The event loop that servers run on."""
+    return "asyncio"
+
+
+def priced(folder, **stages):
+    """The configuration of three scripts that have a price."""
+    write_config(folder, **stages)
+    file = folder / "priced.toml"
+    seats = [f'"script:{folder / name}.toml"' for name in ("ada", "bob", "cyd")]
+    tables = "".join(f"[[members]]\nseat = {seat}\nprice = [1, 1]\n" for seat in seats)
+    file.write_text(f'chairmen = ["ada"]\n{tables}', encoding="utf-8")
+    return file
+
+
+def figure(metrics, name, asker):
+    """What a counter stands at; None: nothing was counted."""
+    found = re.search(rf'^{name}{{asker="{asker}"}} (.*)$', metrics.text(0, 0).decode(), re.M)
+    return None if found is None else float(found[1])
+
+
+async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
+    """Who takes it up is told of the rest; a call that was broken off has an unknown cost."""
+    metrics = Metrics()
+    slow = seatings(priced(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}]))
+    async with Chamber.open(slow, observers=[metrics]) as chamber:
+        running = await chamber.ask(Asked("Is it so?"), Asker("ci"))
+        async for told in running.stream.follow():
+            if told.event.kind == "review_started":
+                break
+        running.cancel()
+        broken = await running.ended()
+        again = await chamber.resume(running.id, asker=Asker("ines"))
+        again.cancel()
+        await again.ended()
+
+    assert broken.cost.known_usd > 0
+    assert figure(metrics, "witan_cost_usd_total", "ci") == pytest.approx(broken.cost.known_usd)
+    assert figure(metrics, "witan_cost_usd_total", "ines") is None
+    assert figure(metrics, "witan_sessions_of_unknown_cost_total", "ci") == 1
+
+
+async def test_what_a_whole_session_cost_is_counted(tmp_path):
+    """As its last event has it."""
+    metrics = Metrics()
+    async with Chamber.open(seatings(priced(tmp_path)), observers=[metrics]) as chamber:
+        session = await (await chamber.ask(Asked("Is it so?"), Asker("ci"))).ended()
+
+    assert session.cost.known_usd > 0
+    assert figure(metrics, "witan_cost_usd_total", "ci") == pytest.approx(session.cost.known_usd)
+    assert figure(metrics, "witan_sessions_of_unknown_cost_total", "ci") is None

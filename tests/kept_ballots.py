@@ -51,6 +51,31 @@ def sessions() -> list[Imported]:
     return found
 
 
+def graded(n_sessions: int) -> list[Imported]:
+    """Three models that grade the other two on accuracy and on clarity.
+
+    On accuracy ash gives 9 and 7 to the first and the second of the others, elm 8 and 6, oak 4 and
+    2, in turns the first and the second by name. On clarity ash repeats its grades, elm gives 8 to
+    both, and oak 5 and 6 whatever it gave on accuracy.
+    """
+    found = []
+    for number in range(n_sessions):
+        ballots = []
+        for reviewer, (high, low) in zip(KEEN, ((9, 7), (8, 6), (4, 2)), strict=True):
+            one, other = (name for name in KEEN if name != reviewer)
+            first, second = (high, low) if number % 2 else (low, high)
+            clarity = {"ash": (first, second), "elm": (8, 8), "oak": (5, 6)}[reviewer]
+            grades = {
+                one: {"accuracy": first, "clarity": clarity[0]},
+                other: {"accuracy": second, "clarity": clarity[1]},
+            }
+            name = f"q{number:02}"
+            cast = ballot(name, reviewer, (one, other), candidates=KEEN, grades=grades)
+            ballots.append(cast)
+        found.append(Imported(f"q{number:02}", NOW, ballots=tuple(ballots)))
+    return found
+
+
 def kept(place: str | Path, imported: Iterable[Imported]) -> str:
     """Keep sessions in the history at a place, and return the place."""
     with History.open(place) as history:

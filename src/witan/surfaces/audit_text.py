@@ -7,7 +7,13 @@ from witan.core.audit_panel import CriterionAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.concerns import CHECKS, concern_of
 from witan.core.measure import Measure
-from witan.surfaces.audit_words import CRITERION_WORDS, PANEL_WORDS, REVIEWER_WORDS, Word
+from witan.surfaces.audit_words import (
+    CRITERION_WORDS,
+    GRADING_WORDS,
+    PANEL_WORDS,
+    REVIEWER_WORDS,
+    Word,
+)
 from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page, counted, number
 
@@ -67,12 +73,16 @@ def audit_text(page: Page, report: "AuditReport", criterion: str | None = None) 
     if any(line.criterion is not None for line in criteria):
         yield ""
         yield from _criteria(page, criteria)
+    if criterion is not None:
+        yield from _gradings(page, report, criterion)
     yield ""
     yield from _reliability(page, report)
 
 
-def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Iterator[str]:
-    """Everything that is known of one reviewer, a sentence each."""
+def reviewer_text(
+    page: Page, report: "AuditReport", line: ReviewerAudit, criterion: str | None = None
+) -> Iterator[str]:
+    """Everything that is known of one reviewer: a sentence each, then criterion by criterion."""
     yield from _header(page, report)
     yield ""
     cast = f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
@@ -85,6 +95,12 @@ def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Ite
     yield ""
     for word in REVIEWER_WORDS:
         yield page.sentence(_sentence(word, word.of(line)), hang=4)
+    for found in line.criteria:
+        if criterion in (found.criterion, None):
+            yield ""
+            yield page.sentence(f"Criterion: {found.criterion}", "bold")
+            measures = [(word, word.of(found)) for word in GRADING_WORDS]
+            yield from _measures(page, measures, marked=True)
 
 
 def _header(page: Page, report: "AuditReport") -> Iterator[str]:
@@ -172,10 +188,18 @@ def _any_interval(report: "AuditReport") -> bool:
     return any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS)
 
 
-def _measures(page: Page, measures: Sequence[tuple[Word, Measure]]) -> Iterator[str]:
+def _measures(
+    page: Page, measures: Sequence[tuple[Word, Measure]], *, marked: bool = False
+) -> Iterator[str]:
     """Measures, one a row, those without any data left out."""
     rows = [
-        [word.title, value_text(measure), interval_text(measure), rests_on(measure), word.meaning]
+        [
+            word.title,
+            value_text(measure) + MARK * (marked and stands_out(word, measure)),
+            interval_text(measure),
+            rests_on(measure),
+            word.meaning,
+        ]
         for word, measure in measures
         if measure.n or measure.value is not None
     ]
@@ -216,6 +240,26 @@ def _criteria(page: Page, lines: Sequence[CriterionAudit]) -> Iterator[str]:
     yield from table(page, [column for column, _ in shown], rows)
 
 
+def _gradings(page: Page, report: "AuditReport", criterion: str) -> Iterator[str]:
+    """How each reviewer grades on one criterion."""
+    lines = [
+        (line.reviewer, found)
+        for line in report.audit.lines
+        for found in line.criteria
+        if found.criterion == criterion
+    ]
+    shown = [(Column("reviewer", "left", elastic=True), [name for name, _ in lines])]
+    for keep, word in zip(range(90, 0, -5), GRADING_WORDS, strict=False):
+        measures = [word.of(found) for _, found in lines]
+        if any(measure.n for measure in measures):
+            cells = [_cell(word, measure) for measure in measures]
+            shown.append((Column(word.title, keep=keep), cells))
+    rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
+    yield ""
+    yield page.sentence(f"Reviewers on {criterion}", "bold")
+    yield from table(page, [column for column, _ in shown], rows)
+
+
 def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
     """Agreement into reliability: how often a panel this sure matched people."""
     yield page.sentence("Reliability", "bold")
@@ -249,8 +293,7 @@ def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
 
 def _sentence(word: Word, measure: Measure) -> str:
     """One measure in full."""
-    name = word.measure.replace(".", ", ").replace("_", " ")
-    start = f"{MARK if stands_out(word, measure) else ' '} {name[0].upper()}{name[1:]}"
+    start = f"{MARK if stands_out(word, measure) else ' '} {word.name}"
     if measure.value is None:
         return f"{start}: {measure.why}."
     within = measure.why or "interval unknown"

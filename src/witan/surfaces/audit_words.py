@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from operator import attrgetter
 
+from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.measure import Measure
@@ -10,6 +11,7 @@ from witan.core.measure import Measure
 __all__ = [
     "CRITERION_WORDS",
     "DEFINITIONS",
+    "GRADING_WORDS",
     "PANEL_WORDS",
     "REVIEWER_WORDS",
     "Word",
@@ -34,7 +36,13 @@ class Word:
     title: str
     meaning: str
 
-    def of(self, line: ReviewerAudit | PanelAudit | CriterionAudit) -> Measure:
+    @property
+    def name(self) -> str:
+        """The measure by name, as a sentence begins with it."""
+        name = self.measure.replace(".", ", ").replace("_", " ")
+        return f"{name[0].upper()}{name[1:]}"
+
+    def of(self, line: ReviewerAudit | PanelAudit | CriterionAudit | GradingAudit) -> Measure:
         """The measure itself."""
         found: Measure = attrgetter(self.measure)(line)
         return found
@@ -92,8 +100,24 @@ CRITERION_WORDS = (
 )
 """Every measure of a criterion."""
 
+GRADING_WORDS = (
+    Word("mean", "mean", "mean of its grades"),
+    Word("severity", "severity", "grade less the others' for the same answer"),
+    Word("discrimination", "slope", "slope of its grades on the others', over that of all of them"),
+    Word("spread", "spread", "spread of its grades on a ballot, over that of all of them"),
+    Word("flat_rate", "flat", "share of its ballots on which all grades are the same"),
+    Word("agreement", "agrees", "correlation of its grades with the others'"),
+    Word("halo", "halo", "correlation with its own grades on all other criteria"),
+    Word("halo_beyond_others", "halo−others", "that correlation, less that of the others"),
+    Word("length", "length", "correlation with the length of the answer"),
+    Word("self_preference", "own", "grade less the others', of its own answers less of theirs"),
+    Word("position_effect", "place", "grade gained by standing first on the sheet, not last"),
+)
+"""Every measure of one reviewer on one criterion."""
+
 DEFINITIONS = {
     **{word.measure: word.meaning for word in REVIEWER_WORDS},
+    **{f"criteria.{word.measure}": word.meaning for word in GRADING_WORDS},
     **{f"panel.{word.measure}": word.meaning for word in PANEL_WORDS},
     **{f"panel.criteria.{word.measure}": word.meaning for word in CRITERION_WORDS},
     "concerns": "measures whose interval leaves no doubt that they are not as one would wish",

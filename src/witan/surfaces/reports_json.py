@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from witan import __version__
@@ -102,11 +103,12 @@ def audit_object(
         for line in found.panel.criteria
         if criterion is None or line.criterion in (criterion, None)
     )
+    told = partial(_reviewer, report, criterion=criterion)
     return {
         **_audited(report, engine, where),
-        "reviewers": [_reviewer(report, line) for line in found.reviewers],
-        "persons": [_reviewer(report, line) for line in found.persons],
-        "people": None if found.people is None else _reviewer(report, found.people),
+        "reviewers": [told(line) for line in found.reviewers],
+        "persons": [told(line) for line in found.persons],
+        "people": None if found.people is None else told(found.people),
         "panel": replace(found.panel, criteria=criteria),
         "calibration": {
             "pairs": report.calibration.pairs,
@@ -119,13 +121,19 @@ def audit_object(
 
 
 def reviewer_object(
-    report: "AuditReport", line: "ReviewerAudit", *, engine: str, where: str
+    report: "AuditReport",
+    line: "ReviewerAudit",
+    *,
+    engine: str,
+    where: str,
+    criterion: str | None = None,
 ) -> dict[str, Any]:
-    """One reviewer of an audit as one object."""
+    """One reviewer of an audit as one object; of its criteria, one if it is named."""
+    told = _reviewer(report, line, criterion=criterion)
     return {
         **_audited(report, engine, where),
-        "reviewers": [] if line.human else [_reviewer(report, line)],
-        "persons": [_reviewer(report, line)] if line.human else [],
+        "reviewers": [] if line.human else [told],
+        "persons": [told] if line.human else [],
         "definitions": AUDIT_DEFINITIONS,
     }
 
@@ -141,6 +149,10 @@ def _audited(report: "AuditReport", engine: str, where: str) -> dict[str, Any]:
     }
 
 
-def _reviewer(report: "AuditReport", line: "ReviewerAudit") -> dict[str, Any]:
+def _reviewer(
+    report: "AuditReport", line: "ReviewerAudit", *, criterion: str | None
+) -> dict[str, Any]:
     fields = {name: getattr(line, name) for name in type(line).__slots__}
-    return {**fields, "concerns": report.concerns.get(line.reviewer, ())}
+    criteria = [found for found in line.criteria if criterion in (found.criterion, None)]
+    concerns = report.concerns.get(line.reviewer, ())
+    return {**fields, "criteria": criteria, "concerns": concerns}

@@ -25,7 +25,7 @@ Examples:
 
 @click.command("audit", short_help="How reviewers judge: bias, agreement, worth.", epilog=EXAMPLES)
 @click.option("--reviewer", metavar="NAME", help="Tell everything of one, a model or a person.")
-@click.option("--criterion", metavar="NAME", help="Show one criterion beside the overall grade.")
+@click.option("--criterion", metavar="NAME", help="Of the criteria, show this one alone.")
 @window_options
 @click.option(
     "--level",
@@ -85,10 +85,11 @@ def _object(
 ) -> dict[str, Any]:
     from witan.surfaces.reports_json import audit_object, reviewer_object
 
+    criterion = options["criterion"]
     if options["reviewer"] is not None:
         line = report[options["reviewer"]]
-        return reviewer_object(report, line, engine=engine, where=where)
-    return audit_object(report, engine=engine, where=where, criterion=options["criterion"])
+        return reviewer_object(report, line, engine=engine, where=where, criterion=criterion)
+    return audit_object(report, engine=engine, where=where, criterion=criterion)
 
 
 def _lines(report: "AuditReport", options: dict[str, Any]) -> "list[str]":
@@ -96,13 +97,14 @@ def _lines(report: "AuditReport", options: dict[str, Any]) -> "list[str]":
 
     page = Page.of(sys.stdout)
     if options["reviewer"] is not None:
-        return list(reviewer_text(page, report, report[options["reviewer"]]))
+        line = report[options["reviewer"]]
+        return list(reviewer_text(page, report, line, options["criterion"]))
     return list(audit_text(page, report, options["criterion"]))
 
 
 def _check_criterion(report: "AuditReport", criterion: str | None) -> None:
     from witan.errors import UnknownName
 
-    known = [line.criterion for line in report.audit.panel.criteria if line.criterion is not None]
+    known = {found.criterion for line in report.audit.lines for found in line.criteria}
     if criterion is not None and criterion not in known:
-        raise UnknownName("criterion", criterion, known)
+        raise UnknownName("criterion", criterion, sorted(known))

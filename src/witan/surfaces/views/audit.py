@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.measure import Measure
 from witan.surfaces.audit_text import OVERVIEW, interval_text, rests_on, stands_out, value_text
-from witan.surfaces.audit_words import CRITERION_WORDS, PANEL_WORDS, REVIEWER_WORDS, Word
+from witan.surfaces.audit_words import (
+    CRITERION_WORDS,
+    GRADING_WORDS,
+    PANEL_WORDS,
+    REVIEWER_WORDS,
+    Word,
+)
 from witan.surfaces.text import UNKNOWN, clean, counted
 
 if TYPE_CHECKING:
@@ -87,12 +93,13 @@ class AuditView:
 
 @dataclass(frozen=True, slots=True)
 class ReviewerView:
-    """Everything of one reviewer."""
+    """Everything of one reviewer; `criteria` by name, each with its measures."""
 
     name: str
     about: str
     concerns: tuple[str, ...]
     measures: tuple[Said, ...]
+    criteria: tuple[tuple[str, tuple[Said, ...]], ...]
 
 
 def audit_view(report: "AuditReport") -> AuditView:
@@ -146,7 +153,14 @@ def reviewer_view(report: "AuditReport", reviewer: str) -> ReviewerView:
         about=f"{_who(line, report) or 'a model'} · {cast} · {report.window}",
         concerns=tuple(each.sentence for each in report.concerns.get(line.reviewer, ())),
         measures=tuple(
-            Said(_name(word), _cell(word, measure), word.meaning) for word, measure in measures
+            Said(word.name, _cell(word, measure), word.meaning) for word, measure in measures
+        ),
+        criteria=tuple(
+            (
+                clean(found.criterion),
+                _said(GRADING_WORDS, [word.of(found) for word in GRADING_WORDS]),
+            )
+            for found in line.criteria
         ),
     )
 
@@ -189,11 +203,6 @@ def _said(words: Sequence[Word], measures: Sequence[Measure]) -> tuple[Said, ...
         for word, measure in zip(words, measures, strict=True)
         if measure.n or measure.value is not None
     )
-
-
-def _name(word: Word) -> str:
-    name = word.measure.replace(".", ", ").replace("_", " ")
-    return f"{name[0].upper()}{name[1:]}"
 
 
 def _calm(report: "AuditReport") -> str:

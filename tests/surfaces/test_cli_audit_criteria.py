@@ -1,0 +1,105 @@
+"""``witan audit``, black box: how each reviewer grades on each criterion."""
+
+import pytest
+
+from kept_ballots import KEEN, alike, graded, kept, lake_of
+from postgres import database_of
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """Forty sessions of the council above."""
+    return kept(tmp_path_factory.mktemp("kept") / "history.sqlite", graded(40))
+
+
+@pytest.fixture
+def lines(witan, history):
+    """Reviewer → criterion → its measures, in JSON."""
+    said = witan("audit", "--history", history, "--json").json
+    return {
+        line["reviewer"]: {found["criterion"]: found for found in line["criteria"]}
+        for line in said["reviewers"]
+    }
+
+
+def test_all_reviewers_have_all_criteria_in_json(lines):
+    """Each measure has its value, its interval and what it rests on."""
+    assert list(lines) == list(KEEN)
+    assert all(list(found) == ["accuracy", "clarity"] for found in lines.values())
+    mean = lines["ash"]["accuracy"]["mean"]
+    assert (mean["value"], mean["n"], mean["of"]) == (pytest.approx(8.0), 80, "grades")
+    assert set(mean) >= {"interval", "needed", "unit", "why"}
+
+
+def test_numbers_are_those_of_a_hand_count(lines):
+    """Means, severity, constant use and halo, each on its criterion."""
+    # Of the answers that oak grades, ash and elm grade one each: 8 and 7 on average, oak 3.
+    assert lines["oak"]["accuracy"]["severity"]["value"] == pytest.approx(-4.5)
+    assert lines["elm"]["clarity"]["flat_rate"]["value"] == 1.0
+    assert lines["elm"]["accuracy"]["flat_rate"]["value"] == 0.0
+    assert lines["ash"]["accuracy"]["halo"]["value"] == pytest.approx(1.0)
+    assert lines["oak"]["accuracy"]["halo"]["value"] == pytest.approx(0.0, abs=1e-9)
+    assert lines["elm"]["accuracy"]["halo"]["why"].startswith("undefined")
+    assert lines["oak"]["accuracy"]["self_preference"]["why"] == (
+        "not enough data: 0 grades of its own answers, 30 needed"
+    )
+
+
+def test_one_reviewer_has_its_criteria_below(witan, history):
+    """Criterion by criterion a table of measures, what stands out marked."""
+    said = witan("audit", "--history", history, "--reviewer", "elm")
+
+    accuracy, clarity = said.out.split("Criterion: ")[1:]
+    assert accuracy.startswith("accuracy")
+    assert "7.00" in next(line for line in accuracy.splitlines() if line.startswith("mean"))
+    [flat] = [line for line in clarity.splitlines() if line.startswith("flat")]
+    assert "1.00!" in flat
+    assert "40 ballots with two grades or more" in flat
+
+
+def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history):
+    """A row per reviewer; the other criterion is not there, in JSON neither."""
+    said = witan("audit", "--history", history, "--criterion", "accuracy")
+    rows = said.out.split("Reviewers on accuracy")[1].splitlines()
+
+    assert [line.split()[:2] for line in rows if line.split()[:1] and line.split()[0] in KEEN] == [
+        ["ash", "8.00"], ["elm", "7.00"], ["oak", "3.00"],
+    ]  # fmt: skip
+    alone = witan("audit", "--history", history, "--criterion", "accuracy", "--json").json
+    assert {found["criterion"] for line in alone["reviewers"] for found in line["criteria"]} == {
+        "accuracy"
+    }
+    both = witan("audit", "--history", history, "--criterion", "clarity", "--reviewer", "oak")
+    assert "Criterion: clarity" in both.out
+    assert "Criterion: accuracy" not in both.out
+
+
+def test_few_grades_say_how_many_are_needed(witan, tmp_path):
+    """Eight grades are eight of the thirty that a mean needs."""
+    place = kept(tmp_path / "h.sqlite", graded(4))
+
+    said = witan("audit", "--history", place, "--reviewer", "oak")
+    assert "not enough data: 8 grades, 30 needed" in said.out
+    assert "(8/30)" in witan("audit", "--history", place, "--criterion", "accuracy").out
+
+
+def test_every_measure_of_a_criterion_is_defined(witan, history, lines):
+    """JSON says of each field what it is."""
+    definitions = witan("audit", "--history", history, "--json").json["definitions"]
+
+    measures = set(lines["ash"]["accuracy"]) - {"criterion"}
+    assert {f"criteria.{measure}" for measure in measures} <= definitions.keys()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_other_engines_say_the_same(witan, history, tmp_path, engine):
+    """The lake and PostgreSQL give what SQLite gives, to 1e-9."""
+    expected = witan("audit", "--history", history, "--json").json
+    if engine == "duckdb":
+        found = witan("audit", "--lake", lake_of(history, tmp_path / "lake"), "--json").json
+        alike(found["reviewers"], expected["reviewers"])
+        return
+    for url in database_of():
+        kept(url, graded(40))
+        found = witan("audit", "--history", url, "--json").json
+        alike(found["reviewers"], expected["reviewers"])

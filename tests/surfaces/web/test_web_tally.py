@@ -2,11 +2,15 @@
 
 import gzip
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
+import click
 import httpx2
 import pytest
 
 from markup import Element, parsed
+from witan.surfaces.commands.tally import command as tally
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -31,12 +35,20 @@ def ballots(*sessions: str, names: tuple[str, ...] = ("oak", "elm", "ash")) -> s
 
 
 def counted(
-    browser: httpx2.Client, text: str = "", *, rule: str = "auto", status: int = 200, **files: bytes
+    browser: httpx2.Client,
+    text: str = "",
+    fields: Mapping[str, str] = MappingProxyType({}),
+    *,
+    rule: str = "auto",
+    status: int = 200,
+    **files: bytes,
 ) -> Element:
     """The page that comes of sending the form as a browser does, its empty file field included."""
     sent = [("file", (name, content)) for name, content in files.items()]
     response = browser.post(
-        "/tally", data={"ballots": text, "rule": rule}, files=sent or [("file", ("", b""))]
+        "/tally",
+        data={"ballots": text, "rule": rule, **fields},
+        files=sent or [("file", ("", b""))],
     )
     assert response.status_code == status, response.text[:400]
     assert "default-src 'self'" in response.headers["content-security-policy"]
@@ -58,8 +70,78 @@ class TestForm:
         root = parsed(browser.get(link.attrs["href"]).text)
 
         assert link.text == root.one("a", aria_current="page").text == "Count ballots"
-        assert root.one("textarea").attrs["name"] == "ballots"
+        assert root.one(id="ballots").attrs["name"] == "ballots"
         assert {"auto", "borda", "elo"} <= {o.attrs["value"] for o in root.all("option")}
+
+
+class TestSettings:
+    """How ballots are read and counted is said as on the command line."""
+
+    def test_the_form_has_every_option_of_the_command_that_is_no_file(self, browser):
+        """Whatever is added there is missed here."""
+        root = parsed(browser.get("/tally").text)
+        tags = ("select", "textarea", "input")
+        named = {x.attrs["name"] for tag in tags for x in root.one("main").all(tag)}
+
+        options = {option.name for option in tally.params if isinstance(option, click.Option)}
+        # Of files, of what is printed, and of what is drawn.
+        elsewhere = {"strict", "weights_file", "answers", "as_json", "plot", "matchups"}
+        elsewhere |= {"require_winner", "limit", "help"}
+        same = {"weight": "weights"}
+        assert {same.get(name, name) for name in options - elsewhere} <= named
+        assert {label.attrs["for"] for label in root.all("label")} == named
+
+    def test_settings_hold_and_stay_in_the_form(self, browser):
+        """Those of reading, of counting, and of telling apart."""
+        rows = ["session,judge,candidate,rank"]
+        rows += [f"{s},{r},{c},{n}" for s in ("q1", "q2") for r in ("ada", "bob")
+                 for n, c in enumerate(("oak", "elm"), start=1)]  # fmt: skip
+        rows += ["q2,cyd,elm,1", "q2,cyd,oak,2"]
+        fields = {
+            "format": "csv",
+            "columns": "reviewer=judge",
+            "sessions": "q2",
+            "weights": "cyd=5",
+            "level": "0.9",
+            "ties": "intervals",
+            "rho": "none",
+        }
+        root = counted(browser, "\n".join(rows), fields, rule="borda")
+
+        assert ranked(root) == [["elm", "oak"]]
+        assert "90% interval" in root.one("table", class_="standings").text
+        assert "open" in root.one("details", class_="more").attrs
+        held = {x.attrs["name"]: x.text for x in root.one("main").all("textarea")}
+        held |= {x.attrs["name"]: x.attrs["value"] for x in root.all("input", type="text")}
+        held |= {
+            x.attrs["name"]: option.attrs["value"]
+            for x in root.one("main").all("select")
+            for option in x.all("option")
+            if "selected" in option.attrs
+        }
+        assert fields.items() <= held.items()
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({"format": "xml"}, "unknown format"),
+            ({"columns": "judge"}, "columns cannot be"),
+            ({"sessions": "q9"}, "q9"),
+            ({"level": "high"}, "level"),
+            ({"level": "2"}, "level"),
+            ({"rho": "much"}, "rho"),
+            ({"rubric": "none"}, "unknown rubric"),
+            ({"weights": "ada=heavy"}, "the weight of ada"),
+            ({"parameters": "variant=roster"}, "choose one"),
+            ({"recusal": "never"}, "recusal"),
+        ],
+    )
+    def test_what_is_not_accepted_is_named(self, browser, fields, said):
+        """With what would be; what was written stays."""
+        root = counted(browser, ballots("q1"), fields, status=422)
+
+        assert said in root.one(role="alert").text
+        assert root.one(id="ballots").text
 
 
 class TestCounting:
@@ -73,8 +155,9 @@ class TestCounting:
         assert ranked(root) == [["oak", "elm", "ash"]] * 2
         assert {h.text for h in root.all("h2")} == {"q1", "q2"}
         assert "By schulze" in root.one("main").text
-        assert root.one("textarea").text == " ".join(text.split())
-        assert [o.text for o in root.all("option") if "selected" in o.attrs] == ["schulze"]
+        assert root.one(id="ballots").text == " ".join(text.split())
+        chosen = root.one(id="rule").all("option")
+        assert [o.text for o in chosen if "selected" in o.attrs] == ["schulze"]
 
     def test_no_two_parts_of_the_page_share_a_name(self, browser):
         """And no link leads to an answer that is not there."""
@@ -155,7 +238,7 @@ class TestRefused:
 
         assert said.casefold() in root.one(role="alert").text.casefold()
         if "\0" not in text:
-            assert root.one("textarea").text == " ".join(text.split())
+            assert root.one(id="ballots").text == " ".join(text.split())
 
     def test_a_text_and_a_file_are_not_guessed_between(self, browser):
         """One of them is to be taken out."""

@@ -1,5 +1,8 @@
 """The page that counts ballots somebody brings along; nothing of them is kept."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -10,9 +13,9 @@ from witan.surfaces.discretion import outward
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.posted import Posted, tally_of
-from witan.surfaces.inquiries.recounting import settings_given
 from witan.surfaces.text import clean
 from witan.surfaces.views.tally import TallyView, tally_view
+from witan.surfaces.web.counting import FIELDS, changed, columns_of, sessions_of, settings_of
 from witan.surfaces.web.forms import sent_of
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, site_of
@@ -31,17 +34,21 @@ async def form(request: Request) -> Response:
 @router.post("/tally")
 async def count(request: Request) -> Response:
     """Count the ballots that are sent."""
-    text, rule = "", ""
+    given: Mapping[str, str] = {}
     try:
         sent = await sent_of(request)
-        text, rule = sent.text("ballots"), sent.text("rule")
-        posted = Posted(_content(text, [*sent.contents.values()]))
-        settings = settings_given(rule or None, {})
-        html = await in_turn(
-            lambda: _page(request, text, rule, view=tally_view(posted, tally_of(posted, settings)))
-        )
+        given = {name: sent.text(name) for name in sent.many}
+        content = _content(sent.text("ballots"), [*sent.contents.values()])
+        posted = Posted(content, given.get("format") or None, columns_of(given))
+        settings, sessions = settings_of(sent.text("rule"), given), sessions_of(given)
+
+        def tell() -> str:
+            view = tally_view(posted, tally_of(posted, settings, sessions))
+            return _page(request, given, view=view)
+
+        html = await in_turn(tell)
     except WitanError as error:
-        return Page(_page(request, text, rule, problem=outward(error)), status_of(error))
+        return Page(_page(request, given, problem=outward(error)), status_of(error))
     return Page(html)
 
 
@@ -60,8 +67,7 @@ def _content(text: str, files: list[bytes]) -> bytes:
 
 def _page(
     request: Request,
-    text: str = "",
-    rule: str = "",
+    given: Mapping[str, str] = MappingProxyType({}),
     *,
     view: TallyView | None = None,
     problem: str = "",
@@ -69,8 +75,11 @@ def _page(
     return render(
         "tally.html",
         site=site_of(request),
-        text=text,
-        rule=rule or AUTO,
+        text=given.get("ballots", ""),
+        rule=given.get("rule") or AUTO,
+        fields=FIELDS,
+        given=given,
+        changed=changed(given),
         rules=[(AUTO, "auto, whatever suits the ballots"), *((name, name) for name in RULES)],
         view=view,
         problem=clean(problem),

@@ -5,12 +5,12 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from witan.surfaces.tables import Column, table
-from witan.surfaces.text import UNKNOWN, Page, listed
+from witan.surfaces.text import UNKNOWN, Page, counted, listed
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import Plan, PlanLine
 
-__all__ = ["plan_object", "plan_text"]
+__all__ = ["plan_object", "plan_sentences", "plan_text"]
 
 
 def plan_text(page: Page, plan: "Plan", ceiling: float | None) -> Iterator[str]:
@@ -37,6 +37,15 @@ def plan_text(page: Page, plan: "Plan", ceiling: float | None) -> Iterator[str]:
     yield ""
     for sentence in _notes(plan, ceiling):
         yield page.sentence(sentence)
+
+
+def plan_sentences(plan: "Plan", ceiling: float | None) -> Iterator[str]:
+    """The sum of it in a sentence, and what else there is to know."""
+    calls = counted(plan.calls, "call")
+    tokens = f"{plan.input_tokens:,} tokens in and {plan.output_tokens:,} out"
+    cost = "" if plan.worst_usd is None else f", for {_dollars(plan.worst_usd)}"
+    yield f"At most {calls}, with {tokens}{cost}."
+    yield from _notes(plan, ceiling)
 
 
 def _row(seat: str, stage: str, lines: "Sequence[PlanLine]") -> list[str]:

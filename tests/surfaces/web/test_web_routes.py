@@ -86,6 +86,21 @@ class TestAsking:
         assert root.one("h1").text == "Is it so?"
         assert root.all("table", class_="standings")
 
+    def test_what_it_would_cost_is_said_before_it_is_asked(self, browser, at_desk):
+        """Nobody is asked, and what was given stays."""
+        before = len(at_desk.history.find(simulated=None, limit=1000))
+        given = {**QUESTION, "mode": "best"}
+        root = page(browser.post("/plan", data=given))
+        plan = browser.post("/api/plan", json={**QUESTION, "options": {"mode": "best"}}).json()
+
+        [said] = root.all("section", role="status")
+        assert f"At most {plan['calls']} calls" in said.text
+        assert "$0.0000" in said.text
+        assert root.one("textarea").text == QUESTION["question"]
+        assert len(at_desk.history.find(simulated=None, limit=1000)) == before
+        refused = page(browser.post("/plan", data={"question": " "}), 422)
+        assert "something to ask" in refused.one(role="alert").text
+
     def test_category_mode_and_files_come_with_it(self, browser, at_desk):
         """What the form says is in the record."""
         files = [("files", ("a.txt", b"\xef\xbb\xbfOne.", "text/plain"))]
@@ -332,6 +347,25 @@ class TestSession:
 
         assert "Vote blind" not in text
         assert "Reveal who wrote what" in text
+
+
+class TestDeleting:
+    """A session is deleted on its page, for good."""
+
+    def test_its_name_has_to_be_written_out(self, browser, at_desk):
+        """Else nothing is deleted; then it is gone, and those that are left are shown."""
+        session = ended(browser)
+        [form] = [
+            form
+            for form in page(browser.get(f"/sessions/{session}")).all("form")
+            if form.attrs["action"].endswith("/forget")
+        ]
+        root = page(browser.post(form.attrs["action"], data={"session": session[:4]}), 422)
+        assert session in root.text
+        assert at_desk.history.has_record(session)
+
+        assert asked(browser, form.attrs["action"], session=session) == "/history"
+        page(browser.get(f"/sessions/{session}"), 404)
 
 
 class TestVoting:

@@ -189,11 +189,15 @@ def render_ask(
     demo_question: str,
     parent: str = "",
     problem: str = "",
+    planned: Sequence[str] = (),
     given: Mapping[str, str] | None = None,
     latest: Sequence[SessionRow] = (),
     site: Site = SITE,
 ) -> str:
-    """The form that asks a question; `problem` says what is wrong with what was `given`."""
+    """The form that asks a question.
+
+    `problem` says what is wrong with what was `given`, `planned` what it would cost.
+    """
     councils = [Choice(each.name, clean(each.words), clean(each.problem)) for each in profiles]
     return render(
         "ask.html",
@@ -203,6 +207,7 @@ def render_ask(
         demo_question=demo_question,
         parent=parent,
         problem=clean(problem),
+        planned=[clean(each) for each in planned],
         given=given or {},
         latest=latest,
     )

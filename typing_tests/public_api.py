@@ -108,6 +108,7 @@ def read(session: Session) -> None:
     assert_type(session.recount("schulze", without=["ada"]), Outcome)
     assert_type(session.conversation, tuple[Message, ...])
     assert_type(witan.session_from_json(witan.session_to_json(session, indent=2)), Session)
+    assert_type(witan.session_to_html(session, votes=session.ballots), str)
     assert_type(
         [witan.event_from_json(witan.event_to_json(e)) for e in session.events], list[Event]
     )

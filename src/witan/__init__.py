@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from witan.surfaces.council import Council as Council
     from witan.surfaces.council import Seatable as Seatable
     from witan.surfaces.council import ask as ask
+    from witan.surfaces.session_pages import session_to_html as session_to_html
 
 _HOMES = {
     "witan.adapters.ballots": (
@@ -201,6 +202,7 @@ _HOMES = {
         "Council",
         "ask",
     ),
+    "witan.surfaces.session_pages": ("session_to_html",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,7 +1,9 @@
 """What the tools and resources say, asked by the protocol's own client."""
 
 import json
+from threading import Event
 
+import anyio
 import pytest
 
 from chambers import seatings, write_config
@@ -9,6 +11,7 @@ from lessons import lessons
 from mcp_clients import over_http, text_of
 from served import served
 from witan.adapters.history import History
+from witan.surfaces.inquiries.in_turn import AT_ONCE, in_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -225,6 +228,48 @@ class TestCounting:
         assert result.structured_content["sessions"][0]["rule"] == "borda"
 
 
+class TestWaiting:
+    """What may take long to count waits its turn; what is brief does not wait for it."""
+
+    @pytest.fixture
+    def counting(self, server):
+        """As many as count at once are at it, until it is over."""
+        over = Event()
+        held = [server.portal.start_task_soon(in_turn, over.wait) for _ in range(AT_ONCE)]
+        yield over
+        over.set()
+        for each in held:
+            each.result(5)
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments"),
+        [
+            ("tally", {"ballots": BALLOTS}),
+            ("compare", {"ballots": BALLOTS}),
+            ("explain", {"ballots": BALLOTS}),
+            ("recount", {"session": "lesson 3"}),
+            ("leaderboard", {}),
+            ("audit", {}),
+        ],
+    )
+    async def test_counts_wait_for_those_before_them(self, client, counting, tool, arguments):
+        """They are counted then."""
+        came = []
+
+        async def call():
+            came.append(await client.call_tool(tool, arguments))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            listed = await client.call_tool("sessions", {})
+            await anyio.sleep(0.1)
+            assert not listed.is_error
+            assert not came
+            counting.set()
+
+        assert not came[0].is_error
+
+
 class TestKeeping:
     """What is kept can be searched, summed up, voted on and forgotten."""
 
@@ -298,7 +343,9 @@ class TestKeeping:
 class TestResources:
     """What can be read by an address."""
 
-    @pytest.mark.parametrize("name", ["sessions", "leaderboard", "audit", "rules"])
+    @pytest.mark.parametrize(
+        "name", ["sessions", "leaderboard", "audit", "rules", "rubrics", "profiles"]
+    )
     async def test_reports_are_read(self, client, session, name):
         """As JSON."""
         [held] = (await client.read_resource(f"witan://{name}")).contents
@@ -318,13 +365,29 @@ class TestResources:
 
     async def test_a_name_of_anything_can_be_read(self, client):
         """Quoted in the template's place; what has no record says so."""
-        [template] = (await client.list_resource_templates()).resource_templates
+        template, _ = (await client.list_resource_templates()).resource_templates
         with pytest.raises(Exception, match="lesson 3"):
             await client.read_resource("witan://sessions/lesson%203")
 
         assert template.uri_template == "witan://sessions/{session}"
 
-    @pytest.mark.parametrize("uri", ["witan://sessions/nothing", "witan://secrets"])
+    async def test_a_session_is_read_as_one_page(self, client, session):
+        """That of `witan show --html`, with the votes of people; it holds no script."""
+        vote = {"session": session, "as": "ines", "ranking": "A > B = C"}
+        await client.call_tool("vote", vote)
+        _, template = (await client.list_resource_templates()).resource_templates
+        uri = template.uri_template.replace("{session}", session)
+        [held] = (await client.read_resource(uri)).contents
+
+        assert held.mime_type == template.mime_type == "text/html"
+        assert "Is it so?" in held.text
+        assert "ines" in held.text
+        assert "<script" not in held.text
+
+    @pytest.mark.parametrize(
+        "uri",
+        ["witan://sessions/nothing", "witan://sessions/nothing/export.html", "witan://secrets"],
+    )
     async def test_what_is_not_there_is_named(self, client, uri):
         """As an error of the protocol."""
         with pytest.raises(Exception, match="unknown"):

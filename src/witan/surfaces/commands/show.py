@@ -95,15 +95,11 @@ def _show(session: "Session", history: "History | None", *, as_json: bool, event
 def _write_page(session: "Session", history: "History | None", path: Path) -> None:
     """Write the page of a session, with what the history knows of it, to a file."""
     from witan.adapters.session_files import write_whole
-    from witan.errors import MissingExtra
+    from witan.surfaces.session_pages import session_to_html
 
-    try:
-        from witan.surfaces.web.rendering import export_html
-    except ModuleNotFoundError as error:
-        raise MissingExtra("a page of a session", "serve") from error
     ballots = [] if history is None else history.ballots(session.id)
     children = [] if history is None else history.find(parent=session.id)
-    page = export_html(
+    page = session_to_html(
         session,
         children=[(child.session, child.relation or "followed") for child in reversed(children)],
         votes=[ballot for ballot in ballots if ballot.kind == "human"],

@@ -1,7 +1,6 @@
 """Tools that count: ballots that somebody brings along, and those of a session again."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from witan.core.comparison import compare_rules
 from witan.core.explanation import explain as explanation_of
@@ -31,8 +30,6 @@ from witan.version import __version__
 
 __all__ = ["COUNTING"]
 
-T = TypeVar("T")
-
 SHOWN = 10
 """Sessions that are shown in full; more of them have a line each."""
 
@@ -43,7 +40,7 @@ async def tally(call: Call, body: TallyArguments) -> Reply:  # noqa: ARG001 - as
     """Count ballots."""
     posted = _posted(body)
     settings = settings_given(body.rule, body.settings)
-    found = await _aside(lambda: tally_of(posted, settings, body.sessions))
+    found = await in_turn(lambda: tally_of(posted, settings, body.sessions))
     outcomes = found.outcomes
     if len(outcomes) > SHOWN:
         text = "\n".join(summary_text(PAGE, [Digest.of(outcome) for outcome in outcomes]))
@@ -58,7 +55,7 @@ async def compare(call: Call, body: CompareArguments) -> Reply:  # noqa: ARG001 
     """Count ballots under every rule."""
     posted = _posted(body)
     settings = settings_given(None, body.settings)
-    found = await _aside(lambda: compare_rules(posted, settings, body.rules or None))
+    found = await in_turn(lambda: compare_rules(posted, settings, body.rules or None))
     shown = found.sessions if len(found.sessions) <= SHOWN else ()
     text = "\n".join([*comparison_text(PAGE, found, shown), *_unread(posted)])
     told = {**comparison_object(found, found.sessions), "not_read": posted.unread()}
@@ -69,7 +66,7 @@ async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 
     """Show how ballots make an outcome."""
     posted = _posted(body)
     settings = settings_given(body.rule, body.settings)
-    found = await _aside(lambda: explanation_of(posted, settings, body.session))
+    found = await in_turn(lambda: explanation_of(posted, settings, body.session))
     text = "\n".join([*explanation_text(PAGE, found), *_unread(posted)])
     return Reply(text, {**explanation_object(found), "not_read": posted.unread()})
 
@@ -110,11 +107,6 @@ def _unread(posted: Posted) -> list[str]:
     if more := len(posted.problems) - len(said):
         said.append(f"… and {counted(more, 'more line')} could not be read")
     return said
-
-
-async def _aside(work: Callable[[], T]) -> T:
-    """Count in a thread: the event loop does not wait for it."""
-    return await in_turn(work)
 
 
 COUNTING: tuple[Tool[Any], ...] = (

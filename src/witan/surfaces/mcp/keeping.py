@@ -1,21 +1,20 @@
 """Tools for what is kept: sessions, people's votes, leaderboards, audits; and who can be asked."""
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
 
-from witan.adapters.history import History
-from witan.adapters.reports import HistorySource
 from witan.adapters.voting_papers import Paper, voting_paper
 from witan.core.blind_vote import read_ranking
 from witan.core.leaderboard import Terms
-from witan.errors import HistoryError
 from witan.surfaces.audit_text import audit_text, reviewer_text
-from witan.surfaces.chamber import Chamber, Profile
+from witan.surfaces.chamber import Profile
+from witan.surfaces.discretion import discreet_found
 from witan.surfaces.inquiries import reports
+from witan.surfaces.inquiries.chambers import history_of
 from witan.surfaces.inquiries.chambers import profiles as profiles_object
-from witan.surfaces.inquiries.voting import check_unvoted
+from witan.surfaces.inquiries.in_turn import in_turn
+from witan.surfaces.inquiries.voting import check_unvoted, voter
 from witan.surfaces.inquiries.voting import vote as keep_vote
 from witan.surfaces.leaderboard_text import leaderboard_text
 from witan.surfaces.mcp.arguments import (
@@ -28,28 +27,13 @@ from witan.surfaces.mcp.arguments import (
     VoteArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
-from witan.surfaces.reports_json import audit_object, leaderboard_object, reviewer_object
 from witan.surfaces.sessions_text import sessions_text
 from witan.surfaces.text import Page, clean
 from witan.surfaces.voting_text import paper_object, paper_text, revealed_object, revealed_text
 
-__all__ = ["KEEPING", "history_of"]
+__all__ = ["KEEPING"]
 
 PAGE = Page()
-
-
-def history_of(chamber: Chamber) -> History:
-    """The history that is asked.
-
-    Raises
-    ------
-    HistoryError
-        If sessions are not kept.
-    """
-    if chamber.history is None:
-        problem = "this server keeps no history"
-        raise HistoryError("the server", problem, "start it without --no-history")
-    return chamber.history
 
 
 async def sessions(call: Call, body: SessionsArguments) -> Reply:
@@ -57,7 +41,7 @@ async def sessions(call: Call, body: SessionsArguments) -> Reply:
     history, window = history_of(call.chamber), body.window()
 
     def find() -> Reply:
-        found = history.find(
+        listed = history.find(
             body.text,
             since=window.since,
             until=window.until,
@@ -67,10 +51,11 @@ async def sessions(call: Call, body: SessionsArguments) -> Reply:
             simulated=body.simulated,
             parent=body.parent,
         )
+        found = discreet_found(listed)
         text = "\n".join(sessions_text(PAGE, history, found)) or "no session is like that"
         return Reply(text, reports.sessions(history, found))
 
-    return await _aside(find)
+    return await anyio.to_thread.run_sync(find)
 
 
 async def forget(call: Call, body: SessionArguments) -> Reply:
@@ -100,12 +85,12 @@ async def vote(call: Call, body: VoteArguments) -> Reply:
         text = "\n".join(revealed_text(PAGE, prepared, revealed))
         return Reply(text, revealed_object(prepared, revealed))
 
-    return await _aside(keep)
+    return await anyio.to_thread.run_sync(keep)
 
 
-async def _paper(call: Call, session: str, person: str) -> Paper:
+async def _paper(call: Call, session: str, person: str | None) -> Paper:
     whole, history = await call.chamber.named(session), history_of(call.chamber)
-    return await anyio.to_thread.run_sync(voting_paper, history, whole, person.strip())
+    return await anyio.to_thread.run_sync(voting_paper, history, whole, voter(call.asker, person))
 
 
 async def leaderboard(call: Call, body: LeaderboardArguments) -> Reply:
@@ -122,11 +107,10 @@ async def leaderboard(call: Call, body: LeaderboardArguments) -> Reply:
 
     def report() -> Reply:
         board = reports.leaderboard(history, config, terms, with_elo=body.elo)
-        source = HistorySource(history)
-        told = leaderboard_object(board, engine=source.name, where=source.where)
+        told = reports.leaderboard_told(history, board)
         return Reply("\n".join(leaderboard_text(PAGE, board)), told)
 
-    return await _aside(report)
+    return await in_turn(report)
 
 
 async def audit(call: Call, body: AuditArguments) -> Reply:
@@ -135,16 +119,13 @@ async def audit(call: Call, body: AuditArguments) -> Reply:
 
     def report() -> Reply:
         found = reports.audit(history, config, window, level=body.level)
-        source = HistorySource(history)
-        engine, where = source.name, source.where
         if body.reviewer is None:
-            told = audit_object(found, engine=engine, where=where)
-            return Reply("\n".join(audit_text(PAGE, found)), told)
+            return Reply("\n".join(audit_text(PAGE, found)), reports.audit_told(history, found))
         line = found[body.reviewer]
-        told = reviewer_object(found, line, engine=engine, where=where)
+        told = reports.audit_told(history, found, line)
         return Reply("\n".join(reviewer_text(PAGE, found, line)), told)
 
-    return await _aside(report)
+    return await in_turn(report)
 
 
 async def profiles(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
@@ -160,11 +141,6 @@ def _profile_text(profile: Profile) -> str:
         return clean(f"{name}{about} — it cannot be asked: {profile.problem}")
     seats = ", ".join(seat.source or seat.name for seat in profile.seats)
     return clean(f"{name}{about} — {seats}{' (simulated)' if profile.simulated else ''}")
-
-
-async def _aside(work: Callable[[], Reply]) -> Reply:
-    """Read in a thread: the event loop does not wait for it."""
-    return await anyio.to_thread.run_sync(work)
 
 
 KEEPING: tuple[Tool[Any], ...] = (

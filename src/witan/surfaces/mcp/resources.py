@@ -1,4 +1,4 @@
-"""What a client can read by an address of its own: sessions, leaderboard, audit, rules."""
+"""What a client can read by an address of its own: sessions, leaderboard, audit, catalogues."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
@@ -13,14 +13,19 @@ from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.inquiries import catalogues, reports
+from witan.surfaces.inquiries.chambers import history_of, profiles
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.json_output import to_json
-from witan.surfaces.mcp.keeping import history_of
 from witan.surfaces.mcp.telling import address
+from witan.surfaces.session_pages import session_to_html
+from witan.surfaces.web.beside import beside
 
-__all__ = ["JSON", "listed", "read", "templates"]
+__all__ = ["listed", "read", "templates"]
 
-JSON = "application/json"
+JSON, HTML = "application/json", "text/html"
+
+PAGE = "/export.html"
+"""What follows the name of a session where its page is meant; a slash of a name is quoted."""
 
 LATEST = 20
 """Sessions that are listed one by one."""
@@ -36,6 +41,8 @@ FIXED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "witan://leaderboard": ("leaderboard", "How models fared across sessions."),
         "witan://audit": ("audit", "How reviewers judged across sessions."),
         "witan://rules": ("rules", "The rules to count by, and when to take which."),
+        "witan://rubrics": ("rubrics", "The rubrics to grade by, with their criteria."),
+        "witan://profiles": ("profiles", "The councils that can be asked, and who sits in each."),
     }
 )
 
@@ -79,12 +86,20 @@ def templates() -> list[types.ResourceTemplate]:
             title="A session",
             description="The whole record of a session: answers, ballots, outcome, every event.",
             mime_type=JSON,
-        )
+        ),
+        types.ResourceTemplate(
+            uri_template=f"{SESSION}{{session}}{PAGE}",
+            name="page",
+            title="A session as one HTML file",
+            description="A page that stands alone, with styles of its own and no script: save it "
+            "to a file for whoever shall read the session.",
+            mime_type=HTML,
+        ),
     ]
 
 
-async def read(chamber: Chamber, uri: str) -> str:
-    """A resource as JSON.
+async def read(chamber: Chamber, uri: str) -> tuple[str, str]:
+    """A resource, and its media type.
 
     Raises
     ------
@@ -94,10 +109,22 @@ async def read(chamber: Chamber, uri: str) -> str:
         If there is nothing to tell of it.
     """
     if uri.startswith(SESSION) and uri != SESSION:
-        return session_to_json(await chamber.session(unquote(uri.removeprefix(SESSION))))
+        name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
+        if uri.endswith(PAGE):
+            return await _page(chamber, name), HTML
+        return session_to_json(await chamber.session(name)), JSON
     if uri not in READ:
-        raise UnknownName("resource", uri, [*FIXED, f"{SESSION}{{session}}"])
-    return await READ[uri](chamber)
+        named = [template.uri_template for template in templates()]
+        raise UnknownName("resource", uri, [*FIXED, *named])
+    return await READ[uri](chamber), JSON
+
+
+async def _page(chamber: Chamber, name: str) -> str:
+    session = await chamber.session(name)
+    known = await beside(chamber, session.id)
+    return await anyio.to_thread.run_sync(
+        lambda: session_to_html(session, children=known.children, votes=known.votes)
+    )
 
 
 async def _sessions(chamber: Chamber) -> str:
@@ -121,11 +148,21 @@ async def _rules(chamber: Chamber) -> str:  # noqa: ARG001 - as every resource
     return to_json(catalogues.rules())
 
 
+async def _rubrics(chamber: Chamber) -> str:  # noqa: ARG001 - as every resource
+    return to_json(catalogues.rubrics())
+
+
+async def _profiles(chamber: Chamber) -> str:
+    return to_json(profiles(chamber))
+
+
 READ: Mapping[str, Callable[[Chamber], Awaitable[str]]] = MappingProxyType(
     {
         "witan://sessions": _sessions,
         "witan://leaderboard": _leaderboard,
         "witan://audit": _audit,
         "witan://rules": _rules,
+        "witan://rubrics": _rubrics,
+        "witan://profiles": _profiles,
     }
 )

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from witan.errors import UnknownName, WitanError
 from witan.surfaces.chamber import LOCAL, Chamber
+from witan.surfaces.discretion import outward
 from witan.surfaces.json_output import to_json
 from witan.surfaces.mcp import resources, tools
 from witan.surfaces.mcp.calls import Call, Reply, faults
@@ -77,7 +78,7 @@ class _Telling:
         except ValidationError as error:
             return _failed(faults(tool.name, error))
         except WitanError as error:
-            return _failed(str(error))
+            return _failed(outward(error))
         except MCPError:
             raise
         except Exception:  # noqa: BLE001 - the others must not suffer from our mistake
@@ -102,12 +103,12 @@ class _Telling:
         """Read something."""
         uri = str(params.uri)
         try:
-            text = await resources.read(self._chamber, uri)
+            text, kind = await resources.read(self._chamber, uri)
         except WitanError as error:
             unknown = isinstance(error, UnknownName)
             code = types.INVALID_PARAMS if unknown else types.INTERNAL_ERROR
-            raise MCPError(code=code, message=str(error), data={"uri": uri}) from None
-        held = types.TextResourceContents(uri=params.uri, text=text, mime_type=resources.JSON)
+            raise MCPError(code=code, message=outward(error), data={"uri": uri}) from None
+        held = types.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
         return types.ReadResourceResult(contents=[held])
 
     def _call(self, context: Context) -> Call:

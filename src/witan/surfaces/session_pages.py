@@ -1,0 +1,36 @@
+"""A session as one HTML file, for commands, programs and clients that do not reach the page."""
+
+from collections.abc import Sequence
+
+from witan.core.ballot import Ballot
+from witan.deliberation.session import Session
+from witan.errors import MissingExtra
+
+__all__ = ["session_to_html"]
+
+
+def session_to_html(
+    session: Session,
+    *,
+    children: Sequence[tuple[str, str]] = (),
+    votes: Sequence[Ballot] = (),
+) -> str:
+    """A page that stands alone: its own styles, no script, nothing that is fetched.
+
+    Parameters
+    ----------
+    children
+        Name of each session that came of it, and what it is to this one.
+    votes
+        Ballots of people.
+
+    Raises
+    ------
+    MissingExtra
+        If what writes pages is not installed.
+    """
+    try:
+        from witan.surfaces.web.rendering import export_html
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a page of a session", "serve") from error
+    return export_html(session, children=children, votes=votes)

@@ -252,5 +252,6 @@ def why_unseated(error: WitanError) -> str:
     """Why a council cannot be seated, for who would ask it; its operator is told the whole."""
     if isinstance(error, MissingKey | NoCouncil):
         return discreet_words(str(error))
-    what = f"{error.key} of " if isinstance(error, ConfigError) and error.key else ""
+    key = discreet_words(error.key) if isinstance(error, ConfigError) else ""
+    what = f"{key} of " if key else ""
     return f"{what}its configuration is not accepted; the log of the server says why"

@@ -11,6 +11,7 @@ from served import served
 from witan.adapters.history import History
 from witan.surfaces.cli import main
 from witan.surfaces.config_serve import ServeSettings, TokenSettings
+from witan.surfaces.http.metrics import Metrics
 
 QUESTION = {"question": "Is it so?"}
 
@@ -289,6 +290,33 @@ def server(folder, history):
     settings = ServeSettings(tokens=tokens)
     with served(seatings(write_config(folder), history), settings, keys) as server:
         yield server
+
+
+class _Mistaken(Metrics):
+    """Counters that hold a mistake."""
+
+    def text(self, under_way: int, streams: int) -> bytes:
+        raise ZeroDivisionError(f"{under_way} / {streams} in /srv/witan")
+
+
+class TestMistakes:
+    """A mistake of ours is told as such, and read in the log."""
+
+    def test_it_says_nothing_of_what_it_is(self, folder, caplog):
+        """The connection goes on, and the log has it with the number of the request."""
+        with (
+            served(seatings(write_config(folder)), metrics=_Mistaken()) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as client,
+        ):
+            told = client.get("/metrics")
+            after = client.get("/healthz")
+
+        assert told.status_code == 500
+        assert told.json()["detail"] == "a mistake within Witan; the log of the server says more"
+        assert told.headers["X-Content-Type-Options"] == "nosniff"
+        assert after.status_code == 200
+        [logged] = [each for each in caplog.records if each.exc_info is not None]
+        assert logged.fields["request"] == told.headers["Witan-Request"]
 
 
 class TestVoters:

@@ -130,11 +130,9 @@ def session_of(database: Database, session: str) -> Session:
         source = require(database, session)[4]
         events = read_events(database, session)
     if not events:
-        raise HistoryConflict(
-            database.where,
-            f"the session {session} came in as ballots, from {Path(source).name}, and has no events",
-            "read its ballots",
-        )
+        origin = Path(source).name
+        problem = f"the session {session} came in as ballots, from {origin}, and has no events"
+        raise HistoryConflict(database.where, problem, "read its ballots")
     return Session.of(events)
 
 

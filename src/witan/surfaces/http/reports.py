@@ -1,11 +1,11 @@
-"""The native API: what is kept, counted again, summed up, and what somebody brings along."""
+"""The native API: what is kept, counted again and summed up, and what there is to choose from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from starlette.responses import Response as PlainResponse
 
 from witan.adapters.voting_papers import Paper, voting_paper
@@ -20,11 +20,10 @@ from witan.surfaces.http.access import asker_of, chamber_of
 from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
 from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.http.schemas import RecountBody, VoteBody
-from witan.surfaces.inquiries import catalogues, posted, reports
+from witan.surfaces.inquiries import catalogues, reports
 from witan.surfaces.inquiries.chambers import count_again, history_of
 from witan.surfaces.inquiries.chambers import profiles as catalogue_of
 from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.inquiries.recounting import settings_given
 from witan.surfaces.inquiries.voting import check_unvoted, vote, voter
 from witan.surfaces.json_output import session_object, to_json
 from witan.surfaces.moments import moment
@@ -47,42 +46,10 @@ AskerOf = Annotated[Asker, Depends(asker_of)]
 Level = Annotated[float, Query(gt=0, lt=1, description="Level of intervals.")]
 Status = Literal["complete", "degraded", "failed", "interrupted"]
 
-BALLOTS = {
-    "application/x-ndjson": {
-        "schema": {"type": "string"},
-        "example": '{"session": "q1", "reviewer": "ada", "ranking": ["b", "c"]}\n'
-        '{"session": "q1", "reviewer": "bob", "ranking": ["c", "a"]}\n',
-    },
-    "text/csv": {
-        "schema": {"type": "string"},
-        "example": "session,reviewer,candidate,rank\nq1,ada,b,1\nq1,ada,c,2\n",
-    },
-}
-"""Ballots as they can be sent; every format of a ballot file is recognised."""
-
-COUNTING = ("ties", "level", "threshold", "tie_break", "recusal", "unranked", "kind", "rho")
-"""Settings of counting that can stand in the address."""
-
 AS_IT_WAS = RecountBody()
 
-NUMBERS = ("level", "threshold", "rho")
 
-FILE = {
-    "requestBody": {"required": True, "content": BALLOTS},
-    "parameters": [
-        {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "schema": {"type": "number" if name in NUMBERS else "string"},
-            "description": "As the setting of counting.",
-        }
-        for name in COUNTING
-    ],
-}
-
-
-def _window(
+async def _window(
     since: Annotated[str | None, Query(description="From then on: 30d, 12h, 2026-01-31 …")] = None,
     until: Annotated[str | None, Query(description="Before then, written likewise.")] = None,
     category: Annotated[str | None, Query(description="Sessions of this category.")] = None,
@@ -98,35 +65,6 @@ def _window(
 
 
 WindowOf = Annotated[Window, Depends(_window)]
-
-
-async def _ballots(
-    request: Request,
-    format: Annotated[  # noqa: A002 - as the command line calls it
-        str | None, Query(description="That of a ballot file; recognised unless given.")
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        Query(description="FIELD=HEADER: which column holds a field, such as reviewer=judge."),
-    ] = None,
-) -> posted.Posted:
-    """The ballots that are sent.
-
-    Raises
-    ------
-    InvalidParameter
-        If a column is not written so.
-    """
-    columns = {}
-    for written in column or ():
-        field, equals, header = written.partition("=")
-        if not (field.strip() and equals):
-            raise InvalidParameter("column", written, "FIELD=HEADER, such as reviewer=judge")
-        columns[field.strip()] = header.strip()
-    return posted.Posted(await request.body(), format, columns or None)
-
-
-BallotsOf = Annotated[posted.Posted, Depends(_ballots)]
 
 
 def _json(value: object) -> Response:
@@ -297,82 +235,6 @@ async def audit(
         reports.audit_report, history, chamber.config, window, reviewer=reviewer, level=level
     )
     return await _told_in_turn(report)
-
-
-@router.post(
-    "/tally",
-    tags=["counting"],
-    summary="Count ballots",
-    openapi_extra=FILE,
-    responses=examples.COUNTED,
-)
-async def tally(
-    request: Request,
-    *,
-    ballots: BallotsOf,
-    rule: Annotated[str | None, Query()] = None,
-    session: Annotated[list[str] | None, Query(description="Only these sessions.")] = None,
-) -> Response:
-    """Count the ballots that are sent, in any format of a ballot file; nothing is kept."""
-    settings = settings_given(rule, _settings(request))
-    return await _told_in_turn(lambda: posted.tallied(ballots, settings, session or ()))
-
-
-@router.post(
-    "/compare",
-    tags=["counting"],
-    summary="Count under every rule",
-    openapi_extra=FILE,
-    responses=examples.COMPARED,
-)
-async def compare(
-    request: Request,
-    *,
-    ballots: BallotsOf,
-    rules: Annotated[str | None, Query(description="Rules, comma-separated.")] = None,
-) -> Response:
-    """Count the ballots that are sent under every rule, side by side."""
-    settings = settings_given(None, _settings(request))
-    names = [name.strip() for name in (rules or "").split(",") if name.strip()]
-    return await _told_in_turn(lambda: posted.compared(ballots, settings, names))
-
-
-@router.post(
-    "/explain",
-    tags=["counting"],
-    summary="How it was counted",
-    openapi_extra=FILE,
-    responses=examples.EXPLAINED,
-)
-async def explain(
-    request: Request,
-    *,
-    ballots: BallotsOf,
-    rule: Annotated[str | None, Query()] = None,
-    session: Annotated[
-        str | None, Query(description="Needed where the ballots are of several sessions.")
-    ] = None,
-) -> Response:
-    """Show step by step how the ballots of a session make its outcome."""
-    settings = settings_given(rule, _settings(request))
-    return await _told_in_turn(lambda: posted.explained(ballots, settings, session))
-
-
-def _settings(request: Request) -> Mapping[str, Any]:
-    """The settings of counting among the parameters of the address."""
-    given: dict[str, Any] = {}
-    for name in COUNTING:
-        text = request.query_params.get(name)
-        if text is not None:
-            given[name] = _number(text) if name in NUMBERS else text
-    return given
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 @router.get("/rules", tags=["counting"], summary="The rules to count by", responses=examples.RULES)

@@ -28,7 +28,7 @@ def history_of(chamber: Chamber) -> History:
     """
     if chamber.history is None:
         problem = "this server keeps no history"
-        raise HistoryConflict("the server", problem, "have it started with one")
+        raise HistoryConflict("the server", problem, "have it started without --no-history")
     return chamber.history
 
 

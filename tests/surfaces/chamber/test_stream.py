@@ -251,3 +251,33 @@ class TestTexts:
         stream.take(done(10_001, "x" * 10_000))
 
         assert len(stream) == 1
+
+    async def test_a_long_text_that_is_still_written_leaves_few(self):
+        """Nor with those of one that is not: what was told long ago is kept as one piece."""
+        hours = Hours()
+        stream = Stream(hours)
+        for seq in range(1, 20_001):
+            stream.take(piece(seq, f"{seq} ", "ada" if seq % 2 else "bob"))
+            hours.now += 2 * PACE_SECONDS
+
+        assert len(stream) < 1_000
+        told = stream.told_after(0)
+        assert [each.seq for each in told] == sorted({each.seq for each in told})
+        for seat, first in (("ada", 1), ("bob", 2)):
+            text = "".join(each.event.text for each in told if each.event.seat == seat)
+            assert text.split() == [str(seq) for seq in range(first, 20_001, 2)]
+
+    async def test_a_reader_that_lags_is_told_every_piece_once(self):
+        """Wherever it is in what is kept as one."""
+        hours = Hours()
+        stream = Stream(hours)
+        for seq in range(1, 1_001):
+            stream.take(piece(seq, f"{seq} "))
+            hours.now += 2 * PACE_SECONDS
+
+        for after in range(1_001):
+            told = stream.told_after(after)
+            text = "".join(each.event.text for each in told)
+            assert text.split() == [str(seq) for seq in range(after + 1, 1_001)]
+            assert all(each.event.seq > after for each in told)
+            assert stream.heard(f"{after}-{stream.mark}") == after

@@ -206,8 +206,10 @@ class TestFollowing:
             httpx2.Client(base_url=server.url) as after,
         ):
             rest = events(after, posted["session"], **{"Last-Event-ID": whole[4][0]})
+            again = events(after, posted["session"])
 
         assert rest == whole[5:]
+        assert again == whole
 
     def test_a_session_of_an_earlier_server_is_told_from_the_history(self, tmp_path, history):
         """Kept events have the numbers that they had."""

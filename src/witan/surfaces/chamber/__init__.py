@@ -5,7 +5,8 @@ from witan.surfaces.chamber.chamber import Chamber
 from witan.surfaces.chamber.ledger import Ledger
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import DEMO, Configure, Profile, Seatings
-from witan.surfaces.chamber.stream import Stream, Told, heard
+from witan.surfaces.chamber.stream import Stream
+from witan.surfaces.chamber.told import Told, heard
 
 __all__ = [
     "DEMO",

@@ -11,104 +11,34 @@ the number and a mark: of an event, what it says; of a piece, the stream that to
 
 import secrets
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2s
-from typing import TypeAlias
 
 import anyio
 
 from witan.deliberation import events as e
-from witan.deliberation.record import event_to_json
+from witan.surfaces.chamber.told import MARK_BYTES, Passage, Piece, Told, heard
 from witan.surfaces.discretion import Veil
 
-__all__ = ["PACE_SECONDS", "Stream", "Told", "heard"]
+__all__ = ["PACE_SECONDS", "Stream"]
 
 PACE_SECONDS = 0.04
 """How long the pieces of a text are gathered, after the first, before they are told together."""
 
-MARK_BYTES = 4
-
-MOST_DIGITS = 18
-
-Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
+RECENT = 128
+"""Pieces of a text under way that stay as they were told, at least; twice as many at most."""
 
 _Text = tuple[str, str | None, int]
 """Which text a piece belongs to: answer or synthesis, whose, in which round."""
 
 
-class Told:
-    """An event as readers are told of it.
-
-    Parameters
-    ----------
-    simulated
-        Whether any seat of the session plays a script.
-    mark
-        That of a piece; None: the event is kept, and bears the mark of what it says.
-    """
-
-    __slots__ = ("_json", "_mark", "_simulated", "event")
-
-    def __init__(self, event: e.Event, *, simulated: bool, mark: str | None = None) -> None:
-        self.event = event
-        self._simulated = simulated
-        self._mark = mark
-        self._json: bytes | None = None
-
-    @property
-    def seq(self) -> int:
-        """The number of the event; of pieces told together, that of the last."""
-        return self.event.seq
-
-    @property
-    def json(self) -> bytes:
-        """The event as one line of JSON, encoded once for all readers."""
-        if self._json is None:
-            self._json = event_to_json(self.event, simulated=self._simulated).encode()
-        return self._json
-
-    @property
-    def mark(self) -> str:
-        """What tells it from another event that has its number."""
-        if self._mark is None:
-            self._mark = blake2s(self.json, digest_size=MARK_BYTES).hexdigest()
-        return self._mark
-
-    @property
-    def id(self) -> str:
-        """Its number and its mark: by these a reader says what it heard last."""
-        return f"{self.seq}-{self.mark}"
-
-
-def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
-    """The number of the last of these events that a reader has heard; 0: none is sure to be so.
-
-    Parameters
-    ----------
-    told
-        In order.
-    last
-        What the reader heard last, as `Told.id` has it; a number alone is taken at its word.
-    mark
-        That of the pieces which were told along with these events.
-    """
-    number, dash, given = last.partition("-")
-    if not (number.isascii() and number.isdecimal()):
-        return 0
-    seq = int(number[:MOST_DIGITS])
-    if not dash or given == mark:
-        return seq
-    at = bisect_right(told, seq, key=lambda each: each.seq)
-    return seq if at and told[at - 1].seq == seq and told[at - 1].mark == given else 0
-
-
 @dataclass(slots=True)
 class _Gathering:
-    """Pieces of a text that are yet to be told."""
+    """A text under way: what of it is yet to be told, and how many pieces stand by themselves."""
 
-    told_at: float
+    told_at: float = 0.0
     pending: Piece | None = None
+    alone: int = 0
 
 
 class Stream:
@@ -231,12 +161,13 @@ class Stream:
         ready = [held for held in self._written.values() if held.pending is not None]
         for held in sorted(ready, key=lambda held: held.pending.seq if held.pending else 0):
             if held.pending is not None:
-                self._tell(held.pending)
+                self._tell_piece(held, held.pending)
             held.told_at, held.pending = now, None
 
     def _since(self, after: int) -> Iterator[Told]:
         # Sliced, as the log may change between two readings.
-        return iter(self._log[bisect_right(self._log, after, key=lambda told: told.seq) :])
+        rest = self._log[bisect_right(self._log, after, key=lambda told: told.seq) :]
+        return (told.since(after) for told in rest)
 
     def _gather(self, piece: Piece) -> None:
         text = _text_of(piece)
@@ -244,14 +175,33 @@ class Stream:
         if held is None or (not self._waiting and self._seconds() - held.told_at >= PACE_SECONDS):
             # The first piece of a text is what a reader waits for.
             self.tell_gathered()
-            self._written[text] = _Gathering(self._seconds())
-            self._tell(piece)
+            if held is None:
+                held = self._written[text] = _Gathering()
+            held.told_at = self._seconds()
+            self._tell_piece(held, piece)
             return
         before = held.pending
         held.pending = piece if before is None else replace(piece, text=before.text + piece.text)
         if not self._waiting:
             self._waiting = True
             self._gathered.set()
+
+    def _tell_piece(self, held: _Gathering, piece: Piece) -> None:
+        """Tell a piece; what was told long ago of a long text is kept as one."""
+        self._tell(piece)
+        held.alone += 1
+        if held.alone < 2 * RECENT:
+            return
+        text = _text_of(piece)
+        own = [each for each in self._log if _is_of(each.event, text)]
+        passage = Passage(own[:-RECENT], simulated=self._simulated, mark=self.mark)
+        last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
+        self._log = [
+            passage if each is last else each
+            for each in self._log
+            if each is last or id(each) in recent or not _is_of(each.event, text)
+        ]
+        held.alone = RECENT
 
     def _forget_pieces(self, event: e.Event) -> None:
         """Drop the pieces of a text that is whole, or void."""
@@ -277,6 +227,10 @@ class Stream:
     def _rouse(self) -> None:
         waking, self._wake = self._wake, anyio.Event()
         waking.set()
+
+
+def _is_of(event: e.Event, text: _Text) -> bool:
+    return isinstance(event, e.AnswerDelta | e.SynthesisDelta) and _text_of(event) == text
 
 
 def _text_of(piece: Piece) -> _Text:

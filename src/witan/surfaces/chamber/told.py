@@ -1,0 +1,125 @@
+"""What readers are told: an event, a piece of a text, or many pieces kept as one."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2s
+from typing import TypeAlias
+
+from witan.deliberation import events as e
+from witan.deliberation.record import event_to_json
+
+__all__ = ["MARK_BYTES", "Passage", "Piece", "Told", "heard"]
+
+MARK_BYTES = 4
+
+MOST_DIGITS = 18
+
+Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
+
+
+class Told:
+    """An event as readers are told of it.
+
+    Parameters
+    ----------
+    simulated
+        Whether any seat of the session plays a script.
+    mark
+        That of a piece; None: the event is kept, and bears the mark of what it says.
+    """
+
+    __slots__ = ("_json", "_mark", "_simulated", "event")
+
+    def __init__(self, event: e.Event, *, simulated: bool, mark: str | None = None) -> None:
+        self.event = event
+        self._simulated = simulated
+        self._mark = mark
+        self._json: bytes | None = None
+
+    @property
+    def seq(self) -> int:
+        """The number of the event; of pieces told together, that of the last."""
+        return self.event.seq
+
+    @property
+    def json(self) -> bytes:
+        """The event as one line of JSON, encoded once for all readers."""
+        if self._json is None:
+            self._json = event_to_json(self.event, simulated=self._simulated).encode()
+        return self._json
+
+    @property
+    def mark(self) -> str:
+        """What tells it from another event that has its number."""
+        if self._mark is None:
+            self._mark = blake2s(self.json, digest_size=MARK_BYTES).hexdigest()
+        return self._mark
+
+    @property
+    def id(self) -> str:
+        """Its number and its mark: by these a reader says what it heard last."""
+        return f"{self.seq}-{self.mark}"
+
+    def since(self, after: int) -> "Told":
+        """What of it a reader has not heard that has heard all up to a lower number."""
+        del after
+        return self
+
+
+class Passage(Told):
+    """Pieces of a text that were told one by one long ago, kept as one.
+
+    Attributes
+    ----------
+    seqs, ends
+        The number of each piece, and where it ended: some readers had heard only some of them.
+    """
+
+    __slots__ = ("_piece", "ends", "seqs")
+
+    def __init__(self, told: Sequence[Told], *, simulated: bool, mark: str) -> None:
+        self.seqs, self.ends = array("q"), array("q")
+        pieces = [each.event for each in told if isinstance(each.event, Piece)]
+        length = 0
+        for each, piece in zip(told, pieces, strict=True):
+            if isinstance(each, Passage):
+                self.seqs.extend(each.seqs)
+                self.ends.extend(array("q", (length + end for end in each.ends)))
+            else:
+                self.seqs.append(piece.seq)
+                self.ends.append(length + len(piece.text))
+            length += len(piece.text)
+        self._piece: Piece = replace(pieces[-1], text="".join(piece.text for piece in pieces))
+        super().__init__(self._piece, simulated=simulated, mark=mark)
+
+    def since(self, after: int) -> Told:
+        """The rest of the text, for a reader that has heard the pieces up to this number."""
+        n_heard = bisect_right(self.seqs, after)
+        if not n_heard:
+            return self
+        rest = replace(self._piece, text=self._piece.text[self.ends[n_heard - 1] :])
+        return Told(rest, simulated=self._simulated, mark=self._mark)
+
+
+def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
+    """The number of the last of these events that a reader has heard; 0: none is sure to be so.
+
+    Parameters
+    ----------
+    told
+        In order.
+    last
+        What the reader heard last, as `Told.id` has it; a number alone is taken at its word.
+    mark
+        That of the pieces which were told along with these events.
+    """
+    number, dash, given = last.partition("-")
+    if not (number.isascii() and number.isdecimal()):
+        return 0
+    seq = int(number[:MOST_DIGITS])
+    if not dash or given == mark:
+        return seq
+    at = bisect_right(told, seq, key=lambda each: each.seq)
+    return seq if at and told[at - 1].seq == seq and told[at - 1].mark == given else 0

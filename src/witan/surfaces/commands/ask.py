@@ -1,5 +1,6 @@
 """``witan ask``: put a question to the council."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -7,11 +8,11 @@ import click
 from witan.surfaces.asking import Telling, read_earlier, read_files, read_question
 from witan.surfaces.commands.council_options import (
     council_options,
-    overrides,
-    seated,
-    telling_options,
+    seated_by,
+    seed_option,
+    session_options,
 )
-from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
@@ -33,15 +34,9 @@ Examples:
 
 @click.command("ask", short_help="Put a question to the council.", epilog=EXAMPLES)
 @council_options
-@click.option(
-    "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
-)
+@seed_option
 @click.option("--category", metavar="NAME", help="What kind of question it is, to be looked up by.")
-@telling_options
-@recording_options
-@click.option(
-    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
-)
+@session_options
 def command(**options: Any) -> int:
     """Put QUESTION to the council; print its closing text, and how far to trust it.
 
@@ -54,14 +49,9 @@ def command(**options: Any) -> int:
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
 
-    def opened(say: Say) -> "Place | None":
-        return recorded_by(options, say)
-
     def seat(say: Say, place: "Place | None") -> "Hold":
         before = read_earlier(earlier, options["config"], options["history"])
-        council = seated(
-            options["config"], overrides(options), say, place=place, profile=options["profile"]
-        )
+        council = seated_by(options, say, place)
 
         async def held(listener: "Listener") -> "Session":
             async with council:
@@ -77,4 +67,4 @@ def command(**options: Any) -> int:
 
         return held
 
-    return hold(telling, seat, opened)
+    return hold(telling, seat, partial(recorded_by, options))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.commands.history_options import window_of, window_options
-from witan.surfaces.commands.options import json_option
+from witan.surfaces.commands.options import chart_option, json_option, level_option
 from witan.surfaces.commands.source_options import opened_source, source_options
 from witan.surfaces.text import Page
 
@@ -27,22 +27,10 @@ Examples:
 @click.option("--reviewer", metavar="NAME", help="Tell everything of one, a model or a person.")
 @click.option("--criterion", metavar="NAME", help="Of the criteria, show this one alone.")
 @window_options
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="NUMBER",
-    default=0.95,
-    show_default=True,
-    help="Level of intervals, and of what stands out.",
-)
+@level_option("Level of intervals, and of what stands out.")
 @source_options
 @json_option
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, writable=True),
-    metavar="OUT.svg",
-    help="Draw the reviewers to an .svg, .png, .pdf, .html or .json file.",
-)
+@chart_option("--plot", "Draw the reviewers to an .svg, .png, .pdf, .html or .json file.")
 def command(as_json: bool, **options: Any) -> int:
     """Say how reviewers judge: whom they prefer, how far they agree, what they are worth.
 

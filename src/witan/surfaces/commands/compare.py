@@ -8,6 +8,7 @@ import click
 
 from witan.errors import UnknownName
 from witan.surfaces.commands.options import (
+    chart_option,
     counting_options,
     json_option,
     reading_options,
@@ -39,12 +40,7 @@ Examples:
 )
 @counting_options(with_rule=False)
 @json_option
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, writable=True),
-    metavar="OUT.svg",
-    help="Draw the ranks under every rule to an .svg or .png file.",
-)
+@chart_option("--plot", "Draw the ranks under every rule to an .svg or .png file.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),

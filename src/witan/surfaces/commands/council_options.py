@@ -1,11 +1,13 @@
 """The options of every command that seats a council, and what they override."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.surfaces.commands.history_options import recording_options
+from witan.surfaces.commands.stacking import Decorator, stacked
 from witan.surfaces.holding import Say
 
 if TYPE_CHECKING:
@@ -16,29 +18,18 @@ if TYPE_CHECKING:
 __all__ = [
     "config_option",
     "council_options",
+    "fast_demo_option",
     "jury_options",
     "overrides",
     "record_options",
     "seated",
+    "seated_by",
+    "seed_option",
+    "session_options",
     "telling_options",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-Decorator = Callable[[F], F]
-
 RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
-
-
-def _stack(*decorators: Decorator[Any]) -> Decorator[Any]:
-    """Apply decorators so that their options stand in the help in this order."""
-
-    def apply(command: F) -> F:
-        for decorate in reversed(decorators):
-            command = decorate(command)
-        return command
-
-    return apply
 
 
 def _flag(name: str, words: str) -> Decorator[Any]:
@@ -71,20 +62,37 @@ save_option = click.option(
     help="Write the record of the session here; an interrupted one, too.",
 )
 
-record_options = _stack(
+record_options = stacked(
     click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON object."),
     click.option(
         "--events", is_flag=True, help="Print every event as a line of JSON, as it happens."
     ),
 )
 
-telling_options = _stack(
+telling_options = stacked(
     record_options,
     save_option,
     click.option("--quiet", is_flag=True, help="Show no progress."),
 )
 
-_question_options = _stack(
+session_options = stacked(
+    telling_options,
+    recording_options,
+    click.option(
+        "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
+    ),
+)
+"""What is told of a session, where it is kept, and how it ends without a leader."""
+
+seed_option = click.option(
+    "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
+)
+
+fast_demo_option = click.option(
+    "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
+)
+
+_question_options = stacked(
     click.argument("question", required=False),
     click.option(
         "-f",
@@ -103,7 +111,7 @@ _question_options = _stack(
     ),
 )
 
-_seat_options = _stack(
+_seat_options = stacked(
     click.option(
         "--member",
         "members",
@@ -120,7 +128,7 @@ _seat_options = _stack(
     ),
 )
 
-_judging_options = _stack(
+_judging_options = stacked(
     click.option(
         "--mode",
         type=click.Choice(["consensus", "best", "verdict"]),
@@ -138,14 +146,14 @@ _judging_options = _stack(
     _number("quorum", int, "Declare an outcome from so many ballots on."),
 )
 
-_answering_options = _stack(
+_answering_options = stacked(
     _flag("self-review", "Show reviewers their own answers, too; counting still recuses them."),
     _number("debate-rounds", int, "Let members see the others' answers so often, and revise."),
     _number("enough", int, "Wait only a grace period once so many members have answered."),
     _number("grace-seconds", float, "Wait so long for the rest once enough have answered."),
 )
 
-_limit_options = _stack(
+_limit_options = stacked(
     _number("max-cost", float, "Make no call that could cross so many US dollars."),
     _number("max-tokens", int, "The most tokens of one reply."),
     _number("call-seconds", float, "End a call, its retries included, after so long."),
@@ -164,26 +172,21 @@ OVERRIDING = (
 """Options that are called as in the configuration."""
 
 
-def council_options(command: F) -> F:
-    """The question, who sits, how they deliberate, within which limits."""
-    decorated: F = _stack(
-        _question_options,
-        _seat_options,
-        _judging_options,
-        _answering_options,
-        _limit_options,
-        profile_option,
-        config_option,
-    )(command)
-    return decorated
+council_options = stacked(
+    _question_options,
+    _seat_options,
+    _judging_options,
+    _answering_options,
+    _limit_options,
+    profile_option,
+    config_option,
+)
+"""The question, who sits, how they deliberate, within which limits."""
 
-
-def jury_options(command: F) -> F:
-    """Who sits as a jury, how it reviews and closes, within which limits."""
-    decorated: F = _stack(
-        _seat_options, _judging_options, _limit_options, profile_option, config_option
-    )(command)
-    return decorated
+jury_options = stacked(
+    _seat_options, _judging_options, _limit_options, profile_option, config_option
+)
+"""Who sits as a jury, how it reviews and closes, within which limits."""
 
 
 def overrides(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,3 +222,10 @@ def seated(
     for note in council.notes:
         say(note)
     return council
+
+
+def seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") -> "Council":
+    """Seat the council that the options of `council_options`, or of `jury_options`, mean."""
+    return seated(
+        options["config"], overrides(options), say, place=place, profile=options["profile"]
+    )

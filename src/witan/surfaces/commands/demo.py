@@ -1,5 +1,6 @@
 """``witan demo``: a council that needs no key, because scripts sit in it."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,7 +39,7 @@ def command(fast: bool, **options: Any) -> int:
     session is kept in the history, marked as simulated.
     """
     telling = Telling.of(options, mark=MARK)
-    return hold(telling, lambda *_: _seat(fast=fast), lambda say: recorded_by(options, say))
+    return hold(telling, lambda *_: _seat(fast=fast), partial(recorded_by, options))
 
 
 def _seat(*, fast: bool) -> "Hold":

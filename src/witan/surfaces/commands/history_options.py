@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from witan.errors import InvalidParameter
+from witan.surfaces.commands.stacking import stacked
 
 if TYPE_CHECKING:
     from witan.core.window import Window
@@ -21,8 +22,6 @@ __all__ = [
     "window_of",
     "window_options",
 ]
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Moment(click.ParamType[datetime]):
@@ -72,11 +71,11 @@ until_option = click.option(
 
 category_option = click.option("--category", metavar="NAME", help="Sessions of this category.")
 
+recording_options = stacked(history_option, no_history_option)
+"""Where a session is recorded, or that it is not."""
 
-def recording_options(command: F) -> F:
-    """Where a session is recorded, or that it is not."""
-    decorated: F = history_option(no_history_option(command))
-    return decorated
+window_options = stacked(since_option, until_option, category_option)
+"""Which sessions are meant: a span of time, and a category."""
 
 
 def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "Place | None":
@@ -95,12 +94,6 @@ def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "Plac
         return None
     file: Path | None = options.get("config")
     return recorded(configured(file, options["history"]), file, say)
-
-
-def window_options(command: F) -> F:
-    """Which sessions are meant: a span of time, and a category."""
-    decorated: F = since_option(until_option(category_option(command)))
-    return decorated
 
 
 def window_of(options: Mapping[str, Any]) -> "Window":

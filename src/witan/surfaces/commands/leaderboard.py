@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.commands.history_options import window_of, window_options
-from witan.surfaces.commands.options import json_option
+from witan.surfaces.commands.options import chart_option, json_option, level_option
 from witan.surfaces.commands.source_options import opened_source, source_options
 from witan.surfaces.text import Page, counted
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-CHART_FILE = click.Path(dir_okay=False, writable=True)
 
 EXAMPLES = """\b
 Examples:
@@ -57,32 +56,12 @@ Examples:
     show_default=True,
     help="List models with fewer scored sessions apart.",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="NUMBER",
-    default=0.95,
-    show_default=True,
-    help="Level of intervals and of what is told apart.",
-)
+@level_option("Level of intervals and of what is told apart.")
 @source_options
 @json_option
-@click.option(
-    "--plot",
-    type=CHART_FILE,
-    metavar="OUT.svg",
-    help="Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.",
-)
-@click.option(
-    "--matchups",
-    type=CHART_FILE,
-    metavar="OUT.svg",
-    help="Draw how surely one model is stronger than another, likewise.",
-)
-@click.option(
-    "--costs", type=CHART_FILE, metavar="OUT.svg",
-    help="Draw the score beside what an answer costs, likewise.",
-)  # fmt: skip
+@chart_option("--plot", "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.")
+@chart_option("--matchups", "Draw how surely one model is stronger than another, likewise.")
+@chart_option("--costs", "Draw the score beside what an answer costs, likewise.")
 def command(as_json: bool, **options: Any) -> int:
     """Order models by how they fared across the sessions of a history.
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.council_options import config_option, fast_demo_option
 from witan.surfaces.commands.history_options import recorded_by, recording_options
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--http", is_flag=True, help="Print how it reaches `witan serve` instead of starting us."
 )
-@click.option("--fast-demo", is_flag=True, help="Play the demonstration without its pauses.")
+@fast_demo_option
 @config_option
 @recording_options
 def command(client: str | None, http: bool, **options: Any) -> int:

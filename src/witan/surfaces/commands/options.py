@@ -1,21 +1,27 @@
 """The options that commands share, and what they mean as settings."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from witan.surfaces.commands.stacking import Decorator, stacked
 
 if TYPE_CHECKING:
     from witan.core.rubric import Rubric
     from witan.core.settings import Settings
 
-__all__ = ["counting_options", "files_argument", "json_option", "reading_options", "settings_of"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-Decorator = Callable[[F], F]
+__all__ = [
+    "chart_option",
+    "counting_options",
+    "files_argument",
+    "json_option",
+    "level_option",
+    "reading_options",
+    "settings_of",
+]
 
 
 class _Rho(click.ParamType[Any]):
@@ -76,17 +82,6 @@ def _weights(
     return found
 
 
-def _stack(*decorators: Decorator[Any]) -> Decorator[Any]:
-    """Apply decorators so that their options stand in the help in this order."""
-
-    def apply(command: F) -> F:
-        for decorate in reversed(decorators):
-            command = decorate(command)
-        return command
-
-    return apply
-
-
 files_argument = click.argument(
     "files",
     nargs=-1,
@@ -99,6 +94,25 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded."
 )
 
+
+def chart_option(name: str, words: str) -> Decorator[Any]:
+    """Where a chart is drawn to."""
+    kind = click.Path(dir_okay=False, writable=True)
+    return click.option(name, type=kind, metavar="OUT.svg", help=words)
+
+
+def level_option(words: str) -> Decorator[Any]:
+    """The level of intervals over sessions."""
+    return click.option(
+        "--level",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        metavar="NUMBER",
+        default=0.95,
+        show_default=True,
+        help=words,
+    )
+
+
 column_option = click.option(
     "--column",
     "columns",
@@ -108,7 +122,7 @@ column_option = click.option(
     help="Name the column that holds a field, such as reviewer=judge.",
 )
 
-format_options = _stack(
+format_options = stacked(
     click.option(
         "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
     ),
@@ -128,7 +142,7 @@ session_option = click.option(
     help="Show only this session; the others still inform what is learned.",
 )
 
-rule_options = _stack(
+rule_options = stacked(
     click.option(
         "--rule",
         default="auto",
@@ -147,7 +161,7 @@ parameter_option = click.option(
     help="Set a parameter of the rule, such as variant=roster.",
 )
 
-telling_options = _stack(
+telling_options = stacked(
     click.option(
         "--ties",
         type=click.Choice(["contrast", "intervals"]),
@@ -193,7 +207,7 @@ telling_options = _stack(
     ),
 )
 
-ballot_options = _stack(
+ballot_options = stacked(
     click.option(
         "--recusal",
         type=click.Choice(["before", "after", "off"]),
@@ -247,16 +261,14 @@ ballot_options = _stack(
 )
 
 
-def reading_options(command: F) -> F:
-    """Files, their format, and which sessions to show."""
-    decorated: F = _stack(files_argument, format_options, session_option)(command)
-    return decorated
+reading_options = stacked(files_argument, format_options, session_option)
+"""Files, their format, and which sessions to show."""
 
 
 def counting_options(*, with_rule: bool = True) -> Decorator[Any]:
     """Everything that `Settings` holds."""
     first = (rule_options,) if with_rule else ()
-    return _stack(*first, parameter_option, ballot_options, telling_options)
+    return stacked(*first, parameter_option, ballot_options, telling_options)
 
 
 def settings_of(options: Mapping[str, Any]) -> "Settings":

@@ -1,5 +1,6 @@
 """``witan rejudge``: the answers of a session before another jury."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -7,11 +8,11 @@ import click
 from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import (
     jury_options,
-    overrides,
-    seated,
-    telling_options,
+    seated_by,
+    seed_option,
+    session_options,
 )
-from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ Examples:
 )
 @click.argument("session", metavar="ID|FILE")
 @jury_options
-@click.option(
-    "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
-)
-@telling_options
-@recording_options
-@click.option(
-    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
-)
+@seed_option
+@session_options
 def command(session: str, **options: Any) -> int:
     """Have the council review the stored answers of a session; it answers nothing itself.
 
@@ -54,14 +49,9 @@ def command(session: str, **options: Any) -> int:
     """
     telling = Telling.of(options)
 
-    def opened(say: Say) -> "Place | None":
-        return recorded_by(options, say)
-
     def seat(say: Say, place: "Place | None") -> "Hold":
         parent = _parent(session, options["config"], options["history"])
-        council = seated(
-            options["config"], overrides(options), say, place=place, profile=options["profile"]
-        )
+        council = seated_by(options, say, place)
 
         async def held(listener: "Listener") -> "Session":
             async with council:
@@ -69,7 +59,7 @@ def command(session: str, **options: Any) -> int:
 
         return held
 
-    return hold(telling, seat, opened)
+    return hold(telling, seat, partial(recorded_by, options))
 
 
 def _parent(name: str, config: "Path | None", history: str | None) -> "Session":

@@ -9,8 +9,8 @@ import click
 
 from witan.errors import UnknownName, WitanError
 from witan.surfaces.asking import Telling
-from witan.surfaces.commands.council_options import config_option, telling_options
-from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.commands.council_options import config_option, session_options
+from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.holding import Say, hold
 
@@ -39,11 +39,7 @@ Examples:
     is_flag=True,
     help="Take it even from a process of this machine that is still at it.",
 )
-@telling_options
-@recording_options
-@click.option(
-    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
-)
+@session_options
 def command(session: str, config: Path | None, trust: bool, take_over: bool, **options: Any) -> int:
     """Take up a session where it was interrupted; answers and ballots in it are kept.
 

@@ -1,13 +1,14 @@
 """``witan retry``: the seats of a session that failed are asked again."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from witan.surfaces.asking import Telling
-from witan.surfaces.commands.council_options import config_option, telling_options
-from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.commands.council_options import config_option, session_options
+from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.holding import Say, hold
 
@@ -34,11 +35,7 @@ Examples:
 )
 @config_option
 @trust_option
-@telling_options
-@recording_options
-@click.option(
-    "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
-)
+@session_options
 def command(
     session: str, config: Path | None, trust: bool, seats: tuple[str, ...], **options: Any
 ) -> int:
@@ -52,9 +49,6 @@ def command(
     """
     telling = Telling.of(options)
 
-    def opened(say: Say) -> "Place | None":
-        return recorded_by({**options, "config": config}, say)
-
     def seat(say: Say, _: "Place | None") -> "Hold":
         parent, trusted = _parent(session, config, options["history"])
         if not (trust or trusted):
@@ -67,7 +61,7 @@ def command(
 
         return held
 
-    return hold(telling, seat, opened)
+    return hold(telling, seat, partial(recorded_by, {**options, "config": config}))
 
 
 def _parent(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":

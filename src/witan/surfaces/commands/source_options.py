@@ -1,22 +1,21 @@
 """The options of commands that sum over sessions: of what history or lake, by which engine."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
+from witan.surfaces.commands.stacking import stacked
 
 if TYPE_CHECKING:
     from witan.adapters.reports import Source
     from witan.surfaces.config import Config
 
 __all__ = ["opened_source", "source_options"]
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 lake_option = click.option(
     "--lake",
@@ -32,10 +31,8 @@ engine_option = click.option(
 )
 
 
-def source_options(command: F) -> F:
-    """Where sessions are read: a history, or a lake and the engine that sums it."""
-    decorated: F = history_option(lake_option(engine_option(config_option(command))))
-    return decorated
+source_options = stacked(history_option, lake_option, engine_option, config_option)
+"""Where sessions are read: a history, or a lake and the engine that sums it."""
 
 
 @contextmanager

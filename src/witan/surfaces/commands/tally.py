@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.commands.options import (
+    chart_option,
     counting_options,
     json_option,
     reading_options,
@@ -26,8 +27,6 @@ __all__ = ["command"]
 PROBLEMS_SHOWN = 20
 """Sessions that a rule cannot count beyond this many are only counted."""
 
-CHART_FILE = click.Path(dir_okay=False, writable=True)
-
 
 EXAMPLES = """\b
 Examples:
@@ -43,15 +42,8 @@ Examples:
 @reading_options
 @counting_options()
 @json_option
-@click.option(
-    "--plot", type=CHART_FILE, metavar="OUT.svg", help="Draw the standings to an .svg or .png file."
-)
-@click.option(
-    "--matchups",
-    type=CHART_FILE,
-    metavar="OUT.svg",
-    help="Draw who beats whom to an .svg or .png file.",
-)
+@chart_option("--plot", "Draw the standings to an .svg or .png file.")
+@chart_option("--matchups", "Draw who beats whom to an .svg or .png file.")
 @click.option(
     "--require-winner", is_flag=True, help="Exit 5 if a session has no single clear leader."
 )

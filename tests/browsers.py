@@ -81,8 +81,9 @@ class Watched:
         dialog.dismiss()
 
     def open(self, path: str) -> Any:
-        """Go to a page of the server."""
+        """Go to a page of the server, and wait for whatever comes later than it."""
         self.page.goto(f"{self.url}{path}")
+        self.page.locator("[aria-busy]").wait_for(state="detached")
         return self.page
 
     def shoot(self, name: str) -> None:

@@ -80,7 +80,8 @@ class TestFinding:
         expect(page.locator("figure.bars figcaption")).to_contain_text("logits")
         page.get_by_role("link", name="Show how it went over time").click()
         assert "order=rating" in page.url
-        assert page.locator("figure").count() == 3
+        expect(page.locator("figure")).to_have_count(3)
+        expect(page.locator("#h-trend")).to_be_in_viewport()
         page.locator("section[aria-labelledby=h-trend] summary").click()
         expect(page.locator("section[aria-labelledby=h-trend] table")).to_be_visible()
 

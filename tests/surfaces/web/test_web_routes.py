@@ -55,6 +55,14 @@ def page(response: httpx2.Response, status: int = 200) -> Element:
     return parsed(response.text)
 
 
+def report(client: httpx2.Client, path: str, status: int = 200) -> Element:
+    """A report whose page came without it: what a browser without scripts goes on to."""
+    waiting = page(client.get(path))
+    assert waiting.one(id="report").text == "Counting …"
+    [on] = waiting.one("noscript").all("meta")
+    return page(client.get(on.attrs["content"].removeprefix("0; url=")), status)
+
+
 def asked(client: httpx2.Client, path: str = "/sessions", **fields: str) -> str:
     """Send a form; the path of the page that it leads to."""
     response = client.post(path, data=fields, follow_redirects=False)
@@ -438,7 +446,7 @@ class TestReports:
 
     def test_the_leaderboard_says_what_the_command_says(self, browser):
         """Models in tiers with intervals, who beats whom, cost, and how it went over time."""
-        root = page(browser.get("/leaderboard?trend=1"))
+        root = report(browser, "/leaderboard?trend=1")
 
         names = [x.text for x in root.one("figure", class_="bars").all("span", class_="who")]
         assert names[0] == "Model"
@@ -452,7 +460,7 @@ class TestReports:
     @pytest.mark.parametrize("query", ["order=rating", "order=elo", "rule=mean_rank", "kind=model"])
     def test_it_is_ordered_as_asked(self, browser, query):
         """By rating, by Elo, under another rule."""
-        root = page(browser.get(f"/leaderboard?{query}"))
+        root = report(browser, f"/leaderboard?{query}")
 
         assert root.one("figure", class_="bars").all("li")
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
@@ -461,28 +469,44 @@ class TestReports:
     @pytest.mark.parametrize("path", ["/leaderboard", "/audit"])
     def test_a_report_of_nothing_says_why(self, browser, path):
         """An empty window, or a time that is none."""
-        root = page(browser.get(f"{path}?category=nothing"))
+        root = report(browser, f"{path}?category=nothing")
         assert "no session" in root.one(role="status").text.lower()
         assert page(browser.get(f"{path}?since=soon"), 422).one(role="alert").text
 
     def test_the_audit_has_a_row_for_each_reviewer(self, browser):
         """Each measure with interval and number, or how far it is from one."""
-        root = page(browser.get("/audit"))
+        root = report(browser, "/audit")
         table = root.all("table", class_="audited")[0]
 
         rows = {row.one("a").text: row for row in table.all("tr")[1:]}
         assert {"r1", "r4"} <= rows.keys()
         assert re.search(r"n \d+", rows["r1"].text)
         assert "not enough data" in root.text
-        one = page(browser.get(rows["r1"].one("a").attrs["href"]))
+        one = report(browser, rows["r1"].one("a").attrs["href"])
         assert one.one("h1").text == "How r1 judges"
         assert len(one.one("tbody").all("tr")) == 20
-        assert "unknown reviewer" in page(browser.get("/audit?reviewer=x"), 422).text
+        assert "unknown reviewer" in report(browser, "/audit?reviewer=x", 422).text
+
+    @pytest.mark.parametrize("path", ["/leaderboard?order=rating", "/audit", "/audit?reviewer=r1"])
+    def test_a_page_asks_for_what_takes_long_to_count(self, browser, path):
+        """And patches heading and report with it, without a page around them."""
+        waiting = page(browser.get(path))
+        html = browser.get(waiting.one(id="report").attrs["hx-get"]).text
+        parts = {x.attrs["hx-target"]: x for x in parsed(html).all("hx-partial")}
+
+        whole = report(browser, path)
+        assert parts.keys() == {"#heading", "#report", "#announced"}
+        assert {each.attrs["id"] for each in waiting.all() if "id" in each.attrs} >= {
+            "heading", "report", "announced",
+        }  # fmt: skip
+        assert parts["#heading"].text == whole.one(id="heading").text
+        assert parts["#report"].one(id="report").text == whole.one(id="report").text
+        assert not parsed(html).all("html")
 
     def test_without_a_history_there_are_none(self, alone):
         """It is said how there would be."""
         for path in ("/history", "/leaderboard", "/audit"):
-            assert "--no-history" in page(alone.get(path), 409).one(role="alert").text
+            assert "keeps no history" in page(alone.get(path), 409).one(role="alert").text
 
 
 class TestExport:

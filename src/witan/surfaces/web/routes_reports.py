@@ -10,10 +10,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from witan.adapters.history import Found, History
+from witan.adapters.reports.sources import check_rule
 from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
-from witan.errors import InvalidParameter, NothingToCount, WitanError
+from witan.errors import InvalidParameter, WitanError
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import chamber_of
@@ -27,6 +28,7 @@ from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
 from witan.surfaces.web.rendering import Site, render
+from witan.surfaces.web.reporting import Report, reported
 from witan.surfaces.web.responses import Page, site_of
 
 __all__ = ["router"]
@@ -159,33 +161,27 @@ async def leaderboard_page(
     trend: bool = False,
 ) -> Response:
     """Show how models fare across sessions; how it went over time takes a while longer."""
-    view, refused, empty = None, None, ""
 
-    def make() -> object:
-        terms = Terms(rule, kind, asked.window, order, min_sessions)  # type: ignore[arg-type] # it says what it takes
-        history, config = history_of(chamber), chamber.config
-        board = reports.leaderboard(history, config, terms)
-        return board_view(board, reports.over_time(history, config, terms) if trend else ())
+    def terms() -> Terms:
+        history_of(chamber)
+        check_rule(rule)
+        return Terms(rule, kind, asked.window, order, min_sessions)  # type: ignore[arg-type] # it says what it takes
 
-    try:
-        view = await anyio.to_thread.run_sync(make)
-    except NothingToCount as error:
-        empty = outward(error)
-    except WitanError as error:
-        refused = error
-    html = render(
-        "leaderboard.html",
-        site=site_of(request),
-        given=asked,
-        chosen={"rule": rule, "kind": kind, "order": order, "min_sessions": min_sessions},
-        rules=[(name, name) for name in session_rules() if name != AUTO],
-        view=view,
-        trend=trend,
-        with_trend=f"?{urlencode({**request.query_params, 'trend': '1'})}#h-trend",
-        empty=clean(empty),
-        problem="" if refused is None else clean(outward(refused)),
-    )
-    return Page(html, 200 if refused is None else status_of(refused))
+    def count() -> object:
+        history, config, held = history_of(chamber), chamber.config, terms()
+        board = reports.leaderboard(history, config, held)
+        return board_view(board, reports.over_time(history, config, held) if trend else ())
+
+    known = {name: value for name, value in request.query_params.items() if name != "show"}
+    values = {
+        "given": asked,
+        "chosen": {"rule": rule, "kind": kind, "order": order, "min_sessions": min_sessions},
+        "rules": [(name, name) for name in session_rules() if name != AUTO],
+        "trend": trend,
+        "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
+    }
+    report = Report("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
+    return await reported(request, report, terms, count)
 
 
 @router.get("/audit")
@@ -193,22 +189,15 @@ async def audit_page(
     request: Request, chamber: ChamberOf, asked: AskedOf, *, reviewer: str = ""
 ) -> Response:
     """Show how reviewers judge, or how one does."""
-    site = site_of(request)
 
-    def make() -> str:
-        report = reports.audit(history_of(chamber), chamber.config, asked.window)
-        if reviewer:
-            one = reviewer_view(report, reviewer)
-            return render("reviewer.html", site=site, view=one, given=asked)
-        return page(audit_view(report))
+    def check() -> object:
+        return history_of(chamber), asked.window
 
-    def page(view: object = None, empty: str = "", problem: str = "") -> str:
-        told = {"view": view, "empty": clean(empty), "problem": clean(problem)}
-        return render("audit.html", site=site, given=asked, **told)
+    def count() -> object:
+        found = reports.audit(history_of(chamber), chamber.config, asked.window)
+        return reviewer_view(found, reviewer) if reviewer else audit_view(found)
 
-    try:
-        return Page(await anyio.to_thread.run_sync(make))
-    except NothingToCount as error:
-        return Page(page(empty=outward(error)))
-    except WitanError as error:
-        return Page(page(problem=outward(error)), status_of(error))
+    title = f"How {clean(reviewer)} judges" if reviewer else "How the reviewers judge"
+    body = "parts/reviewer.html" if reviewer else "parts/audit.html"
+    report = Report("audit", body, title, {"given": asked, "reviewer": reviewer})
+    return await reported(request, report, check, count)

@@ -1,4 +1,5 @@
-// What HTML alone cannot do: running seconds, and arrow keys in the matrix of ballots.
+// What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, and a place in
+// what comes later than its page.
 "use strict";
 
 const began = new WeakMap();
@@ -11,6 +12,15 @@ function tick() {
 }
 
 setInterval(tick, 1000);
+
+let sought = location.hash.slice(1);
+
+document.addEventListener("htmx:after:swap", () => {
+  const place = sought && document.querySelector("#report") && document.getElementById(sought);
+  if (!place) return;
+  sought = "";
+  place.scrollIntoView();
+});
 
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 

@@ -1,0 +1,95 @@
+"""Reports that may take long to count: a page comes at once, and asks for the rest of itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+from starlette.responses import Response
+
+from witan.errors import NothingToCount, WitanError
+from witan.surfaces.discretion import outward
+from witan.surfaces.http.problems import status_of
+from witan.surfaces.inquiries.in_turn import in_turn
+from witan.surfaces.text import clean
+from witan.surfaces.web.rendering import Site, render
+from witan.surfaces.web.responses import Page, site_of
+
+__all__ = ["Report", "reported"]
+
+PART, WHOLE = "part", "whole"
+"""What of a report the address asks for: what was counted alone, or a page that waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report on its page.
+
+    Parameters
+    ----------
+    page
+        Name of its page, and of the template of it.
+    body
+        Template of what was counted.
+    title
+        What stands above it until then.
+    values
+        What the page shows beside it.
+    """
+
+    page: str
+    body: str
+    title: str
+    values: Mapping[str, Any]
+
+    def render(self, template: str, site: Site, **values: Any) -> str:
+        """A template with everything but what is given here empty."""
+        empty = {"view": None, "empty": "", "problem": "", "waiting": None}
+        own = {"body": self.body, "title": self.title}
+        return render(template, site=site, **{**empty, **own, **self.values, **values})
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Where a page that waits has the rest from: by a script, or without one."""
+
+    part: str
+    whole: str
+
+
+async def reported(
+    request: Request,
+    report: Report,
+    check: Callable[[], object],
+    count: Callable[[], object],
+) -> Response:
+    """Answer with the page of a report, or with what it asks for.
+
+    Parameters
+    ----------
+    check
+        Raises what is known to be wrong before anything is counted.
+    count
+        Gives the view; it may take long.
+    """
+    site, asked = site_of(request), request.query_params.get("show", "")
+    template = "report_part.html" if asked == PART else f"{report.page}.html"
+    try:
+        check()
+        if asked not in (PART, WHOLE):
+            return Page(report.render(template, site, waiting=_waiting(request, report, site)))
+        # Whatever is counted is drawn in the same thread.
+        html = await in_turn(lambda: report.render(template, site, view=count()))
+    except NothingToCount as error:
+        return Page(report.render(template, site, empty=clean(outward(error))))
+    except WitanError as error:
+        html = report.render(template, site, problem=clean(outward(error)))
+        return Page(html, status_of(error))
+    return Page(html)
+
+
+def _waiting(request: Request, report: Report, site: Site) -> Waiting:
+    asked = [pair for pair in request.query_params.multi_items() if pair[0] != "show"]
+    part, whole = (urlencode([*asked, ("show", show)]) for show in (PART, WHOLE))
+    return Waiting(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")

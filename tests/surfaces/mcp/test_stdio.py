@@ -142,7 +142,7 @@ class TestAsking:
 
         assert found.structured_content["text"] == told["text"]
         assert kept.is_error
-        assert "--no-history" in text_of(kept)
+        assert "keeps no history" in text_of(kept)
         assert not (tmp_path / "history.sqlite").exists()
 
 

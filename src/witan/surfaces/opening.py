@@ -16,7 +16,7 @@ from witan.surfaces.chamber import Chamber, Ledger, Observer, Seatings
 from witan.surfaces.config import Config, profile_config
 from witan.surfaces.config_serve import ServeSettings
 
-__all__ = ["chamber_of", "seatings_of"]
+__all__ = ["chamber_of", "seatings_of", "spent_path"]
 
 
 def seatings_of(config: Config, history: History | None, *, fast_demo: bool = False) -> Seatings:
@@ -30,14 +30,28 @@ def seatings_of(config: Config, history: History | None, *, fast_demo: bool = Fa
     return Seatings(configure, about, os.environ, history, fast=fast_demo)
 
 
+def spent_path(settings: ServeSettings) -> Path | None:
+    """Where a server keeps what askers have spent; None: none of them has a limit on it."""
+    spending = any(token.daily_usd is not None for token in settings.tokens.values())
+    return user_state_path("witan") / "spent.jsonl" if spending else None
+
+
 @asynccontextmanager
 async def chamber_of(
-    seatings: Seatings, settings: ServeSettings, observers: Sequence[Observer] = ()
+    seatings: Seatings,
+    settings: ServeSettings,
+    observers: Sequence[Observer] = (),
+    *,
+    spent: Path | None = None,
 ) -> AsyncGenerator[Chamber, None]:
-    """Open the chamber that a server serves; it sends spans where the environment says so."""
-    spending = any(token.daily_usd is not None for token in settings.tokens.values())
-    path = user_state_path("witan") / "spent.jsonl" if spending else None
-    with Ledger(SystemClock(), path) as ledger:
+    """Open the chamber that a server serves; it sends spans where the environment says so.
+
+    Parameters
+    ----------
+    spent
+        Where it is kept what askers have spent; None: nowhere.
+    """
+    with Ledger(SystemClock(), spent) as ledger:
         exporting = Exporting() if is_configured() else None
         spans = [] if exporting is None else [Spans(exporting.provider)]
         try:

@@ -268,3 +268,37 @@ def test_a_token_that_is_missing_is_one_line(tmp_path):
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
     assert "TEAM_TOKEN is not set" in line
+
+
+def test_a_day_s_money_is_one_server_s_at_a_time(tmp_path):
+    """A second does not start beside it; a program that is asked by its own user alone does."""
+    environment = {
+        "TEAM_TOKEN": "the-token-of-the-tests",
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    more = '[serve.tokens.team]\nkey = "TEAM_TOKEN"\ndaily_usd = 5\n'
+    file = write_config(tmp_path, more)
+
+    def run(*arguments):
+        return subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "witan", *arguments, "--no-history", "--config", str(file)],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    with serving_process("--config", file, "--no-history", cwd=tmp_path, environment=environment):
+        second = run("serve", "--port", "0")
+        beside = run("mcp")
+    with serving_process("--config", file, "--no-history", cwd=tmp_path, environment=environment):
+        pass  # one that was killed has left it to the next
+
+    assert second.returncode == 2
+    [line] = second.stderr.splitlines()
+    assert f"{tmp_path / 'state' / 'witan' / 'spent.jsonl'}" in line
+    assert "stop that one" in line
+    assert (beside.returncode, beside.stderr) == (0, "")

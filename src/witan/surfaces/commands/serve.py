@@ -89,7 +89,7 @@ async def _served(
 ) -> None:
     from witan.surfaces.http.logs import SessionLog
     from witan.surfaces.http.metrics import Metrics
-    from witan.surfaces.opening import chamber_of, seatings_of
+    from witan.surfaces.opening import chamber_of, seatings_of, spent_path
     from witan.surfaces.serving import serve
 
     settings = config.serve
@@ -97,7 +97,8 @@ async def _served(
     history = None if place is None else place.history
     seatings = seatings_of(config, history, fast_demo=fast_demo)
     port = listening.getsockname()[1]
-    async with chamber_of(seatings, settings, [metrics, SessionLog()]) as chamber:
+    spent = spent_path(settings)
+    async with chamber_of(seatings, settings, [metrics, SessionLog()], spent=spent) as chamber:
         _welcome(chamber, replace(settings, port=port), say)
         option = "" if place is None else place.option
         await serve(chamber, settings, listening, metrics, say, option=option)

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "OVERVIEW",
     "audit_text",
+    "calm_text",
     "interval_text",
+    "reliability_rows",
     "rests_on",
     "reviewer_text",
     "stands_out",
     "value_text",
+    "who_text",
 ]
 
 MARK = "!"
@@ -86,10 +89,7 @@ def reviewer_text(
     yield from _header(page, report)
     yield ""
     cast = f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
-    who = "a person" if line.human else "a model"
-    if line is report.audit.people:
-        who = "everybody who voted"
-    yield page.sentence(f"{line.reviewer} · {who} · {cast}", "bold", hang=2)
+    yield page.sentence(f"{line.reviewer} · {who_text(report, line)} · {cast}", "bold", hang=2)
     for concern in report.concerns.get(line.reviewer, ()):
         yield page.sentence(f"{MARK} It {concern.sentence}.", "warning", hang=2)
     yield ""
@@ -101,6 +101,13 @@ def reviewer_text(
             yield page.sentence(f"Criterion: {found.criterion}", "bold")
             measures = [(word, word.of(found)) for word in GRADING_WORDS]
             yield from _measures(page, measures, marked=True)
+
+
+def who_text(report: "AuditReport", line: ReviewerAudit) -> str:
+    """Whose line it is."""
+    if line is report.audit.people:
+        return "everybody who voted"
+    return "a person" if line.human else "a model"
 
 
 def _header(page: Page, report: "AuditReport") -> Iterator[str]:
@@ -168,24 +175,25 @@ def interval_text(measure: Measure) -> str:
 
 def _standing_out(page: Page, report: "AuditReport") -> Iterator[str]:
     """What is beyond noise, reviewer by reviewer."""
+    if calm := calm_text(report):
+        yield page.sentence(calm)
+        return
     level = f"{report.audit.level * 100:g}%"
-    if not report.concerns and not _any_interval(report):
-        yield page.sentence("No measure of a reviewer has enough data for an interval yet.")
-        return
-    if not report.concerns:
-        yield page.sentence(
-            f"Nothing stands out at {level}, which is no proof that nothing is there."
-        )
-        return
     yield page.sentence(f"{MARK} stands out: its {level} interval says that the reviewer …")
     for reviewer, held in report.concerns.items():
         said = "; ".join(concern.sentence for concern in held)
         yield page.sentence(f"{MARK} {reviewer}: {said}", "warning", hang=4)
 
 
-def _any_interval(report: "AuditReport") -> bool:
+def calm_text(report: "AuditReport") -> str:
+    """What is said where nothing stands out; nothing, where something does."""
+    if report.concerns:
+        return ""
     lines = report.audit.lines
-    return any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS)
+    if any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS):
+        level = f"{report.audit.level * 100:g}%"
+        return f"Nothing stands out at {level}, which is no proof that nothing is there."
+    return "No measure of a reviewer has enough data for an interval yet."
 
 
 def _measures(
@@ -268,15 +276,7 @@ def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
         unknown = found.reliability(0.5)
         yield page.sentence(f"How often a panel this sure is right is unknown: {unknown.why}.")
         return
-    rows = [
-        [
-            f"{block.low:.2f} to {block.high:.2f}",
-            f"{block.pairs:,}",
-            value_text(block.reliability) if block.reliability.value is not None else "unknown",
-            interval_text(block.reliability),
-        ]
-        for block in found.blocks
-    ]
+    rows = [list(row) for row in reliability_rows(report)]
     columns = [
         Column("panel's confidence", "left"),
         Column("pairs"),
@@ -288,6 +288,20 @@ def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
         f"Of {counted(found.pairs, 'pair')} that people decided: how often a panel this sure of a "
         "pair sided with them.",
         "dim",
+    )
+
+
+def reliability_rows(report: "AuditReport") -> tuple[tuple[str, str, str, str], ...]:
+    """The panel's confidence, pairs, how often it matched people, and the interval."""
+    return tuple(
+        (
+            f"{block.low:.2f} to {block.high:.2f}",
+            f"{block.pairs:,}",
+            value_text(block.reliability) if block.reliability.value is not None else "unknown",
+            interval_text(block.reliability),
+        )
+        for block in report.calibration.blocks
+        if report.calibration.known
     )
 
 

@@ -72,8 +72,7 @@ def _(event: e.SessionOpened, seen: Progress) -> str:  # noqa: ARG001
 
 @_said.register
 def _(event: e.AnswerDelta, seen: Progress) -> str:
-    again = "" if event.round == 1 else f" once more, in round {event.round}"
-    return seen.once(f"{event.seat} answers{again} …")
+    return seen.once(f"{event.seat} answers{_again(event.round)} …")
 
 
 @_said.register
@@ -98,8 +97,7 @@ def _(event: e.GateVerdict, seen: Progress) -> str:  # noqa: ARG001
 
 @_said.register
 def _(event: e.ReviewStarted, seen: Progress) -> str:
-    again = "" if event.round == 1 else f" once more, in round {event.round}"
-    return seen.once(f"the answers are reviewed blind{again}")
+    return seen.once(f"the answers are reviewed blind{_again(event.round)}")
 
 
 @_said.register
@@ -147,6 +145,11 @@ def _(event: e.SynthesisFailedOver, seen: Progress) -> str:  # noqa: ARG001
 @_said.register
 def _(event: e.CallRetried, seen: Progress) -> str:  # noqa: ARG001
     return f"attempt {event.attempt} of {event.seat} has failed: {event.reason}"
+
+
+def _again(round_: int) -> str:
+    """That it is not the first round."""
+    return "" if round_ == 1 else f" once more, in round {round_}"
 
 
 def _lead(outcome: Outcome) -> str:

@@ -9,14 +9,13 @@ from witan.core.measure import Measure
 from witan.errors import NothingToCount
 from witan.surfaces.audit_words import REVIEWER_WORDS, Word
 from witan.surfaces.plots.grammar import (
-    AHEAD,
-    BEHIND,
     BOX,
     MUTED,
     NAME_LIMIT,
     Spec,
     frame,
     name_pixels,
+    two_states,
 )
 from witan.surfaces.text import clean, counted, listed, number
 
@@ -196,14 +195,7 @@ def _ground(x: Spec, height: float) -> list[Spec]:
 
 def _marks(x: Spec, y: Spec) -> list[Spec]:
     """Dots with their intervals, diamonds where one stands out, and the names of the rows."""
-    states = ["as it may be", "stands out"]
-    colour = {
-        "field": "state",
-        "type": "nominal",
-        "scale": {"domain": states, "range": [AHEAD, BEHIND]},
-        "legend": None,
-    }
-    shape = {**colour, "scale": {"domain": states, "range": ["circle", "diamond"]}}
+    colour, shape = two_states(["as it may be", "stands out"], ["circle", "diamond"])
     place: Spec = {"y": {"field": "y", **y}, "color": colour}
     tooltip = [{"field": name} for name in ("name", "measure", "value", "low", "high", "n")]
     return [

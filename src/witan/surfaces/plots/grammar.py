@@ -31,6 +31,7 @@ __all__ = [
     "name_pixels",
     "paint",
     "signed",
+    "two_states",
 ]
 
 Spec = dict[str, Any]
@@ -201,6 +202,17 @@ def paint(share: float) -> str:
         for low, high in zip(bytes.fromhex(CELL_LEVEL), bytes.fromhex(end), strict=True)
     )
     return f"#{bytes(mixed).hex()}"
+
+
+def two_states(states: Sequence[str], shapes: Sequence[str]) -> tuple[Spec, Spec]:
+    """Colour and shape of dots that are in one of two states."""
+    colour: Spec = {
+        "field": "state",
+        "type": "nominal",
+        "scale": {"domain": states, "range": [AHEAD, BEHIND]},
+        "legend": None,
+    }
+    return colour, {**colour, "scale": {"domain": states, "range": shapes}}
 
 
 def circumstances(outcome: Outcome) -> list[str]:

@@ -6,8 +6,6 @@ from itertools import groupby
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.surfaces.plots.grammar import (
-    AHEAD,
-    BEHIND,
     CHARACTER,
     MUTED,
     NAME_LIMIT,
@@ -16,6 +14,7 @@ from witan.surfaces.plots.grammar import (
     circumstances,
     frame,
     name_pixels,
+    two_states,
 )
 from witan.surfaces.plots.rows import boxed, cells, dots, headed
 from witan.surfaces.text import UNKNOWN, clean, number
@@ -168,14 +167,7 @@ def _boxes(x: Spec, y: Spec) -> list[Spec]:
 
 def _dots(x: Spec, y: Spec) -> list[Spec]:
     """Draw intervals and dots, a cross where the safety gate failed."""
-    states = ["passed", "failed"]
-    colour = {
-        "field": "state",
-        "type": "nominal",
-        "scale": {"domain": states, "range": [AHEAD, BEHIND]},
-        "legend": None,
-    }
-    shape = {**colour, "scale": {"domain": states, "range": ["circle", CROSS]}}
+    colour, shape = two_states(["passed", "failed"], ["circle", CROSS])
     return dots(
         x,
         y,

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.measure import Measure
-from witan.surfaces.audit_text import OVERVIEW, interval_text, rests_on, stands_out, value_text
+from witan.surfaces.audit_text import (
+    OVERVIEW,
+    calm_text,
+    interval_text,
+    reliability_rows,
+    rests_on,
+    stands_out,
+    value_text,
+    who_text,
+)
 from witan.surfaces.audit_words import (
     CRITERION_WORDS,
     GRADING_WORDS,
@@ -122,7 +131,7 @@ def audit_view(report: "AuditReport") -> AuditView:
             (clean(name), "; ".join(each.sentence for each in held))
             for name, held in report.concerns.items()
         ),
-        calm=_calm(report),
+        calm=calm_text(report),
         panel=_said(PANEL_WORDS, [word.of(report.audit.panel) for word in PANEL_WORDS]),
         criteria=tuple(
             (
@@ -132,7 +141,7 @@ def audit_view(report: "AuditReport") -> AuditView:
             for line in criteria
         ),
         criterion_words=tuple(word.title for word in CRITERION_WORDS),
-        reliability=_reliability(report),
+        reliability=reliability_rows(report),
         unknown="" if report.calibration.known else str(report.calibration.reliability(0.5).why),
     )
 
@@ -150,7 +159,7 @@ def reviewer_view(report: "AuditReport", reviewer: str) -> ReviewerView:
     measures = [(word, word.of(line)) for word in REVIEWER_WORDS]
     return ReviewerView(
         name=clean(line.reviewer),
-        about=f"{_who(line, report) or 'a model'} · {cast} · {report.window}",
+        about=f"{who_text(report, line)} · {cast} · {report.window}",
         concerns=tuple(each.sentence for each in report.concerns.get(line.reviewer, ())),
         measures=tuple(
             Said(word.name, _cell(word, measure), word.meaning) for word, measure in measures
@@ -167,13 +176,8 @@ def reviewer_view(report: "AuditReport", reviewer: str) -> ReviewerView:
 
 def _row(line: ReviewerAudit, words: Sequence[Word], report: "AuditReport") -> ReviewerRow:
     cells = tuple(_cell(word, word.of(line)) for word in words)
-    return ReviewerRow(line.reviewer, _who(line, report), f"{line.ballots:,}", cells)
-
-
-def _who(line: ReviewerAudit, report: "AuditReport") -> str:
-    if line is report.audit.people:
-        return "everybody who voted"
-    return "a person" if line.human else ""
+    who = who_text(report, line) if line.human else ""
+    return ReviewerRow(line.reviewer, who, f"{line.ballots:,}", cells)
 
 
 def _cell(word: Word, measure: Measure) -> Cell:
@@ -202,27 +206,4 @@ def _said(words: Sequence[Word], measures: Sequence[Measure]) -> tuple[Said, ...
         Said(word.title, _cell(word, measure), word.meaning)
         for word, measure in zip(words, measures, strict=True)
         if measure.n or measure.value is not None
-    )
-
-
-def _calm(report: "AuditReport") -> str:
-    if report.concerns:
-        return ""
-    lines = report.audit.lines
-    if any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS):
-        level = f"{report.audit.level * 100:g}%"
-        return f"Nothing stands out at {level}, which is no proof that nothing is there."
-    return "No measure of a reviewer has enough data for an interval yet."
-
-
-def _reliability(report: "AuditReport") -> tuple[tuple[str, str, str, str], ...]:
-    return tuple(
-        (
-            f"{block.low:.2f} to {block.high:.2f}",
-            f"{block.pairs:,}",
-            value_text(block.reliability) if block.reliability.value is not None else "unknown",
-            interval_text(block.reliability),
-        )
-        for block in report.calibration.blocks
-        if report.calibration.known
     )

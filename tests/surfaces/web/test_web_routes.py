@@ -4,6 +4,7 @@ import gzip
 import re
 import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import MappingProxyType
 from urllib.parse import quote
 
@@ -12,10 +13,11 @@ import pytest
 
 from chambers import seatings
 from desks import desk, write_desk
-from kept_ballots import kept
+from histories import told
+from kept_ballots import jury, kept
 from markup import Element, parsed
 from served import served
-from witan.adapters.history import Imported
+from witan.adapters.history import History, Imported
 from witan.core.ballot import Ballot
 from witan.surfaces.config_serve import ServeSettings, TokenSettings
 from witan.surfaces.demonstration import SEED, demonstration
@@ -348,6 +350,20 @@ class TestSession:
 
         assert said in root.one(role="alert").text
 
+    def test_where_nothing_is_kept_the_first_page_leads_to_what_ended_lately(self, alone):
+        """The latest first, with what became of each; who leads is not told before the reveal."""
+        first = ended(alone)
+        second = ended(alone, question="So (fail)?")
+        rows = page(alone.get("/")).one("ol", class_="sessions").all("li")
+
+        assert [row.one("a").attrs["href"] for row in rows] == [
+            f"/sessions/{second}",
+            f"/sessions/{first}",
+        ]
+        assert ["degraded" in row.text for row in rows] == [True, False]
+        assert "complete" in rows[1].text
+        assert "led by" not in rows[0].text + rows[1].text
+
     def test_one_that_is_not_kept_is_shown_and_cannot_be_voted_on(self, alone):
         """Where there is no history."""
         session = ended(alone)
@@ -424,11 +440,23 @@ class TestReports:
         for wrong in ("since=soon", "status=lost", "simulated=perhaps"):
             assert page(browser.get(f"/history?{wrong}"), 422).one(role="alert").text
 
+    def test_the_first_page_leads_to_sessions_that_were_held_here(self, tmp_path):
+        """However many came in from files since."""
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        with History.open(tmp_path / "history.sqlite") as history:
+            with history.recording() as listen:
+                for event in told("held", at=at):
+                    listen(event)
+            history.add([Imported(f"s{n}", ballots=jury(f"s{n}")) for n in range(12)], "a", "b")
+        with desk(tmp_path, filled=False) as here:
+            root = page(httpx2.get(f"{here.url}/", headers=HTML))
+
+        assert [a.attrs["href"] for a in root.one("ol", class_="sessions").all("a")] == [
+            "/sessions/held"
+        ]
+
     def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
         """Once: page after page, those of one moment, as files bring them, included."""
-        from kept_ballots import jury, kept
-        from witan.adapters.history import History, Imported
-
         place = kept(
             tmp_path / "history.sqlite",
             [Imported(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],

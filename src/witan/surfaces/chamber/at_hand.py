@@ -37,6 +37,11 @@ class AtHand:
         """The sessions that go on now, the earliest first."""
         return tuple(running for running in self._known.values() if running.under_way)
 
+    @property
+    def all(self) -> tuple[Running, ...]:
+        """The sessions that go on now, or ended lately, the earliest first."""
+        return tuple(self._known.values())
+
     def get(self, session: str) -> Running | None:
         """A session by its whole name."""
         return self._known.get(session)

@@ -135,6 +135,11 @@ class Chamber:
         """The sessions that go on now, the earliest first."""
         return self._at_hand.under_way
 
+    @property
+    def at_hand(self) -> tuple[Running, ...]:
+        """The sessions that go on now, or ended lately, the earliest first."""
+        return self._at_hand.all
+
     def running(self, session: str) -> Running | None:
         """A session that is under way or has ended lately, by its whole name."""
         return self._at_hand.get(session)

@@ -1,7 +1,7 @@
 """Sessions as a list: what was asked, when, and what came of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from witan.adapters.history import Found
 from witan.deliberation.costing import Cost
@@ -47,12 +47,17 @@ def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[
 
 
 def latest_rows(
-    found: Sequence[Found], under_way: Sequence[Running], *, most: int
+    found: Sequence[Found], at_hand: Sequence[Running], *, most: int
 ) -> tuple[SessionRow, ...]:
-    """The latest sessions, those that are kept nowhere yet first."""
+    """The latest sessions, those that are kept nowhere yet first; nobody is told who leads.
+
+    Who is to read and vote without knowing who wrote what begins here.
+    """
     kept = {each.session for each in found}
-    new = [r for r in reversed(under_way) if r.named and r.id not in kept]
-    return (*map(_new, new), *session_rows(found, under_way))[:most]
+    new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
+    going = [running for running in at_hand if running.under_way]
+    rows = (*map(_new, new), *session_rows(found, going))
+    return tuple(replace(row, leader="") for row in rows[:most])
 
 
 def _row(found: Found, *, going: bool) -> SessionRow:
@@ -71,10 +76,12 @@ def _row(found: Found, *, going: bool) -> SessionRow:
 
 
 def _new(running: Running) -> SessionRow:
-    opened = running.session.opened
-    at = f"{opened.at:%Y-%m-%d %H:%M}"
-    beginning = _beginning(opened.question)
-    return SessionRow(running.id, at, UNDER_WAY, beginning, running.session.simulated)
+    session = running.session
+    at = f"{session.opened.at:%Y-%m-%d %H:%M}"
+    status = UNDER_WAY if running.under_way else session.status
+    beginning = _beginning(session.question)
+    category = clean(session.opened.category or "")
+    return SessionRow(running.id, at, status, beginning, session.simulated, category)
 
 
 def _beginning(question: str) -> str:

@@ -7,6 +7,7 @@ import anyio
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from witan.adapters.history.reading import Search, find
 from witan.deliberation.ports import Seat
 from witan.errors import InvalidParameter, WitanError
 from witan.surfaces.chamber import DEMO, Asked, Asker, Chamber, Judging
@@ -133,5 +134,7 @@ def _seated(seat: Seat) -> str:
 
 
 def _latest(chamber: Chamber) -> tuple[SessionRow, ...]:
-    found = [] if chamber.history is None else chamber.history.find(limit=LATEST)
-    return latest_rows(found, chamber.under_way, most=LATEST)
+    if chamber.history is None:
+        return latest_rows([], chamber.at_hand, most=LATEST)
+    held = find(chamber.history.database, Search(limit=LATEST, source="council"))
+    return latest_rows(held, chamber.under_way, most=LATEST)

@@ -46,7 +46,8 @@ DUCKDB_VIEWS: Mapping[str, str] = {
             FROM (
                 SELECT {_B}, models, own, positions, chars, unnest(criteria) AS criterion,
                     unnest(criterion_grades) AS grades
-                FROM lake_ballots))""",
+                FROM lake_ballots
+                WHERE len(criteria) > 0))""",
 }
 
 SPARK_VIEWS: Mapping[str, str] = {

@@ -5,7 +5,8 @@ from threading import Event
 import anyio
 import pytest
 
-from witan.surfaces.inquiries.in_turn import AT_ONCE, in_turn
+from witan.errors import NothingToCount
+from witan.surfaces.inquiries.in_turn import AT_ONCE, in_turn, once
 
 pytestmark = pytest.mark.anyio
 
@@ -51,3 +52,75 @@ async def test_so_many_count_at_once():
             assert len(counting) == AT_ONCE
         finally:
             over.set()
+
+
+class TestOnce:
+    """What several want at the same time."""
+
+    async def test_it_is_counted_once_for_all_of_them(self):
+        """Each gets what came of it; whoever asks afterwards has it counted anew."""
+        over, counting, came = Event(), [], []
+
+        def count():
+            counting.append(1)
+            over.wait(5)
+            return len(counting)
+
+        async def ask(key):
+            came.append((key, await once(key, count)))
+
+        async with anyio.create_task_group() as group:
+            for key in ("a", "b") * 5:
+                group.start_soon(ask, key)
+            await anyio.wait_all_tasks_blocked()
+            over.set()
+        assert len(counting) == 2
+        assert sorted(key for key, _ in came) == ["a"] * 5 + ["b"] * 5
+
+        await ask("a")
+        assert len(counting) == 3
+
+    async def test_all_of_them_hear_what_went_wrong(self):
+        """And the next one may fare better."""
+        over, heard = Event(), []
+
+        def fail():
+            over.wait(5)
+            raise NothingToCount("there is nothing")
+
+        async def ask():
+            with pytest.raises(NothingToCount):
+                await once("a", fail)
+            heard.append(1)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            over.set()
+
+        assert len(heard) == 3
+        assert await once("a", lambda: "fine") == "fine"
+
+    async def test_who_goes_away_takes_it_from_nobody(self):
+        """It is counted to its end for the others."""
+        over, came = Event(), []
+
+        def count():
+            over.wait(5)
+            return "counted"
+
+        async def ask():
+            came.append(await once("a", count))
+
+        async with anyio.create_task_group() as group:
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as gone:
+                    gone.start_soon(ask)
+                    await anyio.wait_all_tasks_blocked()
+                    group.start_soon(ask)
+                    await anyio.wait_all_tasks_blocked()
+                    scope.cancel()
+                    over.set()
+
+        assert came[-1:] == ["counted"]

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import anyio
 from fastapi import Request
 from starlette.responses import Response
 
 from witan.errors import NothingToCount, WitanError
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.inquiries.in_turn import in_turn
+from witan.surfaces.inquiries.in_turn import once
 from witan.surfaces.text import clean
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.responses import Page, site_of
@@ -79,8 +80,9 @@ async def reported(
         check()
         if asked not in (PART, WHOLE):
             return Page(report.render(template, site, waiting=_waiting(request, report, site)))
-        # Whatever is counted is drawn in the same thread.
-        html = await in_turn(lambda: report.render(template, site, view=count()))
+        wanted = (request.app.state.chamber, report.page, tuple(_query(request)))
+        view = await once(wanted, count)
+        html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
         return Page(report.render(template, site, empty=clean(outward(error))))
     except WitanError as error:
@@ -90,6 +92,10 @@ async def reported(
 
 
 def _waiting(request: Request, report: Report, site: Site) -> Waiting:
-    asked = [pair for pair in request.query_params.multi_items() if pair[0] != "show"]
-    part, whole = (urlencode([*asked, ("show", show)]) for show in (PART, WHOLE))
+    part, whole = (urlencode([*_query(request), ("show", show)]) for show in (PART, WHOLE))
     return Waiting(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")
+
+
+def _query(request: Request) -> list[tuple[str, str]]:
+    """What the report is asked for, as the address has it."""
+    return [pair for pair in request.query_params.multi_items() if pair[0] != "show"]

@@ -154,13 +154,14 @@ class Veil:
         return discreet_words(text)
 
     def _opened(self, event: e.SessionOpened) -> e.SessionOpened:
-        return replace(
+        shown = replace(
             event,
             seats=_seats(event.seats, self._models),
             jury=_seats(event.jury, self._models),
             chairmen=_seats(event.chairmen, self._models),
             notes=self._said(event.notes),
         )
+        return event if shown == event else shown
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """An outcome of the session; the same one where there is nothing to hide."""

@@ -1,0 +1,89 @@
+"""What of a seat and of a sentence is shown to whoever asks."""
+
+import pytest
+
+from sessions import Story
+from witan.deliberation.ports import Seat
+from witan.deliberation.session import Session
+from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
+from witan.surfaces.discretion import (
+    discreet,
+    discreet_words,
+    outward,
+    shown_models,
+    why_unseated,
+)
+
+
+class TestModels:
+    """A seat is shown by its model."""
+
+    @pytest.mark.parametrize(
+        ("written", "shown"),
+        [("cmd:/opt/vault/member --key k", "cmd:member"), ("cmd:'/opt/my vault/m' -x", "cmd:m"),
+         ("cmd:ollama run x", "cmd:ollama"), ("script:/srv/vault/ada.toml", "script:ada"),
+         (r"script:C:\vault\ada.toml", "script:ada"), ("http://10.0.0.5:8000/v1#qwen", "qwen"),
+         ("https://host/v1#/models/q.gguf", "q.gguf"), ("llamacpp:/m/q.gguf", "llamacpp:q.gguf")],
+    )  # fmt: skip
+    def test_what_is_written_with_more_is_shown_with_less(self, written, shown):
+        """Neither where it is, nor what it is told."""
+        assert shown_models([written]) == {written: shown}
+
+    @pytest.mark.parametrize(
+        "plain", ["openai:gpt-5", "openrouter:meta-llama/l3", "x", "", "a:b:c"]
+    )
+    def test_what_says_no_more_is_shown_as_it_is(self, plain):
+        """Names of providers and models."""
+        assert shown_models([plain]) == {}
+
+    def test_those_that_would_be_alike_are_told_apart(self):
+        """By the same mark in whatever company; and shown again they stay as they are."""
+        here = shown_models(["cmd:/a/m --x", "cmd:/b/m --y"])
+        there = shown_models(["cmd:/b/m --y", "cmd:m"])
+
+        assert len({*here.values()}) == 2
+        assert all(name.startswith("cmd:m~") for name in here.values())
+        assert there["cmd:/b/m --y"] == here["cmd:/b/m --y"]
+        assert shown_models(here.values()) == {}
+
+
+class TestSentences:
+    """A sentence says what befell a seat, and not where."""
+
+    @pytest.mark.parametrize(
+        ("said", "shown"),
+        [("the program '/opt/my vault/m' failed", "the program '…' failed"),
+         ("cannot reach http://10.0.0.5:8000/v1: refused", "cannot reach …: refused"),
+         (r"no such file: C:\vault\x.txt", "no such file: …"),
+         ("see ~/.pgpass, then /etc/witan/witan.toml.", "see …, then …"),
+         ("postgresql://me:pw@h/db is away", "… is away"),
+         ("either/or, 3/4, meta-llama/l3 and A/B", "either/or, 3/4, meta-llama/l3 and A/B"),
+         ("GET /api/profiles lists them", "GET /api/profiles lists them")],
+    )  # fmt: skip
+    def test_paths_and_addresses_are_left_out(self, said, shown):
+        """What is none stays."""
+        assert discreet_words(said) == shown
+
+    def test_errors_say_no_place(self):
+        """What is wrong and what to do stands in them all the same."""
+        away = HistoryError("/srv/h.sqlite", "cannot be read", "look at /srv")
+        taken = HistoryConflict("/srv/h.sqlite", "the session /x is under way", "let it end")
+
+        assert outward(away) == "the history: cannot be read; look at …"
+        assert outward(taken) == "the session /x is under way; let it end"
+        assert outward(ConfigError("/etc/w.toml", "level", "is no number")) == "level is no number"
+
+    def test_who_cannot_be_seated_is_told_what_is_missing(self):
+        """A key by its variable; of a file only its setting."""
+        assert "OPENAI_API_KEY" in why_unseated(MissingKey("ada", "OPENAI_API_KEY"))
+        told = why_unseated(ConfigError("/etc/w.toml", "members[1]", "is no seat: 'cmd:x --key k'"))
+        assert told.startswith("members[1] of its configuration is not accepted")
+        assert "--key" not in told
+
+
+def test_a_session_with_nothing_to_hide_is_shown_as_it_is():
+    """It is the very same."""
+    seats = tuple(Seat(name, f"openai:{name}", "openai") for name in ("ada", "bob"))
+    story = Story("ada", "bob", seats=seats).answers(ada="So.", bob="At /srv/x.").closed()
+    session = Session.of(story)
+    assert discreet(session) is session

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,11 +29,12 @@ import pyarrow as pa
 from harness import Row, show
 from numpy.typing import NDArray
 
-from witan.adapters.engines import DuckLake, Engine, Reductions, SparkLake
+from witan.adapters.engines import DuckLake, SparkLake
 from witan.adapters.history.schema import code_of
 from witan.adapters.lake.writing import write_table
-from witan.core.bucketed_ratings import rate_sums
-from witan.core.leaderboard import leaderboard
+from witan.adapters.reports import LakeSource, audits, leaderboards
+from witan.core.leaderboard import Terms
+from witan.core.window import ALWAYS
 
 MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))
 SEATS = 5
@@ -42,10 +43,11 @@ TIMES = 5
 WARMING = 4
 """Turns before Spark is measured."""
 
-BY_BUCKET = ("standings", "matchups", "answers")
+BY_BUCKET = ("standings", "matchups", "ballots", "answers")
 """The tables whose rows stand by bucket within their day."""
 
 CODES = np.array([code_of(model) for model in MODELS])
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
 I, J = np.triu_indices(SEATS, k=1)  # noqa: E741
 OTHERS = ~np.eye(SEATS, dtype=bool)
 
@@ -176,7 +178,10 @@ def answers(day: Drawn) -> dict[str, Any]:
 def by_bucket(columns: dict[str, Any]) -> dict[str, Any]:
     """The rows of a day in the order in which an export writes them."""
     order = np.argsort(columns["bucket"], kind="stable")
-    return {name: column[order] for name, column in columns.items()}
+    return {
+        name: column.take(pa.array(order)) if isinstance(column, pa.Array) else column[order]
+        for name, column in columns.items()
+    }
 
 
 def make_lake(folder: Path, n_sessions: int) -> None:
@@ -211,35 +216,27 @@ FROM v_standings
 """
 
 
-def scan_of(engine: Engine) -> None:
+def scan_of(source: LakeSource) -> None:
     """The columns of the standings and nothing else."""
-    engine.columns(SCAN)
+    source.engine.columns(SCAN)
 
 
-def standings_of(engine: Engine) -> None:
+def standings_of(source: LakeSource) -> None:
     """The mean of means."""
-    Reductions(engine).standings("borda")
+    source.reductions(ALWAYS).standings("borda")
 
 
-def board_of(engine: Engine) -> None:
+def board_of(source: LakeSource) -> None:
     """A whole leaderboard: means, pair counts, Bradley–Terry and its clustered errors."""
-    reductions, names = Reductions(engine), engine.names()
-    sums = reductions.standings("borda")
-    pairs = reductions.matchups()
-    rate_sums(pairs, names)
-    leaderboard(sums, pairs, reductions.answers(), names)
+    leaderboards.board_of(source, Terms(), now=NOW)
 
 
-def audit_of(engine: Engine) -> None:
-    """Every table of the audit."""
-    reductions = Reductions(engine)
-    for table in ("ballots", "votes", "reviewers", "positions", "lengths", "units", "criteria"):
-        getattr(reductions, table)()
-    for table in ("humans", "calibration", "panel"):
-        getattr(reductions, table)()
+def audit_of(source: LakeSource) -> None:
+    """Every table of the audit, and the audit itself."""
+    audits.audit_of(source, ALWAYS)
 
 
-TASKS: dict[str, Callable[[Engine], None]] = {
+TASKS: dict[str, Callable[[LakeSource], object]] = {
     "scan": scan_of,
     "standings": standings_of,
     "board": board_of,
@@ -265,12 +262,13 @@ def peak_mb() -> float:
 def in_this_process(folder: Path, tasks: list[str]) -> Iterator[Taken]:
     """Measure tasks one after another, each run in turn with the others."""
     with DuckLake(folder) as engine:
+        source = LakeSource(engine)
         walls: dict[str, list[float]] = {task: [] for task in tasks}
         cpus: dict[str, list[float]] = {task: [] for task in tasks}
         for turn in range(1 if tasks == ["audit"] else TIMES + 1):
             for task in tasks:
                 wall, cpu = time.perf_counter(), time.process_time()
-                TASKS[task](engine)
+                TASKS[task](source)
                 if turn or tasks == ["audit"]:
                     walls[task].append(time.perf_counter() - wall)
                     cpus[task].append(time.process_time() - cpu)
@@ -281,7 +279,8 @@ def in_this_process(folder: Path, tasks: list[str]) -> Iterator[Taken]:
 
 def in_turns(folder: Path) -> list[float]:
     """How many times as long Spark takes for a leaderboard as DuckDB, turn by turn."""
-    with DuckLake(folder) as duckdb, SparkLake(folder) as spark:
+    with DuckLake(folder) as duck, SparkLake(folder) as distributed:
+        duckdb, spark = LakeSource(duck), LakeSource(distributed)
         ratios = []
         for _ in range(WARMING + TIMES):
             start = time.perf_counter()

@@ -87,6 +87,24 @@ def test_an_empty_window_has_empty_tables(engine):
         assert merged(sums) == {}
 
 
+def test_tables_asked_for_at_once_are_what_each_is_alone(engine, entries):
+    """Side by side, and from one reading of the ballots, they are what a hand count gives."""
+    expected = [
+        by_hand.standing_sums(entries, "mean_rank"),
+        by_hand.matchup_sums(entries),
+        by_hand.ballot_sums(entries),
+        by_hand.reviewer_sums(entries),
+        by_hand.position_sums(entries),
+        by_hand.length_sums(entries),
+        by_hand.criterion_sums(entries),
+    ]
+
+    found = Reductions(engine).tables(*map(type, expected), rule="mean_rank")
+
+    for table in expected:
+        assert_same(found[type(table)], table)
+
+
 def test_names_spell_out_every_code(engine, entries):
     """Each code of a model, reviewer or criterion has the name it was made of."""
     held = engine.names()

@@ -225,7 +225,7 @@ class TestWriting:
         assert written.sessions == 90
         assert written.days == len(list((tmp_path / "sessions").iterdir()))
 
-    @pytest.mark.parametrize("table", ["standings", "matchups", "answers"])
+    @pytest.mark.parametrize("table", ["standings", "matchups", "ballots", "answers"])
     def test_what_is_summed_together_stands_together(self, lake, table):
         """Rows that are summed by bucket stand by bucket within their day."""
         files = sorted((lake / table).glob("day=*/*.parquet"))

@@ -3,8 +3,8 @@
 from witan.adapters.engines.duckdb_lake import DuckLake
 from witan.adapters.engines.engine import Engine
 from witan.adapters.engines.lake_reductions import LakeReductions
-from witan.adapters.engines.reductions import Reductions
+from witan.adapters.engines.reductions import Found, Reductions
 from witan.adapters.engines.spark_lake import SparkLake
 from witan.adapters.engines.sql_engine import SqlEngine
 
-__all__ = ["DuckLake", "Engine", "LakeReductions", "Reductions", "SparkLake", "SqlEngine"]
+__all__ = ["DuckLake", "Engine", "Found", "LakeReductions", "Reductions", "SparkLake", "SqlEngine"]

@@ -11,23 +11,31 @@
 
 Each carries `session`, a name or a key that only compares; `at_us`, `bucket`, `category`,
 `simulated` and `rejudged`. `human` is 0 for models and 1 for people; `own`, `paired` … are 0 or 1.
-`log_chars` is the natural logarithm of `chars`. What is unknown is NULL, a position too.
+`log_chars` is the natural logarithm of `chars`; `twins` counts candidates of a ballot whose model
+has another one before them on it. What is unknown is NULL, a position too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
 from witan.core.sums import Names
 from witan.core.window import Window
 
-__all__ = ["NONE", "Engine", "Params"]
+__all__ = ["NONE", "Engine", "Params", "Query"]
 
 Params = Mapping[str, int | str]
 
 NONE: Params = MappingProxyType({})
+
+
+class Query(NamedTuple):
+    """A text of SQL and its parameters."""
+
+    sql: str
+    params: Params = NONE
 
 
 class Engine(Protocol):
@@ -35,6 +43,9 @@ class Engine(Protocol):
 
     def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name."""
+
+    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Run queries, at once where that is faster; their columns, in the order of the queries."""
 
     def names(self) -> Names:
         """Every code and its name."""

@@ -1,10 +1,14 @@
 """What every engine that reads a lake does alike."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from numpy.typing import NDArray
+
+from witan.adapters.engines.engine import NONE, Params, Query
 from witan.adapters.lake.reading import Lake
 from witan.core.sums import Names
 from witan.errors import HistoryError
@@ -30,6 +34,14 @@ class LakeEngine(ABC):
     def names(self) -> Names:
         """Every code and its name."""
         return self.lake.names()
+
+    @abstractmethod
+    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+        """Run one query over the views."""
+
+    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Run queries one after another: each takes all cores."""
+        return (self.columns(*query) for query in queries)
 
     @abstractmethod
     def close(self) -> None:

@@ -1,10 +1,8 @@
 """The reductions of a lake, each code of which has to have a name."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from witan.adapters.engines.adding import Columns
 from witan.adapters.engines.duckdb_lake import DuckLake
 from witan.adapters.engines.reductions import Reductions
 from witan.adapters.engines.spark_lake import SparkLake
@@ -34,14 +32,10 @@ class LakeReductions(Reductions):
         self._where = str(engine.lake.folder)
         self._known = {_OVERALL, *engine.names().of}
 
-    def _asked(
-        self, sql: str, window: Window, params: dict[str, int | str]
-    ) -> dict[str, NDArray[Any]]:
-        found = super()._asked(sql, window, params)
+    def _check(self, found: Columns) -> None:
         for column in _CODES:
             if column in found:
                 strange = set(np.unique(found[column]).tolist()) - self._known
                 if strange:
                     problem = f"has no name of the {column} with the code {min(strange)}"
                     raise HistoryError(self._where, problem, "export every history in it again")
-        return found

@@ -14,14 +14,19 @@ _PLAIN: Mapping[str, str] = {
     "v_sessions": f"SELECT {_S}, kendall_w, agreement FROM lake_sessions",
     "v_standings": "SELECT * FROM lake_standings",
     "v_matchups": "SELECT * FROM lake_matchups",
-    "v_ballots": (f"SELECT {_B}, abstained, repaired, flat, kept, compared FROM lake_ballots"),
     "v_answers": f"SELECT {_S}, model, chars, seconds, cost_usd, failed FROM lake_answers",
 }
+
+_OF_A_BALLOT = f"{_B}, abstained, repaired, flat, kept, compared"
 
 _LOG = "CASE WHEN chars > 0 THEN LN(chars) END AS log_chars"
 
 DUCKDB_VIEWS: Mapping[str, str] = {
     **_PLAIN,
+    "v_ballots": f"""
+        SELECT {_OF_A_BALLOT},
+            len(list_filter(models, lambda m, n: list_position(models, m) < n)) AS twins
+        FROM lake_ballots""",
     "v_votes": f"""
         SELECT * REPLACE (NULLIF(position, 0) AS position), {_LOG}
         FROM (
@@ -52,6 +57,9 @@ DUCKDB_VIEWS: Mapping[str, str] = {
 
 SPARK_VIEWS: Mapping[str, str] = {
     **_PLAIN,
+    "v_ballots": f"""
+        SELECT {_OF_A_BALLOT}, size(models) - size(array_distinct(models)) AS twins
+        FROM lake_ballots""",
     "v_votes": f"""
         SELECT {_B}, paired, size(models) AS shown, c.models AS model, c.own AS own,
             c.shares AS share, c.grades AS grade, NULLIF(c.positions, 0) AS position,

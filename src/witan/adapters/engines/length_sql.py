@@ -10,7 +10,7 @@ is Σlx − ΣlΣx/n, and 0 where either is the same throughout.
 from witan.adapters.engines.columns_sql import columns_of
 from witan.core.sums import CriterionSums, LengthSums
 
-__all__ = ["CRITERIA", "LENGTHS"]
+__all__ = ["CRITERIA", "PAIRS", "SHEETS"]
 
 _CENTRED = """
         CASE WHEN least_l < greatest_l THEN ll - l * l / n ELSE 0.0 END AS ll,
@@ -30,43 +30,74 @@ _SUMMED = """
         MIN({column}) AS least_x,
         MAX({column}) AS greatest_x"""
 
-_ON_A_BALLOT = (
-    """{column}s AS (
-    SELECT bucket, reviewer, human, session, ballot,"""
-    + _SUMMED
-    + """
-    FROM v_votes
-    WHERE {window} AND own = 0 AND log_chars IS NOT NULL AND {column} IS NOT NULL
-    GROUP BY bucket, reviewer, human, session, ballot
-),
-centred_{column}s AS (
-    SELECT bucket, reviewer, human, n,"""
-    + _CENTRED
-    + """
-    FROM {column}s
-    WHERE n > 1
-)"""
-)
-
 _KEY = {"bucket": "bucket", "reviewer": "reviewer", "human": "human"}
 
-_IN_SHARES = columns_of(
-    LengthSums,
-    **_KEY,
-    ballots="COUNT(*)",
-    n="CAST(SUM(n) AS BIGINT)",
-    ll="SUM(ll)",
-    lx="SUM(lx)",
-    xx="SUM(xx)",
+
+def _on_a_sheet(x: str) -> str:
+    """Sums on a ballot of a column beside the log lengths that it has."""
+    length = f"{x}_length"
+    return f"""
+        COUNT({x}) AS n_{x}, SUM({x}) AS s_{x}, SUM({x} * {x}) AS ss_{x},
+        SUM({length}) AS l_{x}, SUM({length} * {length}) AS ll_{x}, SUM({length} * {x}) AS lx_{x},
+        MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
+        MIN({length}) AS short_{x}, MAX({length}) AS long_{x}"""
+
+
+def _over_sheets(x: str, named: str) -> str:
+    """What is summed of these over ballots."""
+    varied, longer = f"least_{x} < greatest_{x}", f"short_{x} < long_{x}"
+    return f"""
+    SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {named}ll,
+    SUM(CASE WHEN {longer} AND {varied}
+        THEN lx_{x} - l_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}lx,
+    SUM(CASE WHEN {varied} THEN ss_{x} - s_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}xx"""
+
+
+# One reading of all ballots for three tables: grouping votes by ballot is what takes long.
+SHEETS = f"""
+WITH votes AS (
+    SELECT bucket, reviewer, human, session, ballot, grade,
+        CASE WHEN own = 0 AND log_chars IS NOT NULL THEN share END AS shared,
+        CASE WHEN own = 0 AND share IS NOT NULL THEN log_chars END AS shared_length,
+        CASE WHEN own = 0 AND log_chars IS NOT NULL THEN grade END AS graded,
+        CASE WHEN own = 0 AND grade IS NOT NULL THEN log_chars END AS graded_length
+    FROM v_votes
+    WHERE {{window}}
+),
+sums AS (
+    SELECT bucket, reviewer, human, session, ballot,
+        COUNT(grade) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
+        MIN(grade) AS least, MAX(grade) AS greatest,{_on_a_sheet("shared")},{_on_a_sheet("graded")}
+    FROM votes
+    GROUP BY bucket, reviewer, human, session, ballot
+),
+sheets AS (
+    SELECT bucket, reviewer, human, n,
+        CASE WHEN least < greatest THEN (xx - x * x / n) / n ELSE 0.0 END AS variance,
+        n_shared, s_shared, ss_shared, l_shared, ll_shared, lx_shared,
+        least_shared, greatest_shared, short_shared, long_shared,
+        n_graded, s_graded, ss_graded, l_graded, ll_graded, lx_graded,
+        least_graded, greatest_graded, short_graded, long_graded
+    FROM sums
 )
-_IN_GRADES = columns_of(
-    LengthSums,
-    **_KEY,
-    n_grades="CAST(SUM(n) AS BIGINT)",
-    grade_ll="SUM(ll)",
-    grade_lx="SUM(lx)",
-    grade_xx="SUM(xx)",
-)
+SELECT
+    bucket,
+    reviewer,
+    human,
+    COUNT(CASE WHEN n > 1 THEN 1 END) AS gradings,
+    SUM(CASE WHEN variance > 0.0 THEN SQRT(variance) ELSE 0.0 END) AS spread,
+    COUNT(CASE WHEN n_shared > 1 OR n_graded > 1 THEN 1 END) AS measured,
+    COUNT(CASE WHEN n_shared > 1 THEN 1 END) AS ballots,
+    CAST(SUM(CASE WHEN n_shared > 1 THEN n_shared ELSE 0 END) AS BIGINT) AS n,{
+    _over_sheets("shared", "")
+},
+    CAST(SUM(CASE WHEN n_graded > 1 THEN n_graded ELSE 0 END) AS BIGINT) AS n_grades,{
+    _over_sheets("graded", "grade_")
+}
+FROM sheets
+GROUP BY bucket, reviewer, human
+"""
+
 _IN_PAIRS = columns_of(
     LengthSums,
     **_KEY,
@@ -75,19 +106,7 @@ _IN_PAIRS = columns_of(
         WHEN i_chars < j_chars AND i_share < j_share THEN 1 ELSE 0 END) AS BIGINT)""",
 )
 
-LENGTHS = f"""
-WITH {_ON_A_BALLOT.replace("{column}", "share")},
-{_ON_A_BALLOT.replace("{column}", "grade")}
-SELECT
-    {_IN_SHARES}
-FROM centred_shares
-GROUP BY bucket, reviewer, human
-UNION ALL
-SELECT
-    {_IN_GRADES}
-FROM centred_grades
-GROUP BY bucket, reviewer, human
-UNION ALL
+PAIRS = f"""
 SELECT
     {_IN_PAIRS}
 FROM v_pairs
@@ -115,14 +134,10 @@ _BESIDE_LENGTHS = columns_of(
     xx="SUM(xx)",
 )
 
+# The grade as a whole is summed where votes are: beside lengths in `SHEETS`, and in `UNITS`.
 CRITERIA = (
     """
 WITH graded AS (
-    SELECT session, bucket, ballot, reviewer, model, CAST(-1 AS BIGINT) AS criterion,
-        grade, log_chars
-    FROM v_votes
-    WHERE {window} AND human = 0 AND own = 0 AND grade IS NOT NULL
-    UNION ALL
     SELECT session, bucket, ballot, reviewer, model, criterion, grade, log_chars
     FROM v_grades
     WHERE {window} AND human = 0 AND own = 0 AND grade IS NOT NULL

@@ -1,14 +1,15 @@
 """The reductions: every table of `witan.core.sums`, asked of whatever engine holds the history."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.adapters.engines import grading_sql, length_sql, panel_sql, people_sql, vote_sql
-from witan.adapters.engines.engine import Engine
+from witan.adapters.engines import panel_sql
+from witan.adapters.engines.adding import Adding, Columns
+from witan.adapters.engines.engine import Engine, Query
+from witan.adapters.engines.texts import Text, texts_of
 from witan.adapters.lake.columns import key_of
 from witan.core.elo_history import Match
 from witan.core.sums import (
@@ -30,9 +31,20 @@ from witan.core.sums import (
 )
 from witan.core.window import ALWAYS, Window
 
-__all__ = ["Reductions"]
+__all__ = ["Found", "Reductions"]
 
 Table = TypeVar("Table")
+
+
+class Found:
+    """Tables by their kinds."""
+
+    def __init__(self, tables: Iterable[Any]) -> None:
+        self._of = {type(table): table for table in tables}
+
+    def __getitem__(self, kind: type[Table]) -> Table:
+        found: Table = self._of[kind]
+        return found
 
 
 class Reductions:
@@ -50,9 +62,33 @@ class Reductions:
         """Every code and its name."""
         return self._engine.names()
 
+    def tables(self, *kinds: type[Any], rule: str = "", human: int = 0) -> Found:
+        """Several tables, which an engine may sum side by side and from the same rows.
+
+        Parameters
+        ----------
+        kinds
+            Tables of `witan.core.sums`.
+        rule
+            Of the standings.
+        human
+            Whose ballots are behind standings and matchups: 1 for those of people.
+        """
+        given: dict[str, int | str] = {"rule": rule, "human": human}
+        texts = texts_of(kinds)
+        asked = [(text, query) for text in texts for query in self._queries(text, given)]
+        adding = {kind: Adding(kind) for kind in kinds}
+        answers = self._engine.several(query for _, query in asked)
+        for (text, _), found in zip(asked, answers, strict=True):
+            self._check(found)
+            for kind, taking in text.fills.items():
+                if kind in adding:
+                    adding[kind].add(taking(found))
+        return Found(one.table() for one in adding.values())
+
     def standings(self, rule: str, *, human: int = 0) -> StandingSums:
         """Standings under a rule, among the ballots of one kind."""
-        return self._whole(StandingSums, panel_sql.STANDINGS, rule=rule, human=human)
+        return self.tables(StandingSums, rule=rule, human=human)[StandingSums]
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """How many sessions have standings under a rule, among the ballots of one kind."""
@@ -61,7 +97,7 @@ class Reductions:
 
     def matchups(self, *, human: int = 0) -> MatchupSums:
         """Pairs of models, among the ballots of one kind."""
-        return self._whole(MatchupSums, panel_sql.MATCHUPS, human=human)
+        return self.tables(MatchupSums, human=human)[MatchupSums]
 
     def matches(self, *, human: int = 0) -> Iterator[Match]:
         """Pairs of models session by session in the order of time, for what depends on it.
@@ -77,64 +113,71 @@ class Reductions:
 
     def answers(self) -> AnswerSums:
         """What answers took."""
-        return self._whole(AnswerSums, panel_sql.ANSWERS)
+        return self.tables(AnswerSums)[AnswerSums]
 
     def panel(self) -> PanelSums:
         """Sessions and their agreement."""
-        return self._whole(PanelSums, panel_sql.PANEL)
+        return self.tables(PanelSums)[PanelSums]
 
     def votes(self) -> VoteSums:
         """What each reviewer gives to each model."""
-        return self._whole(VoteSums, vote_sql.VOTES)
+        return self.tables(VoteSums)[VoteSums]
 
     def ballots(self) -> BallotSums:
         """Ballots of each reviewer."""
-        return self._by_span(BallotSums, vote_sql.BALLOTS)
+        return self.tables(BallotSums)[BallotSums]
 
     def reviewers(self) -> ReviewerSums:
         """Each reviewer beside the others."""
-        return self._by_span(ReviewerSums, vote_sql.REVIEWERS)
+        return self.tables(ReviewerSums)[ReviewerSums]
 
     def positions(self) -> PositionSums:
         """Votes by the place on the sheet."""
-        return self._by_span(PositionSums, vote_sql.POSITIONS)
+        return self.tables(PositionSums)[PositionSums]
 
     def units(self) -> UnitSums:
         """Candidates that several reviewers judged."""
-        return self._by_span(UnitSums, vote_sql.UNITS)
+        return self.tables(UnitSums)[UnitSums]
 
     def lengths(self) -> LengthSums:
         """Votes beside the lengths of answers."""
-        return self._by_span(LengthSums, length_sql.LENGTHS)
+        return self.tables(LengthSums)[LengthSums]
 
     def criteria(self) -> CriterionSums:
         """Grades by criterion."""
-        return self._by_span(CriterionSums, length_sql.CRITERIA)
+        return self.tables(CriterionSums)[CriterionSums]
 
     def gradings(self) -> GradingSums:
         """Grades of each reviewer by criterion."""
-        return self._by_span(GradingSums, *grading_sql.GRADINGS)
+        return self.tables(GradingSums)[GradingSums]
 
     def humans(self) -> HumanSums:
         """Reviewers beside the people who decided the same pairs."""
-        return self._by_span(HumanSums, people_sql.HUMANS)
+        return self.tables(HumanSums)[HumanSums]
 
     def calibration(self) -> CalibrationSums:
         """The panel's confidence beside the people who decided the same pairs."""
-        return self._by_span(CalibrationSums, people_sql.CALIBRATION)
+        return self.tables(CalibrationSums)[CalibrationSums]
 
-    def _whole(self, kind: type[Table], sql: str, **params: int | str) -> Table:
-        return _table(kind, [self._asked(sql, self._window, params)])
-
-    def _by_span(self, kind: type[Table], *queries: str) -> Table:
-        spans = self._engine.spans(self._window)
-        return _table(kind, [self._asked(sql, span, {}) for span in spans for sql in queries])
+    def _queries(self, text: Text, given: Mapping[str, int | str]) -> Iterator[Query]:
+        spans = self._engine.spans(self._window) if text.by_span else (self._window,)
+        for span in spans:
+            yield _query(text.sql, span, {name: given[name] for name in text.params})
 
     def _asked(
         self, sql: str, window: Window, params: dict[str, int | str]
     ) -> dict[str, NDArray[Any]]:
-        conditions, bounds = _conditions(window)
-        return self._engine.columns(sql.replace("{window}", conditions), {**params, **bounds})
+        found = self._engine.columns(*_query(sql, window, params))
+        self._check(found)
+        return found
+
+    def _check(self, found: Columns) -> None:
+        """Refuse what cannot be true of what was found."""
+
+
+def _query(sql: str, window: Window, params: dict[str, int | str]) -> Query:
+    conditions, bounds = _conditions(window)
+    return Query(sql.replace("{window}", conditions), {**params, **bounds})
 
 
 def _keys(sessions: NDArray[Any]) -> NDArray[np.int64]:
@@ -161,13 +204,3 @@ def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
         conditions.append("category = :category")
         bounds["category"] = window.category
     return " AND ".join(conditions), bounds
-
-
-def _table(kind: type[Table], parts: list[dict[str, NDArray[Any]]]) -> Table:
-    """Rows of one table or of several, its columns in their own types."""
-    columns = {}
-    for column in fields(kind):  # type: ignore[arg-type]
-        dtype = np.float64 if column.type == NDArray[np.float64] else np.int64
-        held = [np.asarray(part[column.name]).astype(dtype, copy=False) for part in parts]
-        columns[column.name] = held[0] if len(held) == 1 else np.concatenate(held)
-    return kind(**columns)

@@ -1,13 +1,15 @@
 """A lake read by Spark: on this machine, or on the cluster of a session that is handed over."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from witan.adapters.engines.engine import NONE, Params
+from witan.adapters.engines.engine import NONE, Params, Query
 from witan.adapters.engines.lake_engine import LakeEngine
 from witan.adapters.engines.lake_views import SPARK_VIEWS
 from witan.adapters.engines.spark_session import local_session, running_session, spark_errors
@@ -21,6 +23,9 @@ __all__ = ["SparkLake", "local_session"]
 _GLOB = re.compile(r"([*?\[\]{}])")
 """Signs in a path that Spark would read as a pattern."""
 
+
+AT_ONCE = 4
+"""Queries that Spark is asked at a time: while one is planned or gathered, others use the cores."""
 
 FILTERED = {"simulated", "rejudged", "human"}
 """The columns that queries choose rows by; in most lakes they are the same throughout."""
@@ -54,6 +59,7 @@ class SparkLake(LakeEngine):
             running = self._owned = local_session()
         # Views of two lakes in one Spark stay apart.
         self._session = running.newSession()
+        self._askers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="witan-spark")
         try:
             for table, paths in self.lake.files.items():
                 files = [_GLOB.sub(r"\\\1", path.absolute().as_posix()) for path in paths]
@@ -78,6 +84,25 @@ class SparkLake(LakeEngine):
             for name, column in zip(found.column_names, found.columns, strict=True)
         }
 
+    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Run queries side by side: Spark shares its cores out among what it is asked at once."""
+        asked = [self._askers.submit(self._inheriting(query)) for query in queries]
+        try:
+            for one in asked:
+                yield one.result()
+        finally:
+            for one in asked:
+                one.cancel()
+
+    def _inheriting(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
+        """What a thread runs, under the pool and the group of jobs that the caller has set."""
+        from pyspark import inheritable_thread_target
+
+        found: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(
+            partial(self.columns, *query)
+        )
+        return found
+
     def spans(self, window: Window) -> Sequence[Window]:
         """The window itself: Spark parts it on its own."""
         return (window,)
@@ -86,6 +111,7 @@ class SparkLake(LakeEngine):
         """Stop a Spark of our own; one that ran before goes on."""
         if self._owned is not None:
             self._owned.stop()
+        self._askers.shutdown(wait=False, cancel_futures=True)
 
 
 def _replaced(read: Any, table: str, same: Mapping[str, int]) -> Any:

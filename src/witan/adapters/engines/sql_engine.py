@@ -1,11 +1,11 @@
 """A history's own database as an engine: SQLite or PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from witan.adapters.engines.engine import NONE, Params
+from witan.adapters.engines.engine import NONE, Params, Query
 from witan.adapters.engines.sql_views import with_views
 from witan.adapters.history.database import Database
 from witan.core.sums import Names
@@ -26,6 +26,10 @@ class SqlEngine:
     def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
         return self._database.columns(with_views(sql, self._database.dialect), params)
+
+    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Run queries one after another, over the one connection."""
+        return (self.columns(*query) for query in queries)
 
     def names(self) -> Names:
         """Every code and its name."""

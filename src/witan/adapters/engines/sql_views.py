@@ -25,17 +25,19 @@ _PLAIN = {
     "v_standings": f"""
         SELECT {_S}, t.human, t.rule, t.model, t.score, t.z, t.votes, t.offered, t.wins
         FROM sessions s JOIN standings t ON t.session = s.session WHERE {_CLOSED}""",
-    "v_ballots": f"""
-        SELECT {_S}, b.ballot, b.human, b.reviewer, b.abstained, b.repaired, b.flat, b.kept,
-            b.compared
-        FROM sessions s JOIN ballots b ON b.session = s.session
-        WHERE {_CLOSED} AND (b.abstained = 1 OR b.models <> '[]')""",
     "v_answers": f"""
         SELECT {_S}, a.model, a.chars, a.seconds, a.cost_usd, a.failed
         FROM sessions s JOIN answers a ON a.session = s.session WHERE {_CLOSED}""",
 }
 
 _B = f"{_S}, b.ballot, b.human, b.reviewer"
+
+
+def _ballots(twins: str) -> str:
+    return f"""
+        SELECT {_B}, b.abstained, b.repaired, b.flat, b.kept, b.compared, {twins} AS twins
+        FROM sessions s JOIN ballots b ON b.session = s.session
+        WHERE {_CLOSED} AND (b.abstained = 1 OR b.models <> '[]')"""
 
 
 def _at(column: str, index: str) -> str:
@@ -56,6 +58,7 @@ _PAIR = "(x.key * (2 * json_array_length(m.models) - x.key - 1) / 2 + y.key - x.
 
 _SQLITE = {
     **_PLAIN,
+    "v_ballots": _ballots("(SELECT COUNT(*) - COUNT(DISTINCT c.value) FROM json_each(b.models) c)"),
     "v_matchups": f"""
         SELECT {_S}, m.human, x.value AS i, y.value AS j, {_real("m.wins", _PAIR)} AS wins,
             {_real("m.losses", _PAIR)} AS losses, {_real("m.ties", _PAIR)} AS ties,
@@ -118,6 +121,10 @@ _VOTES = {"own": "b.own", "share": "b.shares", "chars": "b.chars"}
 
 _POSTGRESQL = {
     **_PLAIN,
+    "v_ballots": _ballots(
+        "(SELECT COUNT(*) - COUNT(DISTINCT c) FROM"
+        " jsonb_array_elements_text(CAST(b.models AS JSONB)) c)"
+    ),
     "v_matchups": f"""
         SELECT {_S}, m.human, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
             {_pair("wins")}, {_pair("losses")}, {_pair("ties")}, {_pair("p_beats")}

@@ -10,7 +10,7 @@ two sums, equal values are told by their least and greatest: rounding would leav
 from witan.adapters.engines.columns_sql import columns_of
 from witan.core.sums import BallotSums
 
-__all__ = ["BALLOTS", "POSITIONS", "REVIEWERS", "UNITS", "VOTES"]
+__all__ = ["BALLOTS", "BESIDE", "UNITS", "VOTES"]
 
 _KEY = {"bucket": "bucket", "reviewer": "reviewer", "human": "human"}
 
@@ -24,37 +24,12 @@ _OF_BALLOTS = columns_of(
     kept="CAST(SUM(kept) AS BIGINT)",
     compared="CAST(SUM(compared) AS BIGINT)",
 )
-_OF_GRADES = columns_of(
-    BallotSums,
-    **_KEY,
-    gradings="COUNT(*)",
-    spread="SUM(CASE WHEN variance > 0.0 THEN SQRT(variance) ELSE 0.0 END)",
-)
 
 BALLOTS = f"""
-WITH graded AS (
-    SELECT bucket, reviewer, human, session, ballot,
-        COUNT(grade) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
-        MIN(grade) AS least, MAX(grade) AS greatest
-    FROM v_votes
-    WHERE {{window}} AND grade IS NOT NULL
-    GROUP BY bucket, reviewer, human, session, ballot
-),
-varied AS (
-    SELECT bucket, reviewer, human,
-        CASE WHEN least < greatest THEN (xx - x * x / n) / n ELSE 0.0 END AS variance
-    FROM graded
-    WHERE n > 1
-)
 SELECT
     {_OF_BALLOTS}
 FROM v_ballots
 WHERE {{window}}
-GROUP BY bucket, reviewer, human
-UNION ALL
-SELECT
-    {_OF_GRADES}
-FROM varied
 GROUP BY bucket, reviewer, human
 """
 
@@ -74,129 +49,122 @@ WHERE {window}
 GROUP BY bucket, reviewer, human, model, own
 """
 
-_MINE_AND_THEIRS = """
+# The others are whoever is not the same reviewer: sums over all reviewers less those of one. One
+# that votes on a candidate once is its vote; where it may vote again, its votes are added up first.
+BESIDE = """
 WITH votes AS (
     SELECT session, bucket, human, reviewer, model, share, grade, position, shown
     FROM v_votes
     WHERE {window} AND own = 0
 ),
+several AS (
+    SELECT session
+    FROM v_ballots
+    WHERE {window}
+    GROUP BY session, human, reviewer
+    HAVING COUNT(*) > 1 OR MAX(twins) > 0
+),
 mine AS (
-    SELECT session, bucket, human, reviewer, model,
-        COUNT(share) AS n_shares,
-        COALESCE(SUM(share), 0.0) AS shares,
-        COALESCE(SUM(share * share), 0.0) AS share_squares,
-        COUNT(grade) AS n_grades,
-        COALESCE(SUM(grade), 0.0) AS grades,
-        COALESCE(SUM(grade * grade), 0.0) AS grade_squares
+    SELECT session, human, reviewer, model,
+        COUNT(share) AS n_shares, SUM(share) AS shares,
+        COUNT(grade) AS n_grades, SUM(grade) AS grades
     FROM votes
-    GROUP BY session, bucket, human, reviewer, model
+    WHERE session IN (SELECT session FROM several)
+    GROUP BY session, human, reviewer, model
 ),
 theirs AS (
     SELECT session, human, model,
-        SUM(n_shares) AS n_shares, SUM(shares) AS shares,
-        SUM(n_grades) AS n_grades, SUM(grades) AS grades
-    FROM mine
+        COUNT(share) AS n_shares, SUM(share) AS shares,
+        COUNT(grade) AS n_grades, SUM(grade) AS grades
+    FROM votes
     GROUP BY session, human, model
 ),
 beside AS (
-    SELECT m.session, m.bucket, m.human, m.reviewer, m.model,
-        m.n_shares, m.shares, m.share_squares, m.n_grades, m.grades, m.grade_squares,
-        CASE WHEN m.n_shares > 0
-            THEN (t.shares - m.shares) / NULLIF(t.n_shares - m.n_shares, 0) END AS others_share,
-        CASE WHEN m.n_grades > 0
-            THEN (t.grades - m.grades) / NULLIF(t.n_grades - m.n_grades, 0) END AS others_grade
-    FROM mine m
-    JOIN theirs t ON t.session = m.session AND t.human = m.human AND t.model = m.model
+    SELECT v.bucket, v.reviewer, v.human, v.position, v.shown, v.share, v.grade,
+        CASE WHEN v.share IS NOT NULL THEN (t.shares - COALESCE(m.shares, v.share))
+            / NULLIF(t.n_shares - COALESCE(m.n_shares, 1), 0) END AS others_share,
+        CASE WHEN v.grade IS NOT NULL THEN (t.grades - COALESCE(m.grades, v.grade))
+            / NULLIF(t.n_grades - COALESCE(m.n_grades, 1), 0) END AS others_grade
+    FROM votes v
+    JOIN theirs t ON t.session = v.session AND t.human = v.human AND t.model = v.model
+    LEFT JOIN mine m ON m.session = v.session AND m.human = v.human AND m.reviewer = v.reviewer
+        AND m.model = v.model
+),
+compared AS (
+    SELECT bucket, reviewer, human, COALESCE(position, 0) AS position, shown, share,
+        others_share, CASE WHEN others_share IS NOT NULL THEN share END AS own_share,
+        others_grade, CASE WHEN others_grade IS NOT NULL THEN grade END AS own_grade
+    FROM beside
 )
-"""
-# Sums of one reviewer, less those of all: a reviewer may vote on a candidate more than once, and
-# the others are whoever is not the same reviewer.
-
-REVIEWERS = (
-    _MINE_AND_THEIRS
-    + """
 SELECT
     bucket,
     reviewer,
     human,
-    CAST(SUM(CASE WHEN others_grade IS NOT NULL THEN n_grades ELSE 0 END) AS BIGINT) AS n_grades,
-    SUM(CASE WHEN others_grade IS NOT NULL THEN grades ELSE 0.0 END) AS x,
-    COALESCE(SUM(n_grades * others_grade), 0.0) AS y,
-    SUM(CASE WHEN others_grade IS NOT NULL THEN grade_squares ELSE 0.0 END) AS xx,
-    COALESCE(SUM(n_grades * others_grade * others_grade), 0.0) AS yy,
-    COALESCE(SUM(grades * others_grade), 0.0) AS xy,
-    CAST(SUM(CASE WHEN others_share IS NOT NULL THEN n_shares ELSE 0 END) AS BIGINT) AS n_shares,
-    SUM(CASE WHEN others_share IS NOT NULL THEN shares ELSE 0.0 END) AS share_x,
-    COALESCE(SUM(n_shares * others_share), 0.0) AS share_y,
-    SUM(CASE WHEN others_share IS NOT NULL THEN share_squares ELSE 0.0 END) AS share_xx,
-    COALESCE(SUM(n_shares * others_share * others_share), 0.0) AS share_yy,
-    COALESCE(SUM(shares * others_share), 0.0) AS share_xy
-FROM beside
-GROUP BY bucket, reviewer, human
-"""
-)
-
-POSITIONS = (
-    _MINE_AND_THEIRS
-    + """
-SELECT
-    v.bucket,
-    v.reviewer,
-    v.human,
-    v.position,
-    v.shown,
-    COUNT(*) AS votes,
-    SUM(v.share) AS total,
-    COUNT(b.others_share) AS excess_votes,
-    COALESCE(SUM(v.share - b.others_share), 0.0) AS excess
-FROM votes v
-JOIN beside b ON b.session = v.session AND b.human = v.human AND b.reviewer = v.reviewer
-    AND b.model = v.model
-WHERE v.share IS NOT NULL AND v.position IS NOT NULL
-GROUP BY v.bucket, v.reviewer, v.human, v.position, v.shown
-"""
-)
-
-_UNIT = """
-SELECT
-    bucket,
-    human,
-    CAST({measure} AS BIGINT) AS measure,
-    COUNT(*) AS units,
-    CAST(SUM(n_{column}) AS BIGINT) AS n,
-    SUM(x_{column}) AS total,
-    SUM(xx_{column}) AS squares,
-    SUM(CASE WHEN least_{column} < greatest_{column}
-        THEN (n_{column} * xx_{column} - x_{column} * x_{column}) / NULLIF(n_{column} - 1, 0)
-        ELSE 0.0 END) AS within
-FROM candidates
-WHERE one_{column} < another_{column}
-GROUP BY bucket, human
+    position,
+    shown,
+    COUNT(own_grade) AS n_grades,
+    COALESCE(SUM(own_grade), 0.0) AS x,
+    COALESCE(SUM(others_grade), 0.0) AS y,
+    COALESCE(SUM(own_grade * own_grade), 0.0) AS xx,
+    COALESCE(SUM(others_grade * others_grade), 0.0) AS yy,
+    COALESCE(SUM(own_grade * others_grade), 0.0) AS xy,
+    COUNT(own_share) AS n_shares,
+    COALESCE(SUM(own_share), 0.0) AS share_x,
+    COALESCE(SUM(others_share), 0.0) AS share_y,
+    COALESCE(SUM(own_share * own_share), 0.0) AS share_xx,
+    COALESCE(SUM(others_share * others_share), 0.0) AS share_yy,
+    COALESCE(SUM(own_share * others_share), 0.0) AS share_xy,
+    COUNT(share) AS votes,
+    COALESCE(SUM(share), 0.0) AS total,
+    COUNT(own_share) AS excess_votes,
+    COALESCE(SUM(own_share - others_share), 0.0) AS excess
+FROM compared
+GROUP BY bucket, reviewer, human, position, shown
 """
 
-_OF_A_CANDIDATE = """
-        COUNT({column}) AS n_{column},
-        SUM({column}) AS x_{column},
-        SUM({column} * {column}) AS xx_{column},
-        MIN({column}) AS least_{column},
-        MAX({column}) AS greatest_{column},
-        MIN(CASE WHEN {column} IS NOT NULL THEN reviewer END) AS one_{column},
-        MAX(CASE WHEN {column} IS NOT NULL THEN reviewer END) AS another_{column}"""
 
-UNITS = (
-    """
-WITH candidates AS (
-    SELECT session, bucket, human, model,"""
-    + _OF_A_CANDIDATE.replace("{column}", "share")
-    + ","
-    + _OF_A_CANDIDATE.replace("{column}", "grade")
-    + """
+def _of_a_candidate(x: str) -> str:
+    return f"""
+        COUNT({x}) AS n_{x}, SUM({x}) AS x_{x}, SUM({x} * {x}) AS xx_{x},
+        MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
+        MIN(CASE WHEN {x} IS NOT NULL THEN reviewer END) AS one_{x},
+        MAX(CASE WHEN {x} IS NOT NULL THEN reviewer END) AS another_{x}"""
+
+
+def _over_candidates(x: str) -> str:
+    """Sums over candidates that two reviewers or more judged."""
+    several = f"one_{x} < another_{x}"
+    deviations = f"(n_{x} * xx_{x} - x_{x} * x_{x}) / NULLIF(n_{x} - 1, 0)"
+    within = f"{several} AND least_{x} < greatest_{x}"
+    return f"""
+    COUNT(CASE WHEN {several} THEN 1 END) AS {x}_units,
+    CAST(SUM(CASE WHEN {several} THEN n_{x} ELSE 0 END) AS BIGINT) AS {x}_n,
+    SUM(CASE WHEN {several} THEN x_{x} ELSE 0.0 END) AS {x}_total,
+    SUM(CASE WHEN {several} THEN xx_{x} ELSE 0.0 END) AS {x}_squares,
+    SUM(CASE WHEN {within} THEN {deviations} ELSE 0.0 END) AS {x}_within,
+    SUM(CASE WHEN {within} THEN {deviations} / n_{x} ELSE 0.0 END) AS {x}_variance"""
+
+
+# Ballots that compare two are left out of shares and grades, and not of all grades.
+UNITS = f"""
+WITH votes AS (
+    SELECT session, bucket, human, model, reviewer,
+        CASE WHEN paired = 0 THEN share END AS share,
+        CASE WHEN paired = 0 THEN grade END AS grade,
+        grade AS any_grade
     FROM v_votes
-    WHERE {window} AND own = 0 AND paired = 0
+    WHERE {{window}} AND own = 0
+),
+candidates AS (
+    SELECT session, bucket, human, model,{_of_a_candidate("share")},{_of_a_candidate("grade")},{
+    _of_a_candidate("any_grade")
+}
+    FROM votes
     GROUP BY session, bucket, human, model
 )
+SELECT
+    bucket,
+    human,{_over_candidates("share")},{_over_candidates("grade")},{_over_candidates("any_grade")}
+FROM candidates
+GROUP BY bucket, human
 """
-    + _UNIT.replace("{measure}", "0").replace("{column}", "share")
-    + "UNION ALL"
-    + _UNIT.replace("{measure}", "1").replace("{column}", "grade")
-)

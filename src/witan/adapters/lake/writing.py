@@ -49,7 +49,7 @@ _READ: Mapping[str, tuple[str, ...]] = {
 _ORDER = {
     "standings": "s.bucket, s.at_us, s.session, t.human, t.rule, t.model",
     "matchups": "s.bucket, s.at_us, s.session, t.human",
-    "ballots": "s.at_us, s.session, t.ballot",
+    "ballots": "s.bucket, s.at_us, s.session, t.ballot",
     "answers": "s.bucket, s.at_us, s.session, t.seat",
 }
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from witan.adapters.engines import DuckLake, Reductions, SparkLake
+from witan.adapters.engines import DuckLake, Found, SparkLake
 from witan.adapters.history import History
 from witan.adapters.reports.emptiness import nothing
 from witan.adapters.reports.sources import Source, check_rule, open_source
@@ -17,7 +17,21 @@ from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.calibration import Calibration, calibrate
 from witan.core.concerns import Concern, concerns
 from witan.core.merging import merge, present_name, renamed
-from witan.core.sums import Names
+from witan.core.sums import (
+    BallotSums,
+    CalibrationSums,
+    CriterionSums,
+    GradingSums,
+    HumanSums,
+    LengthSums,
+    Names,
+    PanelSums,
+    PositionSums,
+    ReviewerSums,
+    StandingSums,
+    UnitSums,
+    VoteSums,
+)
 from witan.core.window import ALWAYS, Window
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
@@ -132,8 +146,9 @@ def audit_of(
             raise empty
         asked = source.reductions(window)
         names = asked.names()
-        tables = _tables(asked, rule, aliases, names)
-        calibration = calibrate(asked.calibration(), level=level)
+        summed = asked.tables(*_KINDS, rule=rule)
+    tables = _tables(summed, aliases, names)
+    calibration = calibrate(summed[CalibrationSums], level=level)
     found = core.audit(
         tables, renamed(names, aliases), family_of, np.random.default_rng(SEED), level=level
     )
@@ -151,19 +166,36 @@ def audit_of(
     )
 
 
-def _tables(asked: Reductions, rule: str, aliases: Mapping[str, str], names: Names) -> AuditTables:
+_KINDS = (
+    StandingSums,
+    BallotSums,
+    VoteSums,
+    ReviewerSums,
+    PositionSums,
+    LengthSums,
+    UnitSums,
+    CriterionSums,
+    GradingSums,
+    HumanSums,
+    PanelSums,
+    CalibrationSums,
+)
+"""What an audit is asked for at once."""
+
+
+def _tables(found: Found, aliases: Mapping[str, str], names: Names) -> AuditTables:
     return AuditTables(
-        standings=merge(asked.standings(rule), aliases, names),
-        ballots=merge(asked.ballots(), aliases, names),
-        votes=merge(asked.votes(), aliases, names),
-        reviewers=merge(asked.reviewers(), aliases, names),
-        positions=merge(asked.positions(), aliases, names),
-        lengths=merge(asked.lengths(), aliases, names),
-        units=asked.units(),
-        criteria=asked.criteria(),
-        gradings=merge(asked.gradings(), aliases, names),
-        humans=merge(asked.humans(), aliases, names),
-        panel=asked.panel(),
+        standings=merge(found[StandingSums], aliases, names),
+        ballots=merge(found[BallotSums], aliases, names),
+        votes=merge(found[VoteSums], aliases, names),
+        reviewers=merge(found[ReviewerSums], aliases, names),
+        positions=merge(found[PositionSums], aliases, names),
+        lengths=merge(found[LengthSums], aliases, names),
+        units=found[UnitSums],
+        criteria=found[CriterionSums],
+        gradings=merge(found[GradingSums], aliases, names),
+        humans=merge(found[HumanSums], aliases, names),
+        panel=found[PanelSums],
     )
 
 

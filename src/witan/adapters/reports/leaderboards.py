@@ -15,7 +15,7 @@ from witan.core import leaderboard as core
 from witan.core.elo_history import Match, elo
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.merging import merge, renamed, renamed_codes
-from witan.core.sums import Names
+from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
 from witan.core.window import Window
 from witan.errors import HistoryError, NothingToCount
 
@@ -62,7 +62,7 @@ def leaderboard(
     terms = Terms() if terms is None else terms
     check_rule(terms.rule)
     with open_source(source) as opened:
-        opened.count_under(terms.rule)
+        opened.count_under(terms.rule, aliases)
         at = SystemClock().now() if now is None else now
         return board_of(opened, terms, with_elo=with_elo, aliases=aliases, now=at)
 
@@ -157,11 +157,11 @@ def _board(
     previous: Leaderboard | None = None,
 ) -> Leaderboard:
     asked, human = source.reductions(terms.window), int(terms.kind == "human")
-    standings = merge(asked.standings(terms.rule, human=human), aliases, names)
+    found = asked.tables(StandingSums, MatchupSums, AnswerSums, rule=terms.rule, human=human)
     return core.leaderboard(
-        standings,
-        merge(asked.matchups(human=human), aliases, names),
-        merge(asked.answers(), aliases, names),
+        merge(found[StandingSums], aliases, names),
+        merge(found[MatchupSums], aliases, names),
+        merge(found[AnswerSums], aliases, names),
         renamed(names, aliases),
         terms=terms,
         elo=_elo(asked, human, aliases, names) if with_elo else None,

@@ -21,7 +21,7 @@ from witan.adapters.rollup.tables import KEYS, NO_CATEGORY, NO_RULE, Records, Su
 from witan.core.entries import BUCKETS
 from witan.core.window import EARLIEST_US, LATEST_US
 
-__all__ = ["Cell", "Place", "blocks", "read_cells", "split"]
+__all__ = ["Cell", "Place", "blocks", "matchup_rows", "read_cells", "split"]
 
 AT_ONCE = 10_000
 """Sessions that are read at a time."""
@@ -220,7 +220,7 @@ def _standings(columns: Columns) -> dict[str, NDArray[Any]]:
     }
 
 
-def _matchups(columns: Columns) -> dict[str, NDArray[Any]]:
+def matchup_rows(columns: Columns) -> dict[str, NDArray[Any]]:
     """Every pair of every row; `row` says whose it is."""
     human, models, *weights = columns
     codes = _lists(models)
@@ -288,7 +288,7 @@ def _counted(columns: Columns) -> dict[str, NDArray[Any]]:
 
 _FILL: dict[str, Fill] = {
     "standings": _standings,
-    "matchups": _matchups,
+    "matchups": matchup_rows,
     "answers": _answers,
     "panel": _panel,
     "counted": _counted,

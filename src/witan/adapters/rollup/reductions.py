@@ -5,24 +5,35 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from witan.adapters.engines.reductions import Reductions
+from witan.adapters.engines.reductions import Found, Reductions
 from witan.adapters.engines.sql_engine import SqlEngine
 from witan.adapters.history.database import Database
 from witan.adapters.history.schema import MICROSECONDS_A_DAY, code_of
 from witan.adapters.history.writing import SHARDS
 from witan.adapters.rollup.cells import Cell, blocks, read_cells
+from witan.adapters.rollup.matching import read_matches
 from witan.adapters.rollup.rolling import SPANS, Node, foreign, marked, stored
 from witan.adapters.rollup.tables import NO_RULE, Records, Sums, category_code, joined
+from witan.core.elo_history import Match
 from witan.core.sums import AnswerSums, MatchupSums, PanelSums, StandingSums
 from witan.core.window import ALWAYS, Window
 
 __all__ = ["HistoryReductions"]
 
-Table = TypeVar("Table", StandingSums, MatchupSums, AnswerSums, PanelSums)
+_ROLLED: Mapping[type[Any], str] = MappingProxyType(
+    {
+        StandingSums: "standings",
+        MatchupSums: "matchups",
+        AnswerSums: "answers",
+        PanelSums: "panel",
+    }
+)
+"""The tables that are rolled up."""
 
 _NEVER = -(2**31), 2**31 - 1
 """Days before and after all others, as a column holds them."""
@@ -49,25 +60,24 @@ class HistoryReductions(Reductions):
         self._spoilt = spoilt
         self._sums: Sums | None = None
 
-    def standings(self, rule: str, *, human: int = 0) -> StandingSums:
-        """Standings under a rule, among the ballots of one kind."""
-        rows = self._held().standings
-        return _table(
-            StandingSums, rows[(rows["human"] == human) & (rows["rule"] == code_of(rule))]
-        )
+    def tables(self, *kinds: type[Any], rule: str = "", human: int = 0) -> Found:
+        """Several tables: those of a leaderboard by the roll-up, the others from the rows."""
+        rest = [kind for kind in kinds if kind not in _ROLLED]
+        found = super().tables(*rest, rule=rule, human=human)
+        rolled = (self._rolled(kind, rule, human) for kind in kinds if kind in _ROLLED)
+        return Found([*(found[kind] for kind in rest), *rolled])
 
-    def matchups(self, *, human: int = 0) -> MatchupSums:
-        """Pairs of models, among the ballots of one kind."""
-        rows = self._held().matchups
-        return _table(MatchupSums, rows[rows["human"] == human])
+    def matches(self, *, human: int = 0) -> Iterator[Match]:
+        """Pairs of models session by session in the order of time, from the rows as they are."""
+        return read_matches(self._database, self._window, human)
 
-    def answers(self) -> AnswerSums:
-        """What answers took."""
-        return _table(AnswerSums, self._held().answers)
-
-    def panel(self) -> PanelSums:
-        """Sessions and their agreement."""
-        return _table(PanelSums, self._held().panel)
+    def _rolled(self, kind: type[Any], rule: str, human: int) -> Any:
+        rows: Records = getattr(self._held(), _ROLLED[kind])
+        if kind in (StandingSums, MatchupSums):
+            rows = rows[rows["human"] == human]
+        if kind is StandingSums:
+            rows = rows[rows["rule"] == code_of(rule)]
+        return _table(kind, rows)
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """How many sessions have standings under a rule, among the ballots of one kind."""
@@ -167,6 +177,6 @@ def _cover(first: int, last: int, tops: Iterable[int], dirty: Iterable[Cell]) ->
             yield from within(0, top, shard)
 
 
-def _table(kind: type[Table], rows: Records) -> Table:
+def _table(kind: type[Any], rows: Records) -> Any:
     columns = (np.ascontiguousarray(rows[field.name]) for field in fields(kind))
     return kind(*columns)

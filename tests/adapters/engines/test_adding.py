@@ -1,0 +1,45 @@
+"""Sums that come a piece at a time are added up as they come."""
+
+import numpy as np
+
+from witan.adapters.engines import adding
+from witan.adapters.engines.adding import Adding
+from witan.core.sums import HumanSums, PanelSums
+
+GROUPS = adding.AT_ONCE // 4
+
+
+def test_what_is_held_does_not_grow_with_the_pieces():
+    """However many pieces come over the same keys, no more rows wait than may."""
+    groups = np.arange(GROUPS)
+    sums = Adding(PanelSums)
+    for _ in range(20):
+        sums.add({"bucket": groups, "sessions": groups + 1, "kendall_w": np.full(GROUPS, 0.25)})
+    table = sums.table()
+
+    assert len(table.bucket) <= adding.AT_ONCE + GROUPS
+    assert np.bincount(table.bucket, table.sessions).tolist() == (20 * (groups + 1)).tolist()
+    assert np.bincount(table.bucket, table.kendall_w).tolist() == [5.0] * GROUPS
+
+
+def test_rows_that_differ_in_any_key_stay_apart():
+    """Two reviewers of one group are two rows in either order, and stay so when added up."""
+    n = adding.AT_ONCE
+    keys = {"bucket": [0, 0, 0], "reviewer": [3, 7, 3], "other": [7, 3, 3]}
+    piece = {**keys, "n": [1, 2, 3], "xy": [0.5, -1.0, 0.25]}
+    sums = Adding(HumanSums)
+    sums.add({name: np.tile(column, n) for name, column in piece.items()})
+    table = sums.table()
+
+    rows = zip(table.reviewer.tolist(), table.other.tolist(), table.n.tolist(), strict=True)
+    assert sorted(rows) == [(3, 3, 3 * n), (3, 7, n), (7, 3, 2 * n)]
+    assert sorted(table.xy.tolist()) == [-1.0 * n, 0.25 * n, 0.5 * n]
+
+
+def test_a_column_that_is_not_given_is_nought():
+    """A query fills some columns of a table."""
+    sums = Adding(PanelSums)
+    sums.add({"bucket": np.arange(2), "sessions": np.ones(2)})
+
+    assert sums.table().sessions.tolist() == [1, 1]
+    assert sums.table().agreement.tolist() == [0.0, 0.0]

@@ -198,6 +198,24 @@ class TestService:
         assert "witan.service" not in done.stderr, done.stderr
         assert done.returncode == 0
 
+    def test_it_is_exposed_little(self):
+        """By the measure of systemd itself, in which 10 is a service without any confinement."""
+        analyze = shutil.which("systemd-analyze")
+        if analyze is None:
+            pytest.skip("there is no systemd-analyze")
+        command = [analyze, "security", "--offline=true", "--threshold=15"]
+        done = subprocess.run(  # noqa: S603 - our own file
+            [*command, DEPLOY / "witan.service"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if "unrecognized option" in done.stderr:
+            pytest.skip("this systemd-analyze looks at running services alone")
+
+        assert done.returncode == 0, done.stdout
+
     def test_it_is_given_longer_to_stop_than_its_sessions_to_end(self):
         """Else they would be killed while they end."""
         text = (DEPLOY / "witan.service").read_text(encoding="utf-8")

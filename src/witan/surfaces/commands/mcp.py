@@ -87,7 +87,7 @@ async def _served(config: "Config", place: "Place | None", fast_demo: bool) -> N
     async with chamber_of(seatings, config.serve) as chamber:
         council = chamber.profiles[""]
         if council.problem is not None:
-            _say(f"only the demonstration can be asked: {council.problem}")
+            _say(f"only the demonstration can be asked: {council.failure}")
         await serve_stdio(chamber)
 
 

@@ -411,6 +411,9 @@ class TestVoting:
         [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
         assert vote.reviewer == "zoe"
 
+        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
+        back = paper.one("p", class_="shortfall").one("a").attrs["href"]
+        assert page(browser.get(back)).one("tbody").text == root.one("tbody").text
         again = browser.post(f"/sessions/{session}/vote", data={**fields, "as": "zoe"})
         assert "has voted" in page(again, 409).one(role="alert").text
         asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})

@@ -9,8 +9,11 @@ import anyio
 import pytest
 
 import witan
+from lessons import MODELS, lessons
 from scripts import write_script
 from witan import Council, History, HistoryError, Session, ask
+from witan.adapters.history.sqlite import SqliteDatabase
+from witan.adapters.system_clock import SystemClock
 from witan.deliberation.record import session_from_json
 from witan.errors import InvalidParameter
 
@@ -56,6 +59,34 @@ class TestRecording:
         ask(QUESTION, members)
 
         assert sorted(tmp_path.rglob("*")) == before
+
+    def test_nobody_is_asked_where_nothing_can_be_written(self, members, place):
+        """A history that may only be read is refused before it costs anything."""
+        with History.open(place):
+            pass
+        told = []
+        reading = SqliteDatabase(place, str(place), mode="ro")
+        with (
+            History(reading, SystemClock()) as history,
+            pytest.raises(HistoryError, match="cannot be written"),
+        ):
+            ask(QUESTION, members, history=history, listener=told.append)
+
+        assert told == []
+
+    def test_a_member_that_was_renamed_is_known_by_its_record(self, members, place):
+        """Aliases that are handed over join what is known of both names."""
+        with History.open(place) as history:
+            history.add(lessons(40, people=40), "x", "x")
+        options = {"history": place, "rule": "weighted_borda"}
+
+        stranger = ask(QUESTION, members, **options)
+        now = [f"script:{place.with_name(name)}" for name in ("ada.toml", "bob.toml", "cyd.toml")]
+        known = ask(QUESTION, members, **options, aliases=dict(zip(MODELS, now, strict=False)))
+
+        weights = [each.opened.procedure.counting.reliability for each in (stranger, known)]
+        assert weights[0] is None
+        assert len({*weights[1].values()}) > 1
 
     def test_a_session_is_durable_when_it_is_returned(self, members, place):
         """What comes back is what is read back, category and all."""

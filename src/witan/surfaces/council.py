@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits"]
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 T = TypeVar("T")
 
@@ -65,6 +66,9 @@ class Council(deliberation.Council):
         Where every session is recorded, and what the council learns from before it counts: an open
         `History`, or a path or URL of one, which is opened with the council's block. None, False:
         nowhere.
+    aliases
+        Old name → new name of a model that was renamed: as one reviewer it teaches the council. For
+        a `history` that is opened with the block; an open one has its own `aliases`.
     teacher
         What the council learns from where it records nothing itself.
     throttles
@@ -83,7 +87,7 @@ class Council(deliberation.Council):
         If an option does not exist, or has a value it does not accept.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two by name
         self,
         members: Sequence[Seatable],
         chairman: Seatable | Sequence[Seatable] | None = None,
@@ -92,6 +96,7 @@ class Council(deliberation.Council):
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
         history: "Where" = None,
+        aliases: Mapping[str, str] = NO_ALIASES,
         teacher: Teacher | None = None,
         throttles: Throttles | None = None,
         **options: Any,
@@ -103,7 +108,7 @@ class Council(deliberation.Council):
         seating = Seating(environment, connections, providers)
         seated = seating.members(members)
         chairmen = seating.chairmen(_listed(chairman))
-        self._kept = None if history is None or history is False else _keeping(history)
+        self._kept = None if history is None or history is False else _keeping(history, aliases)
         super().__init__(
             seated,
             chairmen,
@@ -252,6 +257,7 @@ def seat_council(
             procedure=arranged,
             notes=(*found.notes, *_unseated_notes(config)),
             history=history,
+            aliases=config.aliases,
             teacher=teacher,
         )
 
@@ -353,8 +359,8 @@ def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable
     return chairman if isinstance(chairman, list | tuple) else (chairman,)
 
 
-def _keeping(history: "History | str | Path") -> "Kept":
+def _keeping(history: "History | str | Path", aliases: Mapping[str, str]) -> "Kept":
     # Councils without a history need not load one.
     from witan.surfaces.kept import Kept
 
-    return Kept(history)
+    return Kept(history, aliases)

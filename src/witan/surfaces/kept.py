@@ -1,12 +1,13 @@
 """A council's sessions as a history keeps them, used from Python."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 
 import anyio
 
 from witan.adapters.history import History, Patience, Recording
+from witan.adapters.history.learning import NO_ALIASES
 from witan.adapters.history.whereabouts import Whereabouts
 from witan.core.learned import Learned
 from witan.deliberation.events import Event, SessionOpened
@@ -30,28 +31,44 @@ class Kept:
     history
         An open history, which stays open; or where one is, which is opened and closed with the
         council's block.
+    aliases
+        Old name → new name of a model, in a history that is opened here; one that is handed over
+        open has its own.
     """
 
-    def __init__(self, history: History | str | Path) -> None:
+    def __init__(
+        self, history: History | str | Path, aliases: Mapping[str, str] = NO_ALIASES
+    ) -> None:
         self._given = history
+        self._aliases = aliases
         self._history: History | None = None
         self._recordings: dict[str, Recording] = {}
         self._failure: Exception | None = None
 
     async def open(self) -> None:
-        """Open the history, if that is not done.
+        """Open the history, if that is not done, and see that it can be written.
 
         Raises
         ------
         HistoryError
-            If it cannot be opened.
+            If it cannot be opened or written, or another process keeps it locked.
         """
+        self._history = await anyio.to_thread.run_sync(self._opened)
+        self._whereabouts = Whereabouts(self._history)
+
+    def _opened(self) -> History:
         given = self._given
         if isinstance(given, History):
-            self._history = given
-        else:
-            self._history = await anyio.to_thread.run_sync(partial(History.open, given))
-        self._whereabouts = Whereabouts(self._history)
+            given.require_writable()
+            return given
+        history = History.open(given)
+        history.aliases = self._aliases
+        try:
+            history.require_writable()
+        except BaseException:
+            history.close()
+            raise
+        return history
 
     async def close(self) -> None:
         """Wait until everything told is durable.

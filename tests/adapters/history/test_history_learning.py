@@ -108,6 +108,35 @@ class TestHalves:
         assert scores[0] == scores[2]
         assert scores[0] == pytest.approx(scores[1], abs=0.05)
 
+    def test_a_leaderboard_weighs_who_was_renamed_by_both_names(self, tmp_path):
+        """Aliases that are handed over do what those of an open history do."""
+        with History.open(tmp_path / "a.sqlite") as one, History.open(tmp_path / "b.sqlite") as two:
+            for history in (one, two):
+                history.add(lessons(60, people=60), "x", "x")
+                history.add(map(renamed, lessons(60, people=60, first=60)), "y", "y")
+            one.aliases = TestRenamed.ALIASES
+            asked = Terms(rule="weighted_borda")
+
+            by_history = leaderboard(one, asked, aliases=TestRenamed.ALIASES)
+            by_hand = leaderboard(two, asked, aliases=TestRenamed.ALIASES)
+
+        assert [line.score for line in by_hand.lines] == [line.score for line in by_history.lines]
+
+
+def renamed(lesson):
+    """A lesson in which Ada goes by her new name."""
+    called = TestRenamed.ALIASES
+    ballots = tuple(
+        replace(
+            ballot,
+            reviewer=called.get(ballot.reviewer, ballot.reviewer),
+            groups=tuple(tuple(called.get(c, c) for c in group) for group in ballot.groups),
+            grades={called.get(c, c): grade for c, grade in ballot.grades.items()},
+        )
+        for ballot in lesson.ballots
+    )
+    return replace(lesson, ballots=ballots)
+
 
 class TestPeople:
     """Shared error, reliability and calibration from what people decided."""

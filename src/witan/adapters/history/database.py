@@ -155,6 +155,9 @@ class Database(ABC):
 
     def turn(self, wait: float) -> None:
         """Wait so many seconds at most until it could be written."""
+        if self.read_only:
+            problem = "was opened only to be read, and cannot be written"
+            raise HistoryError(self.where, problem, "open it to be written, or do without it")
         with self.transaction(wait=wait):
             pass
 

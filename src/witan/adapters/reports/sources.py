@@ -1,6 +1,6 @@
 """What a leaderboard or an audit is read off: a history, or a lake and the engine that sums it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from witan.adapters.engines import (
     SqlEngine,
 )
 from witan.adapters.history import History
+from witan.adapters.history.learning import NO_ALIASES
 from witan.adapters.reports.weighing import WEIGHTED, weights_by_halves
 from witan.adapters.rollup import HistoryReductions, Node, mend, roll_up
 from witan.core.rules import RULES
@@ -57,7 +58,7 @@ class Source(Protocol):
     def reductions(self, window: Window) -> Reductions:
         """The sums of a window."""
 
-    def count_under(self, rule: str) -> int:
+    def count_under(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count what was never counted under a rule, where that can be; return how many."""
 
     def moment(self) -> AbstractContextManager[None]:
@@ -86,7 +87,7 @@ class HistorySource:
         """The sums of a window, by the roll-up where it has them."""
         return HistoryReductions(self._history.database, window, self._spoilt)
 
-    def count_under(self, rule: str) -> int:
+    def count_under(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count the sessions that were never counted under a rule, and keep what comes of it."""
         if rule == BASE_RULE:
             return 0
@@ -94,7 +95,8 @@ class HistorySource:
         # Whether there are any is known without a look at each.
         if not HistoryReductions(self._history.database).missing(rule):
             return 0
-        weigh = partial(weights_by_halves, self._history) if rule == WEIGHTED else None
+        weighed = partial(weights_by_halves, self._history, aliases=aliases)
+        weigh = weighed if rule == WEIGHTED else None
         return self._history.count_under(rule, weigh)
 
     @contextmanager
@@ -137,7 +139,11 @@ class LakeSource:
         """The sums of a window."""
         return LakeReductions(self._lake, window)
 
-    def count_under(self, rule: str) -> int:  # noqa: ARG002 - a lake is only read
+    def count_under(
+        self,
+        rule: str,  # noqa: ARG002 - a lake is only read
+        aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002
+    ) -> int:
         """Count nothing: a lake is as it was written."""
         return 0
 

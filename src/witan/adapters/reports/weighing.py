@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from witan.adapters.history import History
+from witan.adapters.history.learning import NO_ALIASES, learned
 from witan.adapters.history.schema import bucket_of
 from witan.core.casts import Cast, Named
 
@@ -11,11 +12,19 @@ __all__ = ["WEIGHTED", "weights_by_halves"]
 WEIGHTED = "weighted_borda"
 
 
-def weights_by_halves(history: History, casts: Sequence[Cast]) -> Mapping[str, Mapping[str, float]]:
+def weights_by_halves(
+    history: History, casts: Sequence[Cast], aliases: Mapping[str, str] = NO_ALIASES
+) -> Mapping[str, Mapping[str, float]]:
     """Session to what its reviewers weigh, by sessions of the other half of the buckets.
 
     So no session teaches what it is counted by, and a history is read twice and not once a session.
+
+    Parameters
+    ----------
+    aliases
+        Old name → new name of a model, beside those of the history.
     """
+    known_as = {**history.aliases, **aliases}
     found: dict[str, Mapping[str, float]] = {}
     for half in (0, 1):
         known = {
@@ -24,7 +33,8 @@ def weights_by_halves(history: History, casts: Sequence[Cast]) -> Mapping[str, M
         models = sorted({model for named in known.values() for model in named.values()})
         if not models:
             continue
-        weights = history.learned(models, half=1 - half).reliability
+        taught = learned(history.database, models, half=1 - half, aliases=known_as)
+        weights = taught.reliability
         for session, named in known.items():
             found[session] = {
                 name: weights[model] for name, model in sorted(named.items()) if model in weights

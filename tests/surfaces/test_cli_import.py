@@ -153,6 +153,22 @@ class TestUnreadable:
         assert said.err.endswith(f"2 lines of {file} could not be read; the others are taken in\n")
         assert [one["session"] for one in listed(witan, place)] == ["q1", "q3"]
 
+    @pytest.mark.parametrize("strict", [False, True])
+    def test_a_line_that_counts_all_the_same_is_not_called_unread(
+        self, witan, tmp_path, place, strict
+    ):
+        """A candidate that stands twice on a ballot is told of once, with what becomes of it."""
+        file = tmp_path / "votes.csv"
+        rows = ["q1,r1,a,1", "q1,r1,b,2", "q1,r1,a,3"]
+        file.write_text("\n".join(["session,reviewer,candidate,rank", *rows]), encoding="utf-8")
+        said = witan("import", file, "--history", place, *["--strict"] * strict)
+
+        assert "stands on one ballot more than once" in said.err
+        assert "the last row of each counts" in said.err
+        assert "could not be read" not in said.err
+        assert said.status == (1 if strict else 0)
+        assert ("nothing is taken in under --strict" in said.err) is strict
+
     def test_strict_takes_nothing_of_the_file(self, witan, write, place):
         """The file with the bad line leaves nothing behind; the other one comes in."""
         bad = write("bad.jsonl", ballot(), "{")

@@ -78,6 +78,7 @@ def _repetition(rows: int) -> Unreadable:
         f"stands on one ballot more than once ({rows:,} rows in the file, this the first); the "
         "last row of each counts; where a further column tells the rows apart, join it to the "
         "reviewer, such as --column reviewer=judge+version",
+        read=True,
     )
 
 

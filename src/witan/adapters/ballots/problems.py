@@ -10,12 +10,19 @@ __all__ = ["Problem", "Report", "Unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One flaw of a ballot file; the line (in Parquet: the row) is left out, the others count."""
+    """One flaw of a ballot file; the line (in Parquet: the row) is left out, the others count.
+
+    Parameters
+    ----------
+    read
+        The line counts all the same, as `what` says.
+    """
 
     path: str
     line: int
     field: str | None
     what: str
+    read: bool = False
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.told}"
@@ -27,10 +34,16 @@ class Problem:
 
 
 class Unreadable(ValueError):
-    """A field that cannot be read; the reader of the file adds path and line."""
+    """A field that cannot be read; the reader of the file adds path and line.
 
-    def __init__(self, field: str | None, what: str) -> None:
-        self.field, self.what = field, what
+    Parameters
+    ----------
+    read
+        It can, in a way that has to be told of.
+    """
+
+    def __init__(self, field: str | None, what: str, *, read: bool = False) -> None:
+        self.field, self.what, self.read = field, what, read
         super().__init__(field, what)
 
 
@@ -44,7 +57,7 @@ class Report:
     def __call__(self, line: int, flaw: Unreadable) -> None:
         """Say that `line` has this flaw."""
         self.n_problems += 1
-        problem = Problem(self.path, line, flaw.field, flaw.what)
+        problem = Problem(self.path, line, flaw.field, flaw.what, flaw.read)
         if self.on_problem is None:
             raise BallotFileError(self.path, problem.told, line) from None
         self.on_problem(problem)

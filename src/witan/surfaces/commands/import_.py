@@ -266,11 +266,14 @@ class _Taking:
         outcome = "nothing is taken in under --strict" if self.strict else "the others are taken in"
         beside = {*self.meaning.answers, *self.meaning.questions}
         # Those of a folder are counted together; a file beside them is another.
-        files = Counter(p.path if p.path in beside else tally.name for p in tally.problems)
+        left_out = [problem for problem in tally.problems if not problem.read]
+        files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
             unread = f"{counted(n, 'line')} of {clean(name)} could not be read"
             click.echo(f"{unread}; {outcome}", err=True)
-        if files and self.strict:
+        if tally.problems and self.strict:
+            if not files:
+                click.echo(f"{clean(tally.name)}: {outcome}", err=True)
             self.status = self.status or Status.FAILED
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A session that retries another, in the history: the latest that is closed counts."""
+"""A session that retries another, in the history: the most complete that is closed counts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,6 +9,7 @@ from histories import told
 from witan.adapters.engines import Reductions, SqlEngine
 from witan.adapters.history.adding import Imported
 from witan.adapters.history.schema import bucket_of
+from witan.adapters.history.superseding import SUPERSEDED
 from witan.adapters.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
@@ -97,3 +98,34 @@ def test_nothing_is_learned_from_it_twice(history, n):
     assert n
     assert answers_shared(history.database, "s1") == ["s1", "s2"]
     assert answers_shared(history.database, "s2") == ["s1", "s2"]
+
+
+def without(events, *, ballots: int = 0, **closed) -> list[e.Event]:
+    """A session in which so many fewer ballots were cast, and that ended otherwise."""
+    left = [event for event in events if not isinstance(event, e.BallotCast)]
+    cast = [event for event in events if isinstance(event, e.BallotCast)]
+    at = events.index(cast[0])
+    whole = [*left[:at], *cast[: len(cast) - ballots], *left[at:]]
+    return [
+        replace(event, seq=seq, **(closed if isinstance(event, e.SessionClosed) else {}))
+        for seq, event in enumerate(whole, start=1)
+    ]
+
+
+@pytest.mark.parametrize("worse", [{"ballots": 2}, {"status": "failed"}])
+def test_one_that_came_out_worse_takes_no_place(history, n, worse):
+    """With fewer ballots, or none that count, its parent goes on counting."""
+    counting = [("s1",), ("s2",)]
+    record(history, without(retried("s2", "s1"), **worse))
+    roll_up(history.database)
+
+    assert answers(history) == n
+    assert superseded(history) == counting[1:]
+    record(history, retried("s3", "s2", 2))
+    assert answers(history) == n
+    assert superseded(history) == counting
+
+
+def superseded(history) -> list[tuple[str]]:
+    """The sessions that count for nothing."""
+    return sorted(history.database.rows(SUPERSEDED))

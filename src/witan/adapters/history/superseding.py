@@ -1,8 +1,10 @@
 """Sessions in whose place another stands: who failed there was asked again, and all else was kept.
 
 A session that was retried, those that retry it, and those that retry these are one family. The same
-answers and ballots stand in all of them, so only the latest that is closed counts. Which that is
-follows from the rows of the sessions alone: where the latest is forgotten, the one before counts.
+answers and ballots stand in all of them, so only one that is closed counts: that with the most
+ballots, of those that with the most answers, of those the latest; one that failed only where all
+did. So a session that was retried in vain keeps its place. Which one it is follows from the rows of
+the sessions alone: where it is forgotten, the next counts.
 """
 
 # Put together from texts of our own; values are parameters.
@@ -37,11 +39,21 @@ WITH RECURSIVE kin(session, family) AS (
 SUPERSEDED = f"""
 {_KIN}
 SELECT placed.session FROM (
-    SELECT m.session, ROW_NUMBER() OVER (
-        PARTITION BY kin.family ORDER BY m.at_us DESC, m.session DESC
+    SELECT held.session, ROW_NUMBER() OVER (
+        PARTITION BY held.family
+        ORDER BY held.in_vain, held.n_ballots DESC, held.n_answers DESC, held.at_us DESC,
+            held.session DESC
     ) AS place
-    FROM kin CROSS JOIN sessions m
-    WHERE m.session = kin.session AND m.holder = ''
+    FROM (
+        SELECT kin.family, m.session, m.at_us,
+            CASE m.status WHEN 'failed' THEN 1 ELSE 0 END AS in_vain,
+            (SELECT COUNT(*) FROM ballots b WHERE b.session = m.session AND b.human = 0
+                AND b.abstained = 0) AS n_ballots,
+            (SELECT COUNT(*) FROM answers a WHERE a.session = m.session
+                AND a.failed = 0) AS n_answers
+        FROM kin CROSS JOIN sessions m
+        WHERE m.session = kin.session AND m.holder = ''
+    ) held
 ) placed
 WHERE placed.place > 1
 """

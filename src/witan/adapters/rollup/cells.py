@@ -8,6 +8,7 @@ are and added up here, for all rules, kinds and categories in one go.
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,49 +67,46 @@ def _select(
     )
 
 
-_HAS_BALLOTS = (
-    "CASE WHEN EXISTS (SELECT 1 FROM ballots b WHERE b.session = s.session) THEN 1 ELSE 0 END"
-)
-_HAS_STANDINGS = (
-    "CASE WHEN EXISTS (SELECT 1 FROM standings u WHERE u.session = t.session AND u.rule = t.rule)"
-    " THEN 1 ELSE 0 END"
-)
+_VOTED = "EXISTS (SELECT 1 FROM ballots b WHERE b.session = s.session)"
 _READ = {
-    "standings": (
-        _select("t.human, t.rule, t.model, t.score, t.z, t.votes, t.offered, t.wins", "standings"),
+    "standings": _select(
+        "t.human, t.rule, t.model, t.score, t.z, t.votes, t.offered, t.wins, s.session",
+        "standings",
     ),
-    "matchups": (_select("t.human, t.models, t.wins, t.losses, t.ties", "matchups"),),
-    "answers": (_select("t.model, t.failed, t.cost_usd, t.seconds", "answers"),),
-    "panel": (_select("s.kendall_w, s.agreement", conditions=" AND s.holder = ''", of=""),),
-    "counted": (
-        _select(
-            f"t.rule, {_HAS_BALLOTS}, 1 - MIN(t.human), MAX(t.human)",
-            "standings",
-            by=" GROUP BY s.session, t.rule",
-        ),
-        _select(f"t.rule, {_HAS_BALLOTS}, 0, 0", "counted", f" AND {_HAS_STANDINGS} = 0"),
-        _select(f"'{NO_RULE}', 1, 0, 0", conditions=f" AND {_HAS_BALLOTS} = 1"),
-    ),
+    "matchups": _select("t.human, t.models, t.wins, t.losses, t.ties", "matchups"),
+    "answers": _select("t.model, t.failed, t.cost_usd, t.seconds", "answers"),
+    "panel": _select("s.kendall_w, s.agreement", conditions=" AND s.holder = ''", of=""),
 }
-"""Table to the queries whose rows it is summed from.
+"""Table to the query whose rows it is summed from; `counted` is, of several."""
 
-They are asked one by one: in a union PostgreSQL compares every session with every wanted cell.
-"""
+_CAST = _select(f"'{NO_RULE}', 1, 0, 0, s.session", conditions=f" AND {_VOTED}")
+"""Sessions with ballots."""
+
+_COUNTED_IN_VAIN = _select(
+    f"t.rule, CASE WHEN {_VOTED} THEN 1 ELSE 0 END, 0, 0",
+    "counted",
+    " AND NOT EXISTS (SELECT 1 FROM standings u WHERE u.session = t.session AND u.rule = t.rule)",
+)
+"""Sessions that were counted under a rule, which left nothing."""
 
 Columns = Sequence[Sequence[Any]]
 Fill = Callable[[Columns], dict[str, NDArray[Any]]]
 
 
-def blocks(database: Database, cells: Iterable[Cell]) -> Iterator[list[Cell]]:
-    """The cells in their order, so many at a time as hold about `AT_ONCE` sessions."""
-    wanted = sorted(cells)
+def blocks(database: Database, cells: Iterable[Cell], span: int = 1) -> Iterator[list[Cell]]:
+    """The cells, so many at a time as hold about `AT_ONCE` sessions.
+
+    They come in the order of spans of so many days, within each shard by shard.
+    """
+    wanted = sorted(cells, key=lambda cell: (cell.day // span, cell.shard, cell.day))
     if not wanted:
         return
     sql = (
         f"SELECT day, bucket % {SHARDS}, COUNT(*) FROM sessions"  # noqa: S608
         f" WHERE day >= :first AND day <= :last GROUP BY day, bucket % {SHARDS}"
     )
-    given = {"first": wanted[0].day, "last": wanted[-1].day}
+    days = [cell.day for cell in wanted]
+    given = {"first": min(days), "last": max(days)}
     held = {Cell(day, shard): n for day, shard, n in database.rows(sql, given)}
     block, n_sessions = list[Cell](), 0
     for cell in wanted:
@@ -141,13 +139,41 @@ def read_cells(
     ]
     given = {"cells": json.dumps(buckets), "since_us": since_us, "until_us": until_us}
     wanted = _WANTED[database.dialect]
-    tables = {}
-    for table, selects in _READ.items():
-        read = chain.from_iterable(
-            database.rows(f"WITH wanted AS ({wanted}) {select}", given) for select in selects
-        )
-        tables[table] = _summed(table, list(zip(*read, strict=True)), apart=apart)
-    return Sums(**tables)
+
+    def read(select: str) -> Columns:
+        return _columns(database.rows(f"WITH wanted AS ({wanted}) {select}", given))
+
+    sums = {
+        table: _summed(table, read(select), apart=apart)
+        for table, select in _READ.items()
+        if table != "standings"
+    }
+    standings = read(_READ["standings"])
+    sums["standings"] = _summed("standings", standings, apart=apart)
+    counted = _under_rules(standings, read(_CAST), read(_COUNTED_IN_VAIN))
+    return Sums(**sums, counted=_summed("counted", counted, apart=apart))
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> Columns:
+    """Rows as columns; `zip` would make an iterator of every row."""
+    return [[*map(itemgetter(at), rows)] for at in range(len(rows[0]))] if rows else []
+
+
+def _under_rules(standings: Columns, cast: Columns, in_vain: Columns) -> Columns:
+    """The rows of `counted`: sessions by rule, and those with ballots once more under none."""
+    parts: list[Columns] = [in_vain, cast[:-1]]
+    if standings:
+        voted = set(cast[-1]) if cast else set()
+        day, bucket, category, human, rule, *_, session = standings
+        pairs = [*zip(session, rule, strict=True)]
+        last = {pair: at for at, pair in enumerate(pairs)}
+        people = {pair for pair, of_people in zip(pairs, human, strict=True) if of_people}
+        models = {pair for pair, of_people in zip(pairs, human, strict=True) if not of_people}
+        own = [[column[at] for at in last.values()] for column in (day, bucket, category, rule)]
+        own.append([int(name in voted) for name, _ in last])
+        own += [[int(pair in found) for pair in last] for found in (models, people)]
+        parts.append(own)
+    return [[*chain(*columns)] for columns in zip(*filter(None, parts), strict=True)]
 
 
 def split(sums: Sums) -> dict[Cell, Sums]:
@@ -200,7 +226,7 @@ def _numbers(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.float
 
 
 def _standings(columns: Columns) -> dict[str, NDArray[Any]]:
-    human, rule, model, score, z, votes, offered, wins = columns
+    human, rule, model, score, z, votes, offered, wins, _ = columns
     codes = {name: code_of(name) for name in set(rule)}
     sessions, total = _numbers(score)
     z_sessions, z_total = _numbers(z)
@@ -227,19 +253,23 @@ def matchup_rows(columns: Columns) -> dict[str, NDArray[Any]]:
     sizes = np.array([len(held) for held in codes], np.int64)
     flat = np.array(list(chain.from_iterable(codes)), np.int64)
     starts = np.cumsum(sizes) - sizes
-    n_pairs = sizes * (sizes - 1) // 2
-    row = np.repeat(np.arange(len(sizes)), n_pairs)
-    pairs = {
-        size: np.array(list(combinations(range(size), 2)), np.int64).reshape(-1, 2)
-        for size in set(sizes.tolist())
-    }
-    within = [pairs[size] for size in sizes.tolist()]
-    at = np.concatenate(within) + starts[row][:, None]
+    row = np.repeat(np.arange(len(sizes)), sizes * (sizes - 1) // 2)
+    at = _pairs(sizes[row]) + starts[row][:, None]
     filled = {"row": row, "human": np.array(human, np.int64)[row]}
     filled |= {"first": flat[at[:, 0]], "second": flat[at[:, 1]]}
     for name, texts in zip(("wins", "losses", "ties"), weights, strict=True):
         filled[name] = _numbers(list(chain.from_iterable(_lists(texts))))[1]
     return filled
+
+
+def _pairs(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of each pair in its list; `sizes` has the length of the list, for each pair."""
+    places = np.empty((len(sizes), 2), np.int64)
+    for size in set(sizes.tolist()):
+        pairs = np.array(list(combinations(range(size), 2)), np.int64)
+        held = np.flatnonzero(sizes == size)
+        places[held] = np.tile(pairs, (len(held) // len(pairs), 1))
+    return places
 
 
 def _lists(texts: Sequence[str]) -> list[list[Any]]:

@@ -148,9 +148,9 @@ def _all_cells(database: Database, first: int, last: int) -> set[Cell]:
 
 
 def _tops(database: Database) -> list[int]:
-    """Where the longest spans begin that anything is kept of."""
-    sql = "SELECT DISTINCT day FROM rollups WHERE span = :span ORDER BY day"
-    return [day for (day,) in database.rows(sql, {"span": SPANS[0]})]
+    """Where the longest spans begin that anything is kept of, be it of a day in them."""
+    days = database.rows("SELECT DISTINCT day FROM rollups")
+    return sorted({day // SPANS[0] * SPANS[0] for (day,) in days})
 
 
 def _cover(first: int, last: int, tops: Iterable[int], dirty: Iterable[Cell]) -> Iterator[Node]:

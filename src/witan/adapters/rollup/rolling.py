@@ -5,13 +5,14 @@ from the rows as they are after its marks were read, and then, in one transactio
 kept and exactly those marks are deleted. A write that came in between has a mark of its own, which
 stays. Where a mark is gone by then, another process has been faster, and what it kept stands.
 
-Above the cells are spans of `SPANS` days, each the sum of those below it: a span is changed in the
-same transaction as its cells, so that it holds whatever no mark lies in.
+Above the cells are spans of `SPANS` days, each the sum of those below it. A span is summed in the
+transaction that deletes the last mark in it, so that it holds whatever no mark lies in, and is not
+summed again for each of many.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -74,7 +75,7 @@ def roll_up(database: Database) -> bool:
         with database.transaction(wait=WAIT_SECONDS):
             # Before anything is summed: whether it could be kept.
             database.execute("DELETE FROM changes WHERE token = ''")
-        for block in blocks(database, marks):
+        for block in blocks(database, marks, SPANS[-2]):
             sums = split(read_cells(database, block, apart=True))
             _keep(database, {cell: marks[cell] for cell in block}, sums)
     except HistoryError:
@@ -177,14 +178,25 @@ def _keep(
         sql = f"SELECT token FROM changes WHERE token IN ({listed})"  # noqa: S608
         there = {token for (token,) in database.rows(sql, given)}
         cells = [cell for cell, tokens in marks.items() if there.issuperset(tokens)]
+        done = {"tokens": json.dumps([token for cell in cells for token in marks[cell]])}
+        database.execute(f"DELETE FROM changes WHERE token IN ({listed})", done)  # noqa: S608
         fresh = {Node(1, *cell): sums.get(cell) for cell in cells}
         _put(database, fresh)
         for span, below in zip(SPANS[-2::-1], SPANS[:0:-1], strict=True):
             above = {Node(span, cell.day // span * span, cell.shard) for cell in cells}
-            fresh = {node: _of_those_below(database, node, below, fresh) for node in sorted(above)}
+            clean = sorted(above - _dirty(database, above))
+            fresh = {node: _of_those_below(database, node, below, fresh) for node in clean}
             _put(database, fresh)
-        done = {"tokens": json.dumps([token for cell in cells for token in marks[cell]])}
-        database.execute(f"DELETE FROM changes WHERE token IN ({listed})", done)  # noqa: S608
+
+
+def _dirty(database: Database, nodes: Collection[Node]) -> set[Node]:
+    """The spans, of one length, that some mark lies in; whoever deletes the last one sums them."""
+    if not nodes:
+        return set()
+    days = [node.day for node in nodes]
+    [span] = {node.span for node in nodes}
+    cells = marked(database, min(days), max(days) + span)
+    return {Node(span, cell.day // span * span, cell.shard) for cell in cells}
 
 
 def _of_those_below(

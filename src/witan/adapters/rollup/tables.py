@@ -33,6 +33,9 @@ NO_RULE = ""
 _MOST = 2**62
 """Numbers of places that an integer of 64 bits can tell apart."""
 
+_DENSE = 16
+"""Numbers of places for each row, up to which they are counted one by one."""
+
 KEYS = {
     "standings": ("bucket", "category", "human", "rule", "model"),
     "matchups": ("bucket", "category", "human", "first", "second"),
@@ -118,8 +121,8 @@ def added_up(rows: Records, keys: Sequence[str]) -> Records:
     """The rows with equal keys made one, in the order of their keys."""
     if len(rows) < 2:
         return rows
-    place, first, inverse = _places(rows, keys)
-    whole = rows[first]
+    place, row, inverse = _places(rows, keys)
+    whole = rows[row]
     for name in rows.dtype.names or ():
         if name not in keys:
             # A weight is a float: whole numbers are exact up to 2^53.
@@ -144,4 +147,26 @@ def _places(
             size = len(found)
         place = place * n + (column - least)
         size *= n
-    return np.unique(place, return_index=True, return_inverse=True)
+    if size > _DENSE * len(rows):
+        return _sorted_places(place)
+    # Where most numbers of places are taken, counting them takes less than sorting them.
+    held = np.flatnonzero(np.bincount(place, minlength=size))
+    rank = np.empty(size, np.int64)
+    rank[held] = np.arange(len(held))
+    inverse = rank[place]
+    row = np.empty(len(held), np.intp)
+    row[inverse] = np.arange(len(rows))
+    return held, row, inverse
+
+
+def _sorted_places(
+    place: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+    """As `np.unique`, with any row that has a key: so the sorting need not be stable."""
+    order = np.argsort(place)
+    ordered = place[order]
+    begins = np.empty(len(place), bool)
+    begins[0], begins[1:] = True, ordered[1:] != ordered[:-1]
+    inverse = np.empty(len(place), np.intp)
+    inverse[order] = np.cumsum(begins) - 1
+    return ordered[begins], order[begins], inverse

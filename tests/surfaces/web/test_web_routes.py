@@ -515,6 +515,10 @@ class TestReports:
         assert "not enough data" in root.text
         one = report(browser, rows["r1"].one("a").attrs["href"])
         assert one.one("h1").text == "How r1 judges"
+        narrow = report(browser, "/audit?reviewer=r1&until=2026-12-01&category=coding")
+        assert narrow.one("main").all("a")[-1].attrs["href"] == (
+            "/audit?until=2026-12-01&category=coding"
+        )
         assert len(one.one("tbody").all("tr")) == 20
         assert "unknown reviewer" in report(browser, "/audit?reviewer=x", 422).text
 

@@ -80,8 +80,8 @@ def _told_apart(outcome: Outcome, naming: Naming) -> Iterator[str]:
             above.setdefault(tuple(surely), []).append(line.candidate)
     for below, names in above.items():
         stands = "stands" if len(names) == 1 else "stand"
-        upper, lower = (listed([*map(naming.name, held)]) for held in (names, below))
-        yield f"{upper} {stands} above {lower}, beyond noise at {_level(outcome)}."
+        upper, under = (listed([*map(naming.name, held)]) for held in (names, below))
+        yield f"{upper} {stands} above {under}, beyond noise at {_level(outcome)}."
 
 
 def _contested(outcome: Outcome, naming: Naming) -> Iterator[str]:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from histories import told as events_of
+from witan.adapters.history import History
+
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 FILES = {
@@ -47,6 +50,17 @@ class TestComingIn:
         assert (said.status, said.err) == (0, "")
         assert said.out == f"{file}: 2 sessions · 3 ballots, 1 by people\n"
         assert [one["session"] for one in listed(witan, place)] == ["q1", "q2"]
+
+    def test_it_stands_behind_what_a_council_held(self, witan, write, place):
+        """A list begins with the sessions that were asked, as ``last`` is one of."""
+        with History.open(place) as history, history.recording() as recording:
+            for event in events_of("asked"):
+                recording(event)
+        witan("import", write("votes.jsonl", *map(ballot, ("q1", "q2"))), "--history", place)
+
+        said = witan("sessions", "--limit", 2, "--history", place, "--json")
+        assert [one["session"] for one in said.json["sessions"]] == ["asked", "q1"]
+        assert witan("show", "last", "--history", place, "--json").json["session"] == "asked"
 
     def test_the_same_file_again_changes_nothing(self, witan, write, place):
         """It says so, and the history exports the same bytes."""

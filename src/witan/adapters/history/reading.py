@@ -198,6 +198,7 @@ class Search:
     session: str | None = None
     parent: str | None = None
     source: str | None = None
+    held: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "category", "status", "session", "parent", "source"):
@@ -273,6 +274,9 @@ def _conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
         if (value := getattr(search, name)) is not None:
             wheres.append(f"{name} = :{name}")
             given[name] = int(value) if name == "simulated" else stored_text(value)
+    if search.held is not None:
+        record = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
+        wheres.append(record if search.held else f"NOT {record}")
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(search, name)) is not None:
             wheres.append(f"at_us {sign} :{name}")

@@ -47,9 +47,12 @@ STATUSES = ("complete", "degraded", "failed", "interrupted")
 def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """List sessions, the latest first; with TEXT, those whose question or closing text has it.
 
-    The first column is a name that other commands take. Sessions in which scripts sat are left out
-    unless they are asked for.
+    Sessions that a council held come first, then those that were imported as ballots. The first
+    column is a name that other commands take. Sessions in which scripts sat are left out unless
+    they are asked for.
     """
+    from witan.adapters.history.listing import held_first
+    from witan.adapters.history.reading import Search
     from witan.surfaces.histories import configured, open_history
 
     if options["simulated"] and options["everything"]:
@@ -65,7 +68,8 @@ def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
         }
         words = " ".join(text) or None
         # One more than is shown, to know whether there are more.
-        found = history.find(words, **chosen, limit=options["limit"] + 1, simulated=simulated)
+        asked_for = Search(words, **chosen, limit=options["limit"] + 1, simulated=simulated)
+        found = held_first(history.database, asked_for)
         shown = found[: options["limit"]]
         if options["as_json"]:
             from witan.surfaces.json_output import to_json

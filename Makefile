@@ -30,6 +30,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/history_writes.py
 	$(BIN)/python benchmarks/history_reads.py
 	$(BIN)/python benchmarks/lake.py
+	$(BIN)/python benchmarks/serve.py
 
 check: test
 

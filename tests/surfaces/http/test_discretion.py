@@ -96,7 +96,8 @@ def _told_by_http(client, session):
             "/v1/models", "/openapi.json", "/healthz", "/metrics", here, f"{here}/events",
             f"{here}/export.html", "/api/sessions/q1", "/api/sessions/2",
             f"{here}/paper?as=ines", "/api/sessions/q1/paper?as=ines",
-            "/", "/history", "/leaderboard", "/audit", f"/sessions/{session}", "/sessions/q1",
+            "/", "/history", "/leaderboard?show=whole", "/audit?show=whole",
+            f"/sessions/{session}", "/sessions/q1",
             f"/sessions/{session}?reveal=true", f"/sessions/{session}/vote?as=ines",
         )
     }  # fmt: skip

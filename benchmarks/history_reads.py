@@ -41,6 +41,7 @@ SEATS = 5
 DAYS = 365
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = 5_000
+LEARNING_SECONDS = 0.1
 SECONDS = 1.0
 CATEGORIES = ("coding", "writing", None)
 
@@ -150,6 +151,11 @@ def one_more(history: History) -> None:
     all_time(history)
 
 
+def learns(history: History) -> None:
+    """What a council of three is told before it counts."""
+    history.learned(MODELS[:3])
+
+
 def direct(history: History) -> None:
     """The same leaderboard, every row read again."""
     reductions = Reductions(SqlEngine(history.database))
@@ -162,6 +168,7 @@ TASKS: dict[str, Callable[[History], None]] = {
     "all_time": all_time,
     "a_month": a_month,
     "one_more": one_more,
+    "learns": learns,
     "direct": direct,
 }
 
@@ -213,10 +220,11 @@ def compare(url: str, n_sessions: int) -> None:
     wrote = make(url, n_sessions)
     once, whole = measured("roll_up", url), measured("direct", url, 2)
     board, month, more = (measured(task, url, 4) for task in ("all_time", "a_month", "one_more"))
+    learnt = measured("learns", url, 4)
     most = max(board.peak_mb, month.peak_mb, more.peak_mb)
 
-    def within(what: str, seconds: float) -> Row:
-        return Row(what, f"{seconds:.2f} s", f"≤ {SECONDS:g} s", seconds <= SECONDS)
+    def within(what: str, seconds: float, most: float = SECONDS) -> Row:
+        return Row(what, f"{seconds:.2f} s", f"≤ {most:g} s", seconds <= most)
 
     def plain(what: str, figure: str) -> Row:
         return Row(what, figure, "—", None)
@@ -232,6 +240,7 @@ def compare(url: str, n_sessions: int) -> None:
         within("after one more session, CPU", more.again),
         within("a month, and the change against the one before, CPU", month.first),
         plain("the same again, CPU", f"{month.again:.2f} s"),
+        within("what a council learns before it counts, CPU", learnt.again, LEARNING_SECONDS),
         plain("every row read again / by the roll-up, CPU", f"{whole.again / board.again:.0f} ×"),
         plain("peak of memory", f"{most:.0f} MB"),
     ]

@@ -179,8 +179,8 @@ class Search:
         Its name.
     parent
         What it came of.
-    source
-        The file that they came from; ``council``: they were held.
+    held
+        Only those that a council held, or only those that came in as ballots.
 
     Raises
     ------
@@ -197,11 +197,10 @@ class Search:
     simulated: bool | None = None
     session: str | None = None
     parent: str | None = None
-    source: str | None = None
     held: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("text", "category", "status", "session", "parent", "source"):
+        for name in ("text", "category", "status", "session", "parent"):
             if (value := getattr(self, name)) is not None and not isinstance(value, str):
                 raise InvalidParameter(name, value, "a text, or None")
         if self.status is not None and self.status not in STATUSES:
@@ -270,7 +269,7 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
 
 def _conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
     wheres, given = [], dict[str, Any]()
-    for name in ("category", "status", "simulated", "session", "parent", "source"):
+    for name in ("category", "status", "simulated", "session", "parent"):
         if (value := getattr(search, name)) is not None:
             wheres.append(f"{name} = :{name}")
             given[name] = int(value) if name == "simulated" else stored_text(value)

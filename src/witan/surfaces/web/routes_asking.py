@@ -136,5 +136,5 @@ def _seated(seat: Seat) -> str:
 def _latest(chamber: Chamber) -> tuple[SessionRow, ...]:
     if chamber.history is None:
         return latest_rows([], chamber.at_hand, most=LATEST)
-    held = find(chamber.history.database, Search(limit=LATEST, source="council"))
+    held = find(chamber.history.database, Search(limit=LATEST, held=True))
     return latest_rows(held, chamber.under_way, most=LATEST)

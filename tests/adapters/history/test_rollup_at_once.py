@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from crowd import ended, fork
@@ -9,7 +10,9 @@ from rolled import START, add, assert_same, child, human, imported, marks
 
 from witan.adapters.history import History
 from witan.adapters.history.schema import bucket_of
+from witan.adapters.reports import HistorySource
 from witan.adapters.rollup import roll_up
+from witan.core.window import ALWAYS
 
 
 class Late:
@@ -101,3 +104,20 @@ class TestAtOnce:
                 assert_same(history)
             assert roll_up(history.database)
             assert_same(history)
+
+
+def test_what_is_counted_apart_holds_up_nobody(place):
+    """While one moment of it is counted, the same history is read and written by others."""
+    with History.open(place) as history, ThreadPoolExecutor(1) as others:
+        add(history, Random(21), 3)  # noqa: S311
+        with HistorySource.apart(history) as source, source.moment():
+            counted = source.reductions(ALWAYS).coverage("borda")
+            read = others.submit(history.find, simulated=None).result(timeout=10)
+            others.submit(add, history, Random(22), 9).result(timeout=10)  # noqa: S311
+            still = source.reductions(ALWAYS).coverage("borda")
+        with HistorySource.apart(history) as source, source.moment():
+            after = source.reductions(ALWAYS).coverage("borda")
+
+    assert len(read) == 3
+    assert counted == still
+    assert after > counted

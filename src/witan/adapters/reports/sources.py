@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from witan.adapters.engines import (
     DuckLake,
@@ -18,6 +18,7 @@ from witan.adapters.history import History
 from witan.adapters.history.learning import NO_ALIASES
 from witan.adapters.reports.weighing import WEIGHTED, weights_by_halves
 from witan.adapters.rollup import HistoryReductions, Node, mend, roll_up
+from witan.adapters.system_clock import SystemClock
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.core.window import Window
@@ -38,6 +39,10 @@ EngineName = Literal["duckdb", "spark"]
 
 BASE_RULE = "borda"
 """The rule that every session is counted by when it is written."""
+
+
+WAIT_SECONDS = 10.0
+"""How long what is counted apart waits for who writes."""
 
 
 class Source(Protocol):
@@ -72,6 +77,15 @@ class HistorySource:
         self._history = history
         self._spoilt: list[Node] = []
         self.engine: Engine = SqlEngine(history.database)
+
+    @classmethod
+    @contextmanager
+    def apart(cls, history: History) -> Iterator[Self]:
+        """The history on a connection of its own: counting at length, it holds up nobody else."""
+        with history.database.again(WAIT_SECONDS) as database:
+            own = History(database, SystemClock())
+            own.aliases = history.aliases
+            yield cls(own)
 
     @property
     def where(self) -> str:

@@ -47,10 +47,9 @@ def leaderboard(
         If there is no session to count.
     """
     check_rule(terms.rule)
-    source = HistorySource(history)
-    source.count_under(terms.rule)
-    now, aliases = SystemClock().now(), _aliases(source, config)
-    with _nowhere(source):
+    with HistorySource.apart(history) as source, _nowhere(source):
+        source.count_under(terms.rule)
+        now, aliases = SystemClock().now(), _aliases(source, config)
         return board_of(source, terms, with_elo=with_elo, aliases=aliases, now=now)
 
 
@@ -64,8 +63,8 @@ def over_time(
     UnknownName
         If there is no such rule.
     """
-    source = HistorySource(history)
-    return boards_over_time(source, terms, parts, aliases=_aliases(source, config))
+    with HistorySource.apart(history) as source:
+        return boards_over_time(source, terms, parts, aliases=_aliases(source, config))
 
 
 def leaderboard_report(
@@ -88,9 +87,8 @@ def audit(history: History, config: Config, window: Window, *, level: float = 0.
     NothingToCount, HistoryError
         If there is no session to count.
     """
-    source = HistorySource(history)
-    aliases = _aliases(source, config)
-    with _nowhere(source):
+    with HistorySource.apart(history) as source, _nowhere(source):
+        aliases = _aliases(source, config)
         return audit_of(source, window, aliases=aliases, families=config.families, level=level)
 
 

@@ -267,6 +267,21 @@ class TestTexts:
             text = "".join(each.event.text for each in told if each.event.seat == seat)
             assert text.split() == [str(seq) for seq in range(first, 20_001, 2)]
 
+    async def test_a_reader_cut_off_among_long_texts_misses_nothing_of_any(self):
+        """What is kept as one may end before a piece of another text that is older."""
+        hours = Hours()
+        stream = Stream(hours)
+        for seq in range(1, 1_001):
+            stream.take(piece(seq, f"{seq} ", "ada" if seq % 2 else "bob"))
+            hours.now += 2 * PACE_SECONDS
+
+        told = stream.told_after(0)
+        for n_heard in range(1, len(told) + 1):
+            after = stream.heard(told[n_heard - 1].id)
+            heard = told[: n_heard if after else 0]
+            text = "".join(each.event.text for each in (*heard, *stream.told_after(after)))
+            assert sorted(map(int, text.split())) == [*range(1, 1_001)]
+
     async def test_a_reader_that_lags_is_told_every_piece_once(self):
         """Wherever it is in what is kept as one."""
         hours = Hours()

@@ -194,7 +194,7 @@ class Stream:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
-        passage = Passage(own[:-RECENT], simulated=self._simulated, mark=self.mark)
+        passage = Passage(own[:-RECENT], simulated=self._simulated)
         last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
         self._log = [
             passage if each is last else each

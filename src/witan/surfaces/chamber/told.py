@@ -1,5 +1,6 @@
 """What readers are told: an event, a piece of a text, or many pieces kept as one."""
 
+import secrets
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -71,6 +72,9 @@ class Told:
 class Passage(Told):
     """Pieces of a text that were told one by one long ago, kept as one.
 
+    Its mark is its own: to have heard it is not to have heard the pieces of other texts that lie
+    between its own, as those are told after it.
+
     Attributes
     ----------
     seqs, ends
@@ -79,7 +83,7 @@ class Passage(Told):
 
     __slots__ = ("_piece", "ends", "seqs")
 
-    def __init__(self, told: Sequence[Told], *, simulated: bool, mark: str) -> None:
+    def __init__(self, told: Sequence[Told], *, simulated: bool) -> None:
         self.seqs, self.ends = array("q"), array("q")
         pieces = [each.event for each in told if isinstance(each.event, Piece)]
         length = 0
@@ -92,6 +96,7 @@ class Passage(Told):
                 self.ends.append(length + len(piece.text))
             length += len(piece.text)
         self._piece: Piece = replace(pieces[-1], text="".join(piece.text for piece in pieces))
+        mark = secrets.token_hex(MARK_BYTES)
         super().__init__(self._piece, simulated=simulated, mark=mark)
 
     def since(self, after: int) -> Told:
@@ -122,4 +127,6 @@ def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
     if not dash or given == mark:
         return seq
     at = bisect_right(told, seq, key=lambda each: each.seq)
-    return seq if at and told[at - 1].seq == seq and told[at - 1].mark == given else 0
+    if not at or isinstance(told[at - 1], Passage):
+        return 0
+    return seq if told[at - 1].seq == seq and told[at - 1].mark == given else 0

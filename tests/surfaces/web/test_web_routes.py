@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from chambers import seatings
+from chambers import seatings, write_config
 from desks import desk, write_desk
 from histories import told
 from kept_ballots import jury, kept
@@ -19,6 +19,7 @@ from markup import Element, parsed
 from served import served
 from witan.adapters.history import History, Imported
 from witan.core.ballot import Ballot
+from witan.surfaces.chamber import Asked
 from witan.surfaces.config_serve import ServeSettings, TokenSettings
 from witan.surfaces.demonstration import SEED, demonstration
 from witan.surfaces.http.tokens import COOKIE
@@ -210,6 +211,22 @@ class TestSession:
 
         assert "It is not counted so" in root.one(class_="shortfall", role="alert").text
         assert root.all("table", class_="standings")
+
+    def test_a_history_that_a_recount_cannot_read_is_told_without_its_place(self, tmp_path):
+        """Where it is kept is not for whoever looks at a page."""
+        path = tmp_path / "vault" / "history.sqlite"
+        path.parent.mkdir()
+        sits = write_config(tmp_path)
+        with History.open(path) as history, served(seatings(sits, history)) as at:
+            session = at.portal.call(at.chamber.ask, Asked("Is it so?"))
+            at.portal.call(session.ended)
+            history.database.execute("ALTER TABLE matchups RENAME TO elsewhere", {})
+            address = f"{at.url}/sessions/{session.id}?rule=weighted_borda"
+            root = page(httpx2.get(address, headers=HTML), 503)
+
+        told = root.one(class_="shortfall", role="alert").text
+        assert told.startswith("It is not counted so: the history: SQLite says: no such table")
+        assert "vault" not in told
 
     def test_names_are_hidden_until_they_are_revealed(self, browser):
         """Nothing on the page tells who wrote what, before."""

@@ -158,7 +158,9 @@ async def show(
         children=known.children,
         votes=known.votes,
         site=site,
-        problem=_problem(running) if refused is None else f"It is not counted so: {refused}",
+        problem=_problem(running)
+        if refused is None
+        else f"It is not counted so: {outward(refused)}",
     )
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused))
@@ -189,7 +191,7 @@ async def _imported(
             recounted=bool(rule or without),
             without=without,
         )
-        problem = "" if refused is None else clean(f"It is not counted so: {refused}")
+        problem = "" if refused is None else clean(f"It is not counted so: {outward(refused)}")
         return render("imported.html", site=site, view=view, problem=problem)
 
     html = await anyio.to_thread.run_sync(write)

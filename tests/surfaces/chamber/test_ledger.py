@@ -175,6 +175,20 @@ class TestFile:
         with Ledger(calendar, path) as after:
             assert after.spent("ci") == 2.0
 
+    @pytest.mark.parametrize(
+        ("at", "usd"), [("2026-11-21T12:00:00", "1"), ("{at}", "NaN"), ("{at}", "Infinity")]
+    )
+    async def test_a_line_that_says_nothing_costs_only_itself(self, calendar, tmp_path, at, usd):
+        """A time of no zone is none, and of no number a limit could be kept."""
+        path = tmp_path / "ledger.jsonl"
+        with Ledger(calendar, path) as ledger:
+            await told(ledger, 2.0)
+        with path.open("a") as file:
+            at = at.format(at=calendar.at.isoformat())
+            file.write(f'{{"number": "b", "asker": "ci", "at": "{at}", "usd": {usd}}}\n')
+        with Ledger(calendar, path) as after:
+            assert after.spent("ci") == 2.0
+
 
 def test_a_file_that_cannot_be_written_is_named(calendar, tmp_path):
     """So is what to do."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
 from pathlib import Path
 from typing import Self
 
@@ -199,12 +200,16 @@ def _text(lines: Mapping[str, _Line]) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
-    """The lines that are whole; the last may have been cut off when the machine stopped."""
+    """The lines that are whole; the last may have been cut off when the machine stopped.
+
+    One that somebody wrote is whole if its time is of a zone, and its dollars are a number.
+    """
     for line in text.splitlines():
         try:
             held = json.loads(line)
-            at = datetime.fromisoformat(held["at"])
-            yield str(held["number"]), _Line(str(held["asker"]), at, float(held["usd"]))
+            at, usd = datetime.fromisoformat(held["at"]), float(held["usd"])
+            if at.tzinfo is not None and isfinite(usd):
+                yield str(held["number"]), _Line(str(held["asker"]), at, usd)
         except (ValueError, KeyError, TypeError):
             continue
 

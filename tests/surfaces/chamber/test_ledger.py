@@ -1,5 +1,6 @@
 """What askers have spent, over restarts."""
 
+import asyncio
 import os
 from datetime import UTC, datetime, timedelta
 
@@ -7,7 +8,8 @@ import anyio
 import pytest
 
 from witan.errors import HistoryError
-from witan.surfaces.chamber import Ledger
+from witan.surfaces.chamber import Asker, Ledger
+from witan.surfaces.chamber.allowance import Allowance
 
 
 class Calendar:
@@ -196,3 +198,23 @@ def test_a_file_that_cannot_be_written_is_named(calendar, tmp_path):
     blocking.touch()
     with pytest.raises(HistoryError, match="ledger"):
         Ledger(calendar, blocking / "ledger")
+
+
+def test_what_is_held_back_for_whoever_is_cancelled_meanwhile_is_given_back(tmp_path, calendar):
+    """Also where a task is cancelled by asyncio itself, which no shield holds off."""
+
+    async def cancelled(ledger):
+        asking = Allowance(ledger, calendar).hold_back(Asker("ci", daily_usd=5.0), 2.0)
+        task = asyncio.create_task(asking)
+        await asyncio.sleep(0)
+        held = ledger.spent("ci")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return held
+
+    with Ledger(calendar, tmp_path / "spent.jsonl") as ledger:
+        held = asyncio.run(cancelled(ledger))
+        left = ledger.spent("ci")
+
+    assert (held, left) == (2.0, 0.0)

@@ -94,6 +94,9 @@ class Allowance:
         except HistoryError:
             self._ledger.drop(reserved)
             raise
+        except BaseException:  # cancelled: it may be written down already
+            self._ledger.settle(reserved, 0.0)
+            raise
         return reserved
 
     async def settle(

@@ -81,7 +81,14 @@ class HistorySource:
     @classmethod
     @contextmanager
     def apart(cls, history: History) -> Iterator[Self]:
-        """The history on a connection of its own: counting at length, it holds up nobody else."""
+        """The history on a connection of its own: counting at length, it holds up nobody else.
+
+        Raises
+        ------
+        HistoryError
+            If it was closed.
+        """
+        history.database.rows("SELECT 1")  # where it was closed, it says so
         with history.database.again(WAIT_SECONDS) as database:
             own = History(database, SystemClock())
             own.aliases = history.aliases

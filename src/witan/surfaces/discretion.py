@@ -214,10 +214,13 @@ def _hidden(seat: Seat) -> list[str]:
 def discreet(session: Session) -> Session:
     """A session as askers see it; the same one where there is nothing to hide."""
     veil = Veil(session.opened)
-    told = [veil(event) for event in session.events]
-    if all(shown is event for shown, event in zip(told, session.events, strict=True)):
-        return session
-    return Session.of(told)
+    opened, *told = map(veil, session.events)
+    if all(shown is event for shown, event in zip(told, session.events[1:], strict=True)):
+        if opened is session.opened:
+            return session
+        # Seats keep their names, and by these alone the rest is read off the events.
+        return replace(session, opened=opened, events=(opened, *told))
+    return Session.of((opened, *told))
 
 
 def discreet_found(found: Iterable[Found]) -> list[Found]:

@@ -101,6 +101,8 @@ async def serve(
     # What was loaded stays for as long as it serves: looking through it again and again is in vain.
     gc.collect()
     gc.freeze()
+    # A session makes thousands of small objects, and few of them in circles.
+    gc.set_threshold(50_000, 20, 20)
 
     async def stop() -> None:
         under_way = await _heed(chamber, settings.grace_seconds, say)

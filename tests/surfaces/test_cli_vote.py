@@ -184,6 +184,40 @@ class TestTheVote:
         assert people(witan, held) == []
 
 
+class TestTheCountOfAnImport:
+    """People's votes on a session that came in as ballots stand beside the models'."""
+
+    def test_the_count_stays_that_of_the_models(self, witan, vote, held):
+        """Shown and counted again, standings are as before the vote, which is told apart."""
+        counts = [("show", "q1", "--json"), ("recount", "q1", "--json")]
+        before = [witan(*each, "--history", held).json for each in counts]
+        for person in ("ines", "jo", "kim", "lea"):
+            at = labels(vote, person)
+            vote("--ranking", f"{at['z']} > {at['y']} > {at['x']}", person=person)
+
+        assert [witan(*each, "--history", held).json for each in counts] == before
+        shown = witan("show", "q1", "--history", held).out
+        assert "People's votes" in shown
+        assert "by the models' ballots" in shown
+        assert "3 of 3 reviewers · " in shown
+        both = witan("recount", "q1", "--kind", "all", "--json", "--history", held).json
+        assert both["sessions"][0]["standings"][0]["candidate"] == "z"
+        people = witan("recount", "q1", "--kind", "human", "--json", "--history", held).json
+        assert len(people["sessions"][0]["ballots"]) == 4
+
+    def test_people_count_where_no_model_voted(self, witan, write, place):
+        """A file of people's votes alone is counted by these, and none is told twice."""
+        ballots = [
+            {"session": "q2", "reviewer": who, "kind": "human", "ranking": ["y", "x"]}
+            for who in ("ines", "jo")
+        ]
+        assert witan("import", write("v.jsonl", *ballots), "--history", place).status == 0
+        shown = witan("show", "q2", "--history", place).out
+
+        assert "2 people" in shown
+        assert "People's votes" not in shown
+
+
 class TestStrangers:
     """A vote is never added to those of somebody else who happens to be called the same."""
 
@@ -201,15 +235,24 @@ class TestStrangers:
         assert witan("import", write("b.jsonl", *battles), *beside, "--history", place).status == 0
         return place
 
-    @pytest.mark.parametrize("person", ["human", "Human", "human-2"])
+    @pytest.mark.parametrize(
+        ("person", "called"),
+        [
+            ("human", "people without a name"),
+            ("Human", "people without a name"),
+            ("human-2", "people without a name"),
+            ("people", "all people together"),
+            ("People", "all people together"),
+        ],
+    )
     @pytest.mark.parametrize("how", [["--show"], ["--ranking", "A > B"]])
-    def test_nobody_is_called_as_the_unnamed_are(self, witan, compared, person, how):
-        """What files call a person without a name is refused, and nothing is stored."""
+    def test_nobody_is_called_as_others_are(self, witan, compared, person, called, how):
+        """What stands for people without a name, or for all, is refused, and nothing is stored."""
         before = witan("export", "--history", compared).out
         said = witan("vote", "q1", "--as", person, *how, "--history", compared)
 
         assert (said.status, said.out) == (2, "")
-        assert "people without a name are called so" in said.err
+        assert f"{called} are called so in" in said.err
         assert "vote under a name of your own" in said.err
         assert witan("export", "--history", compared).out == before
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from witan.adapters.imports.battles import is_unnamed
+from witan.core.audit import PEOPLE
 from witan.core.ballot import Ballot, Groups
 from witan.core.blind_vote import Accord, accord, voting_sheet
 from witan.core.blinding import Sheet
@@ -92,11 +93,9 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
     HistoryConflict
         If it is not closed, or fewer than two of its answers are stored.
     InvalidBallot
-        If the vote would join those of somebody else under that name.
+        If the vote would join those of somebody else under that name, or of all people.
     """
-    if is_unnamed(person):
-        problem = "cannot be cast: people without a name are called so in files; vote under a name "
-        raise InvalidBallot(person, f"{problem}of your own")
+    _check_name(person)
     about = history.about(session)
     where = history.database.where
     if about.status == "interrupted":
@@ -130,6 +129,17 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         absent=len(candidates - answers.keys()),
         earlier=_earlier(held.ballots, person),
     )
+
+
+def _check_name(person: str) -> None:
+    """Refuse to vote under a name that stands for others."""
+    called = ""
+    if is_unnamed(person):
+        called = "people without a name are called so in files"
+    elif person.casefold() == PEOPLE:
+        called = "all people together are called so in audits"
+    if called:
+        raise InvalidBallot(person, f"cannot be cast: {called}; vote under a name of your own")
 
 
 def _earlier(ballots: Sequence[Ballot], person: str) -> Ballot | None:

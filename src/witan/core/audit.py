@@ -82,6 +82,8 @@ class Audit:
     level: float
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
+        if self.people is not None and reviewer == PEOPLE:
+            return self.people
         for line in self.lines:
             if line.reviewer == reviewer:
                 return line
@@ -89,7 +91,7 @@ class Audit:
 
     @property
     def lines(self) -> tuple[ReviewerAudit, ...]:
-        """Every line: models, people one by one, and people together, who yield to their names."""
+        """Every line: models, people one by one, and people together."""
         together = () if self.people is None else (self.people,)
         return (*self.reviewers, *self.persons, *together)
 

@@ -1,30 +1,48 @@
 """A session that came into the history as ballots: what is known of it, and how they count."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.teaching import with_learned
 from witan.errors import UnknownName
 from witan.surfaces.render import outcome_text
-from witan.surfaces.text import Page
+from witan.surfaces.session_text import votes_text
+from witan.surfaces.text import Page, counted
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
 
-__all__ = ["imported_outcomes", "imported_text"]
+__all__ = ["imported_outcomes", "imported_text", "votes_beside"]
+
+VOTES_SHOWN = 20
+"""Votes of people that are shown one by one."""
+
+
+def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
+    """The ballots of people that an imported session is not counted by: models voted, too."""
+    if not any(ballot.kind == "model" and not ballot.abstained for ballot in cast):
+        return []
+    return [ballot for ballot in cast if ballot.kind == "human"]
 
 
 def imported_outcomes(
-    history: "History", session: str, settings: Settings, *, without: Sequence[str] = ()
+    history: "History",
+    session: str,
+    settings: Settings,
+    *,
+    without: Sequence[str] = (),
+    named: Collection[str] = (),
 ) -> list[Outcome]:
     """Count the ballots of one session; one outcome, if any of them can be counted.
 
     Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
-    from the other sessions.
+    from the other sessions. Unless the `kind` is named among the settings that were asked for,
+    people's ballots count only where no model voted, as in every session that was held.
 
     Raises
     ------
@@ -36,7 +54,13 @@ def imported_outcomes(
     for name in without:
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
-    ballots = [ballot for ballot in cast if ballot.reviewer not in without]
+    if "kind" not in named and votes_beside(cast):
+        settings = replace(settings, kind="model")
+    ballots = [
+        ballot
+        for ballot in cast
+        if settings.kind in ("all", ballot.kind) and ballot.reviewer not in without
+    ]
     simulated = history.about(session).simulated
     weighed = settings.rule == "weighted_borda" and settings.reliability is None
     if weighed or "learn" in (settings.prior, settings.rho):
@@ -64,6 +88,12 @@ def imported_text(
         yield ""
         yield page.sentence(f"{mark}{candidate}", "bold")
         yield page.prose(text.strip("\n"))
+    if votes := votes_beside(history.ballots(session)):
+        yield ""
+        yield page.sentence("People's votes", "bold")
+        yield from votes_text(page, votes[:VOTES_SHOWN], Settings().counting.rubric, "models'")
+        if (more := len(votes) - VOTES_SHOWN) > 0:
+            yield page.sentence(f"… and {counted(more, 'more vote')}; witan export has them", "dim")
     for outcome in outcomes:
         yield ""
         yield from outcome_text(page, outcome, simulated=about.simulated)

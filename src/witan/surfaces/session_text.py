@@ -18,6 +18,7 @@ __all__ = [
     "reliability_text",
     "session_text",
     "session_trust",
+    "votes_text",
 ]
 
 AS_CHILD: Mapping[str | None, str] = {
@@ -144,7 +145,7 @@ def session_text(
     if votes:
         yield ""
         yield page.sentence("People's votes", "bold")
-        yield from _votes(page, session, votes)
+        yield from votes_text(page, votes, session.opened.procedure.rubric, "members'")
     if session.outcome is not None:
         yield ""
         yield from outcome_text(page, session.outcome, simulated=session.simulated)
@@ -212,15 +213,18 @@ def _ballots(page: Page, session: Session) -> Iterator[str]:
             yield page.sentence(f"  {flips}", "dim", hang=4)
 
 
-def _votes(page: Page, session: Session, votes: Sequence[Ballot]) -> Iterator[str]:
-    """What each person voted, and where the candidates stood on the sheet."""
+def votes_text(
+    page: Page, votes: Sequence[Ballot], rubric: Rubric, counted_by: str
+) -> Iterator[str]:
+    """What each person voted, where the candidates stood on the sheet, and who counts instead."""
     for ballot in votes:
-        order = _order(ballot, session.opened.procedure.rubric)
+        order = _order(ballot, rubric)
         yield page.sentence(f"{ballot.reviewer}: {order}", hang=2)
         if ballot.notes:
             yield from _said(page, ballot.notes)
     yield page.sentence(
-        "The standings are by the members' ballots; witan recount with --kind all counts both.",
+        f"The standings are by the {counted_by} ballots; witan recount with --kind all counts "
+        "both.",
         "dim",
     )
 

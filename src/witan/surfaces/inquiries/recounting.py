@@ -83,7 +83,7 @@ def recounted_import(
     UnknownName
         If a reviewer that is to be left out cast none.
     """
-    outcomes = imported_outcomes(history, session, settings, without=without)
+    outcomes = imported_outcomes(history, session, settings, without=without, named=named)
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
     # Shared error is learned unless something else is said, and missed only where it was asked for.

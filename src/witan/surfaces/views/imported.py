@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
+from witan.surfaces.imported_text import votes_beside
 from witan.surfaces.render import trust_line
 from witan.surfaces.text import clean, counted, readable
 from witan.surfaces.views.answers import is_long
@@ -55,6 +56,8 @@ class ImportedView:
         The file that it came from.
     more
         Ballots that are not shown.
+    by_models
+        People voted, and only the models' ballots are counted.
     answers
         Place on the page, candidate, and text of each answer that came with it, and whether its
         card may not hold it.
@@ -70,6 +73,7 @@ class ImportedView:
     ranking: Ranking | None
     casts: tuple[Cast, ...]
     more: int
+    by_models: bool
     answers: tuple[tuple[str, str, Markup, bool], ...]
     rules: tuple[str, ...]
     rule: str
@@ -101,6 +105,7 @@ def imported_view(
         ranking=None if outcome is None else ranking(outcome, naming),
         casts=casts,
         more=more,
+        by_models=bool(votes_beside(ballots)),
         answers=tuple(
             (naming.answer_at(name)[1:], clean(name), rendered(text), is_long(text))
             for name, text in answers.items()

@@ -3,17 +3,18 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, TypeAlias
 
-from fastapi import Path
+from fastapi import APIRouter, Depends, Path
 from fastapi.security import HTTPBearer
 
+from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.http.problems import TITLES
 
 __all__ = [
-    "ANY_TIME",
     "DETAILS",
     "TOKEN",
     "Responses",
     "SessionNamed",
+    "operations",
     "refused",
     "streamed_events",
     "told",
@@ -126,3 +127,13 @@ def refused(*statuses: int) -> Responses:
 
 ANY_TIME = refused(400, 401, 403, 413, 422, 429, 503, 508)
 """What may come of every request: the door refuses it, or what is asked is not accepted."""
+
+
+def operations(*tags: str) -> APIRouter:
+    """Where operations of the native API are declared; these hold of each of them."""
+    return APIRouter(
+        prefix="/api",
+        tags=[*tags],
+        dependencies=[Depends(TOKEN), Depends(known_parameters)],
+        responses=ANY_TIME,
+    )

@@ -1,20 +1,17 @@
 """How the server does: for load balancers, and for Prometheus."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from witan.surfaces.chamber import Chamber
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.access import ChamberOf
 from witan.surfaces.http.metrics import MEDIA_TYPE
 from witan.version import __version__
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["server"])
-
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 
 
 @router.get("/healthz", summary="Whether the server takes questions", responses=examples.HEALTH)

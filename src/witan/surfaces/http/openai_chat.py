@@ -2,16 +2,15 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import Annotated
 
 import anyio
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from witan.surfaces.chamber import Asker, Chamber, Running
+from witan.surfaces.chamber import Running
 from witan.surfaces.http import openai_documents
-from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.documents import TOKEN
 from witan.surfaces.http.event_stream import admitted, check_room, frames
 from witan.surfaces.http.openai_errors import openai_problem
@@ -25,10 +24,6 @@ from witan.surfaces.progress_text import told_in_short
 __all__ = ["router"]
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
-
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
-AskerOf = Annotated[Asker, Depends(asker_of)]
-Via = Annotated[tuple[str, ...], Depends(via_of)]
 
 
 @router.post(

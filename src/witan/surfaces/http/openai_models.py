@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from witan.errors import UnknownName
 from witan.surfaces.chamber import DEMO, Chamber, Profile
 from witan.surfaces.http import openai_documents
-from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.access import ChamberOf
 from witan.surfaces.http.documents import TOKEN
 from witan.surfaces.json_output import to_json
 
@@ -23,7 +23,6 @@ BEST = f"{NAME}/best"
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
 
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 ModelNamed = Annotated[str, Path(openapi_examples={"the demonstration": {"value": "witan/demo"}})]
 
 

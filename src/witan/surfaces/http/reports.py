@@ -1,12 +1,10 @@
 """The native API: what is kept, counted again and summed up, and what there is to choose from."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import anyio
-from fastapi import APIRouter, Depends, Query, Response
-from starlette.responses import Response as PlainResponse
+from fastapi import Depends, Query, Response
 
 from witan.adapters.voting_papers import Paper, voting_paper
 from witan.core.blind_vote import read_ranking
@@ -14,34 +12,24 @@ from witan.core.leaderboard import Terms
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import InvalidBallot, InvalidParameter
-from witan.surfaces.chamber import Asker, Chamber
+from witan.surfaces.chamber import Chamber
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import asker_of, chamber_of
-from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
-from witan.surfaces.http.parameters import known_parameters
+from witan.surfaces.http.access import AskerOf, ChamberOf
+from witan.surfaces.http.documents import SessionNamed, operations
+from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
 from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.inquiries import catalogues, reports
 from witan.surfaces.inquiries.chambers import count_again, history_of
 from witan.surfaces.inquiries.chambers import profiles as catalogue_of
-from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.voting import check_unvoted, vote, voter
-from witan.surfaces.json_output import session_object, to_json
+from witan.surfaces.json_output import session_object
 from witan.surfaces.moments import moment
 from witan.surfaces.voting_text import paper_object, revealed_object
 from witan.version import __version__
 
 __all__ = ["router"]
 
-router = APIRouter(
-    prefix="/api",
-    dependencies=[Depends(TOKEN), Depends(known_parameters)],
-    responses=ANY_TIME,
-)
-
-T = TypeVar("T")
-
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
-AskerOf = Annotated[Asker, Depends(asker_of)]
+router = operations()
 
 Level = Annotated[float, Query(gt=0, lt=1, description="Level of intervals.")]
 Status = Literal["complete", "degraded", "failed", "interrupted"]
@@ -65,20 +53,6 @@ async def _window(
 
 
 WindowOf = Annotated[Window, Depends(_window)]
-
-
-def _json(value: object) -> Response:
-    return PlainResponse(to_json(value), media_type="application/json")
-
-
-async def _told(work: Callable[[], object]) -> Response:
-    """What comes of it, as JSON; it reads, or counts, and the event loop does not wait for it."""
-    return await anyio.to_thread.run_sync(lambda: _json(work()))
-
-
-async def _told_in_turn(work: Callable[[], object]) -> Response:
-    """Likewise, of what may take long."""
-    return await in_turn(lambda: _json(work()))
 
 
 @router.get(
@@ -110,7 +84,7 @@ async def sessions(
         )
         return reports.sessions(history, found)
 
-    return await _told(find)
+    return await reply_once_read(find)
 
 
 @router.post(
@@ -125,7 +99,7 @@ async def recount(
     """Count the ballots of a session under another rule, or without some reviewers; no call."""
     given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
     outcome = await count_again(chamber, session, body.rule, without=body.without, given=given)
-    return await _told(lambda: _counted(outcome))
+    return await reply_once_read(lambda: _counted(outcome))
 
 
 def _counted(outcome: Outcome) -> dict[str, Any]:
@@ -153,7 +127,7 @@ async def paper(
 ) -> Response:
     """Give the answers under labels drawn for this person; nothing tells who wrote what."""
     prepared = await _paper(chamber, session, voter(asker, person))
-    return _json(paper_object(prepared))
+    return reply(paper_object(prepared))
 
 
 @router.post(
@@ -181,7 +155,7 @@ async def cast_vote(
             raise InvalidParameter("ranking", body.ranking, expected) from None
         return revealed_object(prepared, vote(history, prepared, groups))
 
-    return await _told(keep)
+    return await reply_once_read(keep)
 
 
 async def _paper(chamber: Chamber, session: str, person: str) -> Paper:
@@ -218,7 +192,7 @@ async def leaderboard(
     )
     history = history_of(chamber)
     report = partial(reports.leaderboard_report, history, chamber.config, terms, with_elo=elo)
-    return await _told_in_turn(report)
+    return await reply_in_turn(report)
 
 
 @router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)
@@ -227,20 +201,29 @@ async def audit(
     *,
     window: WindowOf,
     reviewer: Annotated[str | None, Query(description="Tell everything of one.")] = None,
+    criterion: Annotated[
+        str | None, Query(description="Tell how each grades on this one alone.")
+    ] = None,
     level: Level = 0.95,
 ) -> Response:
     """Say whom reviewers prefer, how far they agree, and what they are worth."""
     history = history_of(chamber)
     report = partial(
-        reports.audit_report, history, chamber.config, window, reviewer=reviewer, level=level
+        reports.audit_report,
+        history,
+        chamber.config,
+        window,
+        reviewer=reviewer,
+        criterion=criterion,
+        level=level,
     )
-    return await _told_in_turn(report)
+    return await reply_in_turn(report)
 
 
 @router.get("/rules", tags=["counting"], summary="The rules to count by", responses=examples.RULES)
 async def rules() -> Response:
     """Name every rule: what it reads, what it satisfies, where it is from."""
-    return _json(catalogues.rules())
+    return reply(catalogues.rules())
 
 
 @router.get(
@@ -248,7 +231,7 @@ async def rules() -> Response:
 )
 async def rubrics() -> Response:
     """Name every rubric, its criteria and their weights."""
-    return _json(catalogues.rubrics())
+    return reply(catalogues.rubrics())
 
 
 @router.get(
@@ -259,4 +242,4 @@ async def rubrics() -> Response:
 )
 async def profiles(chamber: ChamberOf) -> Response:
     """Say who sits in each, how it deliberates, and why one cannot be asked."""
-    return _json(catalogue_of(chamber))
+    return reply(catalogue_of(chamber))

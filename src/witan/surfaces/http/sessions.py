@@ -2,39 +2,31 @@
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import anyio
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import Asker, Chamber, Running, Told, heard
+from witan.surfaces.chamber import Running, Told, heard
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import asker_of, chamber_of, via_of
-from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed
+from witan.surfaces.http.access import AskerOf, ChamberOf, Via
+from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
-from witan.surfaces.http.parameters import known_parameters
+from witan.surfaces.http.replies import reply
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
 from witan.surfaces.json_output import to_json
 from witan.surfaces.session_text import session_trust
 
 __all__ = ["router"]
 
-router = APIRouter(
-    prefix="/api",
-    tags=["sessions"],
-    dependencies=[Depends(TOKEN), Depends(known_parameters)],
-    responses=ANY_TIME,
-)
+router = operations("sessions")
 
 ALL_THAT_FAILED, AS_CONFIGURED = RetryBody(), JudgingBody()
 
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
-AskerOf = Annotated[Asker, Depends(asker_of)]
-Via = Annotated[tuple[str, ...], Depends(via_of)]
 Wait = Annotated[
     float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
 ]
@@ -51,10 +43,10 @@ After = Annotated[
 @router.post(
     "/plan", summary="What a question would ask for, and cost at most", responses=examples.PLAN
 )
-async def plan(body: QuestionBody, chamber: ChamberOf) -> Any:
+async def plan(body: QuestionBody, chamber: ChamberOf) -> Response:
     """Say what would be called, and what it may cost; no call is made."""
     planned = await chamber.plan(body.asked())
-    return _json(
+    return reply(
         {
             "calls": planned.calls,
             "repairs": planned.repairs,
@@ -256,7 +248,3 @@ def _ending(running: Running) -> bytes:
 def _end(session: Session, failure: str | None) -> bytes:
     said = {"session": session.id, "status": session.status, "failure": failure}
     return f"event: end\ndata: {to_json(said)}\n\n".encode()
-
-
-def _json(value: object) -> Response:
-    return Response(to_json(value), media_type="application/json")

@@ -25,7 +25,16 @@ from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.json_output import comparison_object, explanation_object, session_object
 from witan.surfaces.text import listed
 
-__all__ = ["Posted", "Tally", "compared", "explained", "tallied", "tally_object", "tally_of"]
+__all__ = [
+    "Posted",
+    "Tally",
+    "columns_given",
+    "compared",
+    "explained",
+    "tallied",
+    "tally_object",
+    "tally_of",
+]
 
 MOST_BALLOTS = 100_000
 """More are a file for the command line."""
@@ -73,6 +82,23 @@ class Posted:
     def unread(self) -> list[dict[str, Any]]:
         """What could not be read, line by line."""
         return [{"line": each.line, "problem": as_request(str(each))} for each in self.problems]
+
+
+def columns_given(written: Sequence[str]) -> Mapping[str, str] | None:
+    """Which column holds which field, as ``FIELD=HEADER`` says it; None: they are called so.
+
+    Raises
+    ------
+    InvalidParameter
+        If that is not how it is written.
+    """
+    columns = {}
+    for each in written:
+        field_name, equals, header = each.partition("=")
+        if not (field_name.strip() and equals):
+            raise InvalidParameter("column", each, "FIELD=HEADER, such as reviewer=judge")
+        columns[field_name.strip()] = header.strip()
+    return columns or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,11 @@
 from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from starlette.responses import Response
 
-from witan.surfaces.chamber import Chamber
-from witan.surfaces.http.access import chamber_of
-from witan.surfaces.http.documents import ANY_TIME, TOKEN, SessionNamed, refused
-from witan.surfaces.http.parameters import known_parameters
+from witan.surfaces.http.access import ChamberOf
+from witan.surfaces.http.documents import SessionNamed, operations, refused
 from witan.surfaces.web.assets import style_source, styles
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.rendering import export_html
@@ -17,11 +15,7 @@ from witan.surfaces.web.responses import Compressed
 
 __all__ = ["router"]
 
-router = APIRouter(
-    prefix="/api",
-    dependencies=[Depends(TOKEN), Depends(known_parameters)],
-    responses=ANY_TIME,
-)
+router = operations()
 
 HTML: dict[int | str, dict[str, Any]] = {
     200: {
@@ -41,7 +35,7 @@ HTML: dict[int | str, dict[str, Any]] = {
 )
 async def export(
     session: SessionNamed,
-    chamber: Annotated[Chamber, Depends(chamber_of)],
+    chamber: ChamberOf,
     reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
 ) -> Response:
     """Give a session as a page that stands alone: its own styles, no script, nothing fetched."""

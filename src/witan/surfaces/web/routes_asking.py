@@ -1,19 +1,18 @@
 """The first page: a question is put to a council, or the demonstration is watched."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 import anyio
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from witan.adapters.history.reading import Search, find
 from witan.deliberation.ports import Seat
 from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.chamber import DEMO, Asked, Asker, Chamber, Judging
+from witan.surfaces.chamber import DEMO, Asked, Chamber, Judging
 from witan.surfaces.demonstration import demonstration
 from witan.surfaces.discretion import outward
-from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.plan_text import plan_sentences
 from witan.surfaces.text import listed
@@ -26,8 +25,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
-AskerOf = Annotated[Asker, Depends(asker_of)]
 
 LATEST = 8
 """Sessions that the first page shows."""
@@ -64,7 +61,7 @@ async def ask(
     request: Request,
     chamber: ChamberOf,
     asker: AskerOf,
-    via: Annotated[tuple[str, ...], Depends(via_of)],
+    via: Via,
 ) -> Response:
     """Put the question to the council, and go to watch it."""
     given: Mapping[str, str] = {}

@@ -15,9 +15,8 @@ from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.chamber import Chamber
 from witan.surfaces.discretion import outward
-from witan.surfaces.http.access import chamber_of
+from witan.surfaces.http.access import ChamberOf
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries import reports
 from witan.surfaces.inquiries.chambers import history_of
@@ -35,7 +34,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
 
 STATUSES = ("complete", "degraded", "failed", "interrupted")
 

@@ -6,15 +6,15 @@ from functools import partial
 from typing import Annotated
 
 import anyio
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from witan.adapters.history import History
 from witan.core.outcome import Outcome
 from witan.errors import InvalidParameter, NothingToCount, WitanError
-from witan.surfaces.chamber import Asker, Chamber, Judging, Running
+from witan.surfaces.chamber import Chamber, Judging, Running
 from witan.surfaces.discretion import discreet_found, outward
-from witan.surfaces.http.access import asker_of, chamber_of, via_of
+from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.chambers import count_again
@@ -31,8 +31,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
-AskerOf = Annotated[Asker, Depends(asker_of)]
 Without = Annotated[Sequence[str], Query()]
 
 MOST_WITHOUT = 64
@@ -101,7 +99,7 @@ async def rejudge(
     session: str,
     chamber: ChamberOf,
     asker: AskerOf,
-    via: Annotated[tuple[str, ...], Depends(via_of)],
+    via: Via,
 ) -> Response:
     """Have another jury judge the answers."""
     form = await form_of(request)

@@ -5,14 +5,13 @@ from functools import partial
 from typing import Annotated
 
 import anyio
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from witan.adapters.history import History
 from witan.adapters.voting_papers import Paper, voting_paper
 from witan.errors import InvalidBallot
-from witan.surfaces.chamber import Asker, Chamber
-from witan.surfaces.http.access import asker_of, chamber_of
+from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.chambers import history_of
 from witan.surfaces.inquiries.voting import behind, check_unvoted, vote, voter
@@ -24,9 +23,6 @@ from witan.surfaces.web.voting import ranking_of
 __all__ = ["router"]
 
 router = APIRouter()
-
-ChamberOf = Annotated[Chamber, Depends(chamber_of)]
-AskerOf = Annotated[Asker, Depends(asker_of)]
 
 
 @router.get("/sessions/{session:path}/vote")

@@ -1,0 +1,26 @@
+"""Answers of the native API: an object as JSON, and work that comes to one."""
+
+from collections.abc import Callable
+
+import anyio
+from starlette.responses import Response
+
+from witan.surfaces.inquiries.in_turn import in_turn
+from witan.surfaces.json_output import to_json
+
+__all__ = ["reply", "reply_in_turn", "reply_once_read"]
+
+
+def reply(value: object) -> Response:
+    """An object, as our JSON has it: it knows what becomes of numbers that are none."""
+    return Response(to_json(value), media_type="application/json")
+
+
+async def reply_once_read(work: Callable[[], object]) -> Response:
+    """What comes of reading, which the event loop does not wait for."""
+    return await anyio.to_thread.run_sync(lambda: reply(work()))
+
+
+async def reply_in_turn(work: Callable[[], object]) -> Response:
+    """What comes of counting that may take long, once it is its turn."""
+    return await in_turn(lambda: reply(work()))

@@ -1,7 +1,7 @@
 """What askers are told of how a council is seated and kept: names and models.
 
 Whoever runs a server reads the whole in its log and in its history. Whoever asks it sees no path,
-no command line, no address of a model and no place of a history.
+no command line, no address of a model, no instruction to a seat and no place of a history.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 from witan.adapters.history import Found
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
-from witan.deliberation.ports import Seat
+from witan.deliberation.ports import Options, Seat
 from witan.deliberation.session import Session
 from witan.errors import (
     ConfigError,
@@ -191,11 +191,17 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
             source=models.get(seat.source, seat.source),
             # A server without a name is called by its address.
             provider=seat.provider.partition("://")[0],
+            options=_told(seat.options),
             url=None,
             key_variable=None,
         )
         for seat in seats
     )
+
+
+def _told(options: Options) -> Options:
+    """How a seat is called, without what its operator has it told: that there is something."""
+    return options if options.system is None else replace(options, system=HIDDEN)
 
 
 def _hidden(seat: Seat) -> list[str]:
@@ -218,6 +224,7 @@ def discreet(session: Session) -> Session:
     if all(shown is event for shown, event in zip(told, session.events[1:], strict=True)):
         if opened is session.opened:
             return session
+        assert isinstance(opened, e.SessionOpened)  # noqa: S101 - a session begins so
         # Seats keep their names, and by these alone the rest is read off the events.
         return replace(session, opened=opened, events=(opened, *told))
     return Session.of((opened, *told))

@@ -60,8 +60,10 @@ def _config(folder, port):
         f"muse=http://127.0.0.1:{port}/v1#muse-7b",
     ]
     file = folder / "council.toml"
+    *others, seer, muse = map(json.dumps, seats)
+    told = f"{{seat = {seer}, system = {json.dumps(f'Side with {SECRET}.')}}}"
     file.write_text(
-        f"members = {json.dumps(seats)}\nchairman = {json.dumps('sage')}\n"
+        f"members = [{', '.join([*others, told, muse])}]\nchairman = {json.dumps('sage')}\n"
         "[limits]\nattempts = 1\n"
         f"[profiles.broken]\nmembers = {json.dumps([f'script:{vault}/none.toml', run])}\n"
     )
@@ -170,6 +172,13 @@ class TestAskers:
         _, texts, _, _ = told
         for where, text in texts.items():
             assert private not in text, f"{where}: {text[max(0, text.find(private) - 200) :][:400]}"
+
+    def test_sees_that_a_seat_is_instructed_and_not_how(self, told):
+        """What its operator has it told stays in the history."""
+        answers, _, _, _ = told
+        [opened, *_] = answers["asked"].json()["events"]
+
+        assert [seat["options"]["system"] for seat in opened["seats"]] == [None, None, "…", None]
 
     def test_sees_names_and_models(self, told):
         """Enough to know who said what, and to tell seats apart that run one program."""

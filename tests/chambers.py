@@ -10,7 +10,7 @@ from witan.adapters.history import History
 from witan.surfaces.chamber import Seatings
 from witan.surfaces.config import Config, load_config
 
-__all__ = ["seatings", "write_config"]
+__all__ = ["seatings", "write_config", "write_priced"]
 
 NAMES = ("ada", "bob", "cyd")
 
@@ -34,6 +34,16 @@ def write_config(folder: Path, more: str = "", **stages: list[dict[str, Any]]) -
     file = folder / "council.toml"
     text = f"members = {json.dumps(seats)}\nchairman = {json.dumps(seats[0])}\n{more}"
     file.write_text(text, encoding="utf-8")
+    return file
+
+
+def write_priced(folder: Path, **stages: list[dict[str, Any]]) -> Path:
+    """The same where a million tokens of each of them cost a dollar."""
+    write_config(folder, **stages)
+    file = folder / "priced.toml"
+    seats = [f'"script:{folder / name}.toml"' for name in NAMES]
+    tables = "".join(f"[[members]]\nseat = {seat}\nprice = [1, 1]\n" for seat in seats)
+    file.write_text(f'chairmen = ["ada"]\n{tables}', encoding="utf-8")
     return file
 
 

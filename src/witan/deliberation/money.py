@@ -10,7 +10,15 @@ from typing import Any, Self
 from witan.deliberation.ports import Call, Member, Message, Price, Reply, Spent, Usage
 from witan.errors import OverBudget
 
-__all__ = ["Bill", "Purse", "Reservation", "most_input_tokens", "sum_known", "worst_usd"]
+__all__ = [
+    "ROUNDING_USD",
+    "Bill",
+    "Purse",
+    "Reservation",
+    "most_input_tokens",
+    "sum_known",
+    "worst_usd",
+]
 
 MESSAGE_TOKENS = 16
 """What a provider's template puts around one message: role, begin and end."""

@@ -1,10 +1,15 @@
 """What a session will ask for, and what it may cost, before any call is made."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from witan.deliberation.ports import Stage
+from witan.deliberation.ports import Price, Stage
 
-__all__ = ["Plan", "PlanLine"]
+__all__ = ["Plan", "PlanLine", "Written", "least_call_usd"]
+
+Written: TypeAlias = Literal["none", "some", "all"]
+"""How many of the answers are there that will be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +74,31 @@ class Plan:
     def unpriced(self) -> tuple[str, ...]:
         """The seats whose price is unknown."""
         return tuple(dict.fromkeys(line.seat for line in self.lines if line.worst_usd is None))
+
+
+def least_call_usd(
+    plan: Plan, prices: Mapping[str, Price | None], written: Written
+) -> float | None:
+    """What the least of the calls that can be made first may cost.
+
+    Less, where its prompt is not known yet: then it is that of the reply alone.
+
+    Parameters
+    ----------
+    prices
+        Of seats by name.
+
+    Returns
+    -------
+    US dollars. None: nothing is called, or what is has no price.
+    """
+    found = []
+    for line in plan.lines:
+        price = prices.get(line.seat)
+        if line.if_needed or price is None or line.worst_usd is None:
+            continue
+        if line.stage == "answer" or written != "none":
+            known = line.calls == 1 and (written == "all" or line.stage == "answer")
+            alone = price.of(0, line.output_tokens // line.calls)
+            found.append(line.worst_usd if known else alone)
+    return min(found, default=None)

@@ -27,8 +27,16 @@ class Keeper(Protocol):
         """Take an event in; nothing is waited for."""
         ...
 
-    async def kept(self) -> None:
-        """Wait until what was told so far outlives this process, as far as it can be kept."""
+    async def kept(self, *, recorded: bool = False) -> None:
+        """Wait until what was told so far outlives this process, as far as it can be kept.
+
+        It is awaited before every call under a ceiling.
+
+        Parameters
+        ----------
+        recorded
+            All of it is in a history already.
+        """
         ...
 
 

@@ -125,8 +125,9 @@ class Following:
             self.board = self.board.after(event)
             self.panel.show(self.board)
 
-    async def kept(self) -> None:
+    async def kept(self, *, recorded: bool = False) -> None:
         """Wait until what was heard so far outlives this process, as far as it can be kept."""
+        del recorded
         await self.record.kept(self.heard)
 
     def _simulated(self, event: e.Event) -> bool:

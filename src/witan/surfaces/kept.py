@@ -162,9 +162,10 @@ class _Telling:
         if self._listener is not None:
             self._listener(event)
 
-    async def kept(self) -> None:
+    async def kept(self, *, recorded: bool = False) -> None:
         """Wait until what was told is durable; what is not is said when the session ends."""
+        del recorded  # by this one
         wait = partial(self._recording.wait, self._meanwhile)
-        await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
+        there = await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
         if isinstance(self._listener, Keeper):
-            await self._listener.kept()
+            await self._listener.kept(recorded=there and self._recording.failure is None)

@@ -2,23 +2,30 @@
 
 import logging
 from collections import defaultdict, deque
+from contextlib import ExitStack
 from math import ceil
 
 import anyio
 
+from witan.adapters.history import History
+from witan.deliberation.money import ROUNDING_USD
 from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
-from witan.errors import Busy, HistoryError
+from witan.errors import Busy, HistoryError, WitanError
+from witan.surfaces.chamber.account import Account, written
 from witan.surfaces.chamber.asked import Asker
-from witan.surfaces.chamber.ledger import Ledger, Reserved
+from witan.surfaces.chamber.ledger import Ledger
 from witan.surfaces.text import counted
 
-__all__ = ["Allowance"]
+__all__ = ["RETRY_SECONDS", "Allowance"]
 
 MINUTE_SECONDS = 60.0
 
 TOMORROW_SECONDS = 3600.0
 """When to ask again where a day's money is spent: it comes back bit by bit."""
+
+RETRY_SECONDS = 5.0
+"""When to ask again where all places are taken, or what is left of a day's money is."""
 
 _log = logging.getLogger("witan.chamber")
 
@@ -57,71 +64,109 @@ class Allowance:
         Raises
         ------
         Busy
-            If it has spent what it may.
+            If it has spent what it may, or the rest is held back.
         """
         if asker.daily_usd is None:
             return asker.max_cost_usd
         left = asker.daily_usd - self._ledger.spent(asker.name)
         if left <= 0:
-            problem = f"{asker.name} has spent the ${asker.daily_usd:g} of its last 24 hours"
-            raise Busy(problem, "ask again tomorrow, or have its limit raised", TOMORROW_SECONDS)
+            raise self._refusal(asker, asker.daily_usd)
         return left if asker.max_cost_usd is None else min(left, asker.max_cost_usd)
 
-    def most(self, asker: Asker, *bounds: float | None) -> float | None:
-        """What is to be held back: the least of what a session may cost; None: nothing is.
+    def check(self, asker: Asker, least_usd: float) -> None:
+        """Refuse a session of which no call could be made with what its asker has left.
 
-        A session is to have it for its ceiling: what retries cost beyond it would be nobody's.
+        Parameters
+        ----------
+        least_usd
+            What the least of its calls may cost.
+
+        Raises
+        ------
+        Busy
+            If that is more.
         """
         if asker.daily_usd is None:
-            return None
-        return min((bound for bound in bounds if bound is not None), default=None)
+            return
+        left = asker.daily_usd - self._ledger.spent(asker.name)
+        if left + ROUNDING_USD < least_usd:
+            raise self._refusal(asker, asker.daily_usd, least_usd)
 
-    async def hold_back(self, asker: Asker, usd: float | None) -> Reserved | None:
+    def _refusal(self, asker: Asker, daily_usd: float, least_usd: float | None = None) -> Busy:
+        """What is spent, and what is only held back, and when to ask again."""
+        held, n_held = self._ledger.held_back(asker.name)
+        spent = self._ledger.spent(asker.name) - held
+        problem = f"{asker.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
+        if n_held:
+            under_way = counted(n_held, "session")
+            problem += f", and ${held:.4f} is held back for {under_way} under way"
+        if least_usd is not None:
+            problem += f"; the least call of this one could cost ${least_usd:.4f}"
+        if (
+            n_held
+            and daily_usd - spent > 0
+            and daily_usd - spent + ROUNDING_USD >= (least_usd or 0)
+        ):
+            over = "it has ended" if n_held == 1 else "one of them has ended"
+            return Busy(problem, f"ask again when {over}", RETRY_SECONDS)
+        return Busy(problem, "ask again tomorrow, or have its limit raised", TOMORROW_SECONDS)
+
+    async def hold_back(self, asker: Asker, usd: float | None) -> Account:
         """Hold back what a session may cost, such that it outlives the process; None: nothing.
 
-        It counts at once: two who ask at the same moment do not both get what is left.
+        It counts at once: two who ask at the same moment do not both get what is left. A session is
+        to have it for its ceiling: what retries cost beyond it would be nobody's.
 
         Raises
         ------
         HistoryError
             If that cannot be written down; nothing is held back then.
         """
-        if usd is None:
-            return None
+        if usd is None or asker.daily_usd is None:
+            return Account(self._ledger, None)
         reserved = self._ledger.reserve(asker.name, usd)
-        try:
-            await self._kept()
-        except HistoryError:
-            self._ledger.drop(reserved)
-            raise
-        except BaseException:  # cancelled: it may be written down already
-            self._ledger.settle(reserved, 0.0)
-            raise
-        return reserved
+        with ExitStack() as undo:
+            # Whoever is cancelled meanwhile: it may be written down already.
+            undo.callback(self._ledger.settle, reserved, 0.0)
+            try:
+                await written(self._ledger)
+            except HistoryError:
+                undo.pop_all()
+                self._ledger.drop(reserved)
+                raise
+            undo.pop_all()
+        return Account(self._ledger, reserved)
 
-    async def settle(
-        self, reserved: Reserved | None, session: Session | None, before_usd: float = 0.0
-    ) -> None:
-        """Put what a session cost in place of what was held back for it.
+    async def reconcile(self, history: History | None) -> None:
+        """Put what sessions of a server that was killed had cost in place of what it held back.
 
-        What is unknown counts for all that it may have been: nothing is called at an unknown price
-        where there is a ceiling, and there is one where anything is held back.
+        Nothing was called for what names no session. What names one counts whole where no history
+        tells of it.
 
-        Parameters
-        ----------
-        before_usd
-            What it had cost, on whoever's account, before it was taken up.
+        Raises
+        ------
+        HistoryError
+            If that cannot be written down.
         """
-        if reserved is None:
-            return
-        usd = 0.0 if session is None else max(0.0, session.cost.committed_usd - before_usd)
-        self._ledger.settle(reserved, usd)
-        try:
-            await self._kept()
-        except HistoryError as error:
-            _log.error("%s", error)
+        for left in self._ledger.left:
+            if left.session is None:
+                self._ledger.settle(left, 0.0)
+                continue
+            session = await _recorded(history, left.session)
+            if session is None:
+                continue
+            usd = max(0.0, session.cost.committed_usd - left.before_usd)
+            self._ledger.settle(left, min(left.usd, usd), session.events[-1].at)
+        await written(self._ledger)
 
-    async def _kept(self) -> None:
-        # Whoever is cancelled meanwhile is so afterwards: what is written then is known.
-        with anyio.CancelScope(shield=True):
-            await self._ledger.kept()
+
+async def _recorded(history: History | None, name: str) -> Session | None:
+    """A session as a history has it; None: it does not."""
+    if history is None:
+        return None
+    try:
+        session = await anyio.to_thread.run_sync(history.session, name)
+    except WitanError as error:
+        _log.warning("what %s cost is not known, and counts as it was held back: %s", name, error)
+        return None
+    return session if session.id == name else None

@@ -1,10 +1,9 @@
 """Where sessions are held for whoever asks from outside: one place for every door to it."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,16 +16,16 @@ from witan.deliberation.ports import Message
 from witan.deliberation.recorder import Listener, anew
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
-from witan.surfaces.chamber.allowance import Allowance
+from witan.surfaces.chamber.account import Account
+from witan.surfaces.chamber.allowance import RETRY_SECONDS, Allowance
 from witan.surfaces.chamber.asked import LOCAL, Asked, Asker, Judging
 from witan.surfaces.chamber.at_hand import AtHand
-from witan.surfaces.chamber.ledger import Ledger, Reserved
+from witan.surfaces.chamber.ledger import Ledger
 from witan.surfaces.chamber.observing import all_over, watched
 from witan.surfaces.chamber.running import Observer, Running
 from witan.surfaces.chamber.seatings import Profile, Seatings
 from witan.surfaces.chamber.stream import Stream
 from witan.surfaces.chamber.undertakings import (
-    Hold,
     Undertaking,
     asking,
     rejudging,
@@ -36,13 +35,9 @@ from witan.surfaces.chamber.undertakings import (
 from witan.surfaces.continuing import check_continued
 from witan.surfaces.council import Council
 from witan.surfaces.discretion import discreet
+from witan.surfaces.guarding import guarded
 
 __all__ = ["Chamber"]
-
-Settle: TypeAlias = Callable[[Session | None], Awaitable[None]]
-
-RETRY_SECONDS = 5.0
-"""When to ask again where all places are taken."""
 
 _log = logging.getLogger("witan.chamber")
 
@@ -110,20 +105,19 @@ class Chamber:
         """
         clock = SystemClock()
         allowance = Allowance(Ledger(clock) if ledger is None else ledger, clock)
+        await allowance.reconcile(seatings.history)
         async with AsyncExitStack() as stack:
             await seatings.open(stack)
             chamber = cls(seatings, allowance, observers, most=most, name=name or server_name())
-            failure: Exception | None = None
-            async with anyio.create_task_group() as chamber._tasks:
-                try:
-                    yield chamber
-                except Exception as error:  # noqa: BLE001 - raised below, not in a group of tasks
-                    failure = error
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await chamber.drain(0)
-            if failure is not None:
-                raise failure
+            tasks = AsyncExitStack()
+            chamber._tasks = await tasks.enter_async_context(anyio.create_task_group())
+            try:
+                yield chamber
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await chamber.drain(0)
+                # What the block raised is not the tasks': it would come out wrapped in a group.
+                await tasks.aclose()
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
@@ -265,14 +259,12 @@ class Chamber:
         self.draining = True
         with anyio.move_on_after(seconds):
             for running in [*self._held]:
-                with suppress(Exception):  # it has been told to whoever follows it
-                    await running.ended()
+                await running.over()
         with anyio.CancelScope(shield=True):
             for running in [*self._held]:
                 running.cancel()
             for running in [*self._held]:
-                with suppress(Exception):
-                    await running.ended()
+                await running.over()
 
     async def _at_rest(self, name: str) -> Session:
         whole = await self.named(name)
@@ -298,34 +290,33 @@ class Chamber:
         self._check_places()
         running = Running(asker, Stream(self._clock.seconds))
         self._held.add(running)
-        try:
-            council, reserved = await self._admitted(asker, undertaking)
-        except BaseException as error:
-            self._held.discard(running)
-            running.close(failure=error if isinstance(error, Exception) else None)
-            raise
-        settle = partial(self._allowance.settle, reserved, before_usd=undertaking.paid_usd)
-        via = (*undertaking.via, self.name)
-        self._tasks.start_soon(self._hold, running, council, undertaking.hold, settle, via)
+        with ExitStack() as undo:
+            undo.callback(running.close)
+            undo.callback(self._held.discard, running)
+            council, account = await self._admitted(asker, undertaking)
+            undo.pop_all()
+        self._tasks.start_soon(self._hold, running, council, undertaking, account)
         self._tasks.start_soon(running.stream.pace)
-        try:
+        with ExitStack() as undo:
+            undo.callback(running.cancel)
             await running.opened()
-        except BaseException:
-            running.cancel()
-            raise
+            undo.pop_all()
         return running
 
-    async def _admitted(
-        self, asker: Asker, undertaking: Undertaking
-    ) -> tuple[Council, Reserved | None]:
+    async def _admitted(self, asker: Asker, undertaking: Undertaking) -> tuple[Council, Account]:
         """Who is to hold a session, and what is held back for it."""
-        allowed = self._allowance.ceiling(asker)
-        council = undertaking.seat(allowed)
-        worst = None if asker.daily_usd is None else undertaking.worst_usd(council)
-        own = council.procedure.limits.max_cost_usd
-        most = self._allowance.most(asker, worst, own, allowed)
-        if most:  # else it costs nothing
-            council = undertaking.seat(most)
+        most = self._allowance.ceiling(asker)
+        council = undertaking.seat(most)
+        if asker.daily_usd is not None:
+            plan = undertaking.plan(council)
+            least = undertaking.least_usd(council, plan, asker.max_cost_usd)
+            if least is not None:
+                self._allowance.check(asker, least)
+            own = council.procedure.limits.max_cost_usd
+            bounds = (plan.worst_usd, undertaking.left_usd, own, most)
+            most = min((bound for bound in bounds if bound is not None), default=None)
+            if most:  # else it costs nothing
+                council = undertaking.seat(most)
         self._allowance.begin(asker)
         return council, await self._allowance.hold_back(asker, most)
 
@@ -340,17 +331,19 @@ class Chamber:
         self,
         running: Running,
         council: Council,
-        hold: Hold,
-        settle: Settle,
-        via: tuple[str, ...],
+        undertaking: Undertaking,
+        account: Account,
     ) -> None:
-        VIA.set(via)
+        VIA.set((*undertaking.via, self.name))
         session: Session | None = None
         failure: Exception | None = None
         try:
-            with running.scope:
+            guard = guarded(_log, "a session failed within", passing=WitanError)
+            with guard as mishap, running.scope:
                 async with council:
-                    session = await hold(council, self._listener(running))
+                    listener = self._listener(running, account)
+                    session = await undertaking.hold(council, listener, account)
+            failure = mishap.failure
         except HistoryError as error:
             if len(running.stream) and running.stream.closed:
                 running.unkept = error  # it was held; only its record is elsewhere
@@ -358,27 +351,37 @@ class Chamber:
                 failure = error
         except WitanError as error:
             failure = error
-        except Exception as error:  # noqa: BLE001 - the others must not suffer from our mistake
-            _log.exception("a session failed within")
-            failure = error
         finally:  # also where the chamber itself is cancelled
             told = session is not None or len(running.stream)
             try:
-                await settle((session or running.held) if told else None)
+                await account.settle((session or running.held) if told else None)
             finally:
                 self._held.discard(running)
                 running.close(session, failure)
                 all_over(self._observers, running)
                 self._at_hand.over(running)
 
-    def _listener(self, running: Running) -> Listener:
+    def _listener(self, running: Running, account: Account) -> Listener:
         since = self._clock.now()
         listeners = [anew(watched(observer, running), since) for observer in self._observers]
+        return _Hearing(running, account, [running.take, self._noted(running), *listeners])
 
-        def told(event: Event) -> None:
-            running.take(event)
-            self._at_hand.opened(running)
-            for listener in listeners:
-                listener(event)
+    def _noted(self, running: Running) -> Listener:
+        return lambda _: self._at_hand.opened(running)
 
-        return told
+
+class _Hearing:
+    """Tells all who hear of a session; and its account, before something is called."""
+
+    def __init__(self, running: Running, account: Account, listeners: Sequence[Listener]) -> None:
+        self._running, self._account = running, account
+        self._listeners = listeners
+
+    def __call__(self, event: Event) -> None:
+        """Tell of an event."""
+        for listener in self._listeners:
+            listener(event)
+
+    async def kept(self, *, recorded: bool = False) -> None:
+        """Say that something is called."""
+        await self._account.calling(self._running.id, recorded=recorded)

@@ -6,7 +6,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
@@ -28,26 +28,40 @@ MOST_STALE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """Dollars that a session may cost, held back until it is known what it did."""
+    """Dollars that a session may cost, held back until it is known what it did.
+
+    Parameters
+    ----------
+    session
+        The session whose record tells what it was held back for came to; None: none was called.
+    before_usd
+        What that had cost, on whoever's account, before it was taken up.
+    """
 
     number: str
     asker: str
     usd: float
+    session: str | None = None
+    before_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    """What is counted; while it is not known what was spent of it, what that can be told by."""
+
     asker: str
     at: datetime
     usd: float
+    reserved: Reserved | None = None
 
 
 class Ledger:
     """Dollars by asker, in the last 24 hours.
 
-    A line is appended when a session is begun, with the most that it can cost, and another when it
-    has ended, with what it did cost; what a server that was killed had begun counts in full. What
-    is said counts at once, and outlives the process once `kept` has returned.
+    A line is appended when a session is begun, with the most that it can cost, another before its
+    first call, with its name, and one when it has ended, with what it did cost. What a server that
+    was killed had begun counts in full until that is settled. What is said counts at once, and
+    outlives the process once `kept` has returned.
 
     A file belongs to one ledger at a time, until that is closed: two would each let an asker spend
     all that it may.
@@ -61,12 +75,18 @@ class Ledger:
     ------
     HistoryError
         If the file cannot be read or written, or is another's.
+
+    Attributes
+    ----------
+    left
+        What a server that was killed had held back.
     """
 
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
         self._clock = clock
         self._path = path
         self._lines: dict[str, _Line] = {}
+        self._under_way: set[str] = set()
         self._unwritten: dict[str, _Line] = {}
         self._written = 0
         self._torn = False
@@ -78,6 +98,8 @@ class Ledger:
             except (OSError, ValueError) as error:
                 self._held.close()
                 raise _unusable(path, error) from error
+        held = (line.reserved for line in self._lines.values())
+        self.left = tuple(reserved for reserved in held if reserved is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -94,18 +116,39 @@ class Ledger:
         self._forget()
         return sum(line.usd for line in self._lines.values() if line.asker == asker)
 
+    def held_back(self, asker: str) -> tuple[float, int]:
+        """Of these, the dollars that are held back for sessions under way, and for how many."""
+        self._forget()
+        numbers = self._under_way & self._lines.keys()
+        held = [self._lines[number].usd for number in numbers if self._lines[number].asker == asker]
+        return sum(held), len(held)
+
     def reserve(self, asker: str, usd: float) -> Reserved:
         """Hold dollars back."""
         reserved = Reserved(secrets.token_hex(8), asker, usd)
-        self._put(reserved, usd)
+        self._under_way.add(reserved.number)
+        self._put(reserved, usd, reserved)
         return reserved
 
-    def settle(self, reserved: Reserved, usd: float) -> None:
-        """Put what it cost in place of what was held back."""
-        self._put(reserved, usd)
+    def name(self, reserved: Reserved, session: str | None, before_usd: float) -> None:
+        """Say, before anything is called, whose record will tell what it came to; None: nobody's.
+
+        Parameters
+        ----------
+        before_usd
+            What that session had cost before it was taken up.
+        """
+        named = replace(reserved, session=session, before_usd=before_usd)
+        self._put(reserved, reserved.usd, None if session is None else named)
+
+    def settle(self, reserved: Reserved, usd: float, at: datetime | None = None) -> None:
+        """Put what it cost in place of what was held back; by when, if that was not now."""
+        self._under_way.discard(reserved.number)
+        self._put(reserved, usd, at=at)
 
     def drop(self, reserved: Reserved) -> None:
         """Give back what was held back for nothing."""
+        self._under_way.discard(reserved.number)
         self._lines.pop(reserved.number, None)
         self._unwritten.pop(reserved.number, None)
 
@@ -139,8 +182,14 @@ class Ledger:
             self._torn = False
             self._written = len(held) if anew else self._written + len(lines)
 
-    def _put(self, reserved: Reserved, usd: float) -> None:
-        line = _Line(reserved.asker, self._clock.now(), usd)
+    def _put(
+        self,
+        reserved: Reserved,
+        usd: float,
+        still: Reserved | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        line = _Line(reserved.asker, self._clock.now() if at is None else at, usd, still)
         self._lines[reserved.number] = line
         if self._path is not None:
             self._unwritten[reserved.number] = line
@@ -192,11 +241,19 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _text(lines: Mapping[str, _Line]) -> str:
-    return "".join(
-        json.dumps({"number": number, "asker": x.asker, "at": x.at.isoformat(), "usd": x.usd})
-        + "\n"
-        for number, x in lines.items()
-    )
+    return "".join(json.dumps(_object(number, line)) + "\n" for number, line in lines.items())
+
+
+def _object(number: str, line: _Line) -> dict[str, object]:
+    held: dict[str, object] = {}
+    if line.reserved is not None:
+        held = {
+            "held": True,
+            "session": line.reserved.session,
+            "before_usd": line.reserved.before_usd,
+        }
+    at = line.at.isoformat()
+    return {"number": number, "asker": line.asker, "at": at, "usd": line.usd, **held}
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
@@ -209,9 +266,20 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
             held = json.loads(line)
             at, usd = datetime.fromisoformat(held["at"]), float(held["usd"])
             if at.tzinfo is not None and isfinite(usd):
-                yield str(held["number"]), _Line(str(held["asker"]), at, usd)
+                number, asker = str(held["number"]), str(held["asker"])
+                yield number, _Line(asker, at, usd, _still(number, asker, usd, held))
         except (ValueError, KeyError, TypeError):
             continue
+
+
+def _still(number: str, asker: str, usd: float, line: Mapping[str, object]) -> Reserved | None:
+    """What is held back by a line; None: that is what was spent, as far as can be told."""
+    session, before_usd = line.get("session"), line.get("before_usd")
+    if line.get("held") is not True or not isinstance(before_usd, int | float):
+        return None
+    if not (session is None or isinstance(session, str)):
+        return None
+    return Reserved(number, asker, usd, session, before_usd)
 
 
 def _unusable(path: Path, error: Exception) -> HistoryError:

@@ -1,12 +1,13 @@
 """Whoever hears of sessions beside their readers, heard through: one that fails is passed over."""
 
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from witan.deliberation.events import Event
 from witan.deliberation.recorder import Listener
 from witan.surfaces.chamber.running import Observer, Running
+from witan.surfaces.guarding import Mishap, guarded
 
 __all__ = ["all_over", "watched"]
 
@@ -37,9 +38,6 @@ def all_over(observers: Iterable[Observer], running: Running) -> None:
             observer.over(running)
 
 
-@contextmanager
-def _spared(observer: Observer) -> Iterator[None]:
-    try:
-        yield
-    except Exception:  # noqa: BLE001 - a session is not to suffer from who counts it
-        _log.exception("%s failed; the session goes on without it", type(observer).__name__)
+def _spared(observer: Observer) -> AbstractContextManager[Mishap]:
+    words = "%s failed; the session goes on without it"
+    return guarded(_log, words, type(observer).__name__)

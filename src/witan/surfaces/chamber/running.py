@@ -114,6 +114,10 @@ class Running:
             raise self._failure
         return self.session
 
+    async def over(self) -> None:
+        """Wait until nothing follows, however it ended."""
+        await self._over.wait()
+
     def take(self, event: Event) -> None:
         """Hear of an event."""
         if isinstance(event, SessionOpened) and self._id is None:

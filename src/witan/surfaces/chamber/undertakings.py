@@ -5,17 +5,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from witan.deliberation.plan import Plan, Written, least_call_usd
 from witan.deliberation.ports import Message
 from witan.deliberation.recorder import Listener
 from witan.deliberation.replanning import plan_again, plan_jury, plan_rest
 from witan.deliberation.session import Session
+from witan.surfaces.chamber.account import Account
 from witan.surfaces.chamber.asked import Asked, Judging
 from witan.surfaces.chamber.seatings import Seatings
 from witan.surfaces.council import Council
 
 __all__ = ["Hold", "Undertaking", "asking", "rejudging", "resuming", "retrying"]
 
-Hold: TypeAlias = Callable[[Council, Listener], Awaitable[Session]]
+Hold: TypeAlias = Callable[[Council, Listener, Account], Awaitable[Session]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +29,38 @@ class Undertaking:
     seat
         Gives its council, whose session costs no more than so many dollars; None: no such limit.
     hold
-        Holds it.
-    worst_usd
-        What it costs at most before any call fails; None: a price is unknown.
+        Holds it, and says to its account what it had cost before.
+    plan
+        What it asks for, and costs at most before any call fails.
     via
         The servers that the question came through.
-    paid_usd
-        What it had cost, on whoever's account, before it is taken up.
+    left_usd
+        What is left of the ceiling that it was begun under; None: there was none.
+    written
+        How many of the answers are there.
     """
 
     seat: Callable[[float | None], Council]
     hold: Hold
-    worst_usd: Callable[[Council], float | None]
+    plan: Callable[[Council], Plan]
     via: tuple[str, ...] = ()
-    paid_usd: float = 0.0
+    left_usd: float | None = None
+    written: Written = "some"
+
+    def least_usd(self, council: Council, plan: Plan, most: float | None) -> float | None:
+        """What its least call may cost; None: nobody knows, or it has no money of its own for that.
+
+        Parameters
+        ----------
+        most
+            The ceiling that its asker has for each session; None: none.
+        """
+        seats = (*council.members, *council.chairmen)
+        prices = {seat.name: seat.price for seat in seats}
+        least = least_call_usd(plan, prices, self.written)
+        own = (self.left_usd, self.seat(most).procedure.limits.max_cost_usd)
+        poor = least is not None and any(usd is not None and usd < least for usd in own)
+        return None if poor else least
 
 
 def asking(
@@ -49,7 +69,7 @@ def asking(
     """A question is put to a council, with what was said before, in which session."""
     judging = asked.judging
 
-    async def hold(council: Council, listener: Listener) -> Session:
+    async def hold(council: Council, listener: Listener, _: Account) -> Session:
         return await council.ask(
             asked.question,
             conversation=conversation,
@@ -60,52 +80,52 @@ def asking(
             listener=listener,
         )
 
-    def worst(council: Council) -> float | None:
-        plan = council.plan(asked.question, conversation=conversation, files=asked.files)
-        return plan.worst_usd
+    def plan(council: Council) -> Plan:
+        return council.plan(asked.question, conversation=conversation, files=asked.files)
 
-    return Undertaking(partial(seatings.council, judging), hold, worst, judging.via)
+    seat = partial(seatings.council, judging)
+    return Undertaking(seat, hold, plan, judging.via, written="none")
 
 
 def resuming(
     seatings: Seatings, session: Session, take_up: Callable[[], Awaitable[Session]]
 ) -> Undertaking:
     """An interrupted session is gone on with, as `take_up` gives it once there is a place."""
-    paid = session.cost.committed_usd
     own = session.opened.procedure.limits.max_cost_usd
 
-    async def hold(council: Council, listener: Listener) -> Session:
-        return await council.resume(await take_up(), listener=listener)
+    async def hold(council: Council, listener: Listener, account: Account) -> Session:
+        taken_up = await take_up()
+        account.before_usd = taken_up.cost.committed_usd
+        return await council.resume(taken_up, listener=listener)
 
-    def worst(_: Council) -> float | None:
-        left = None if own is None else max(0.0, own - paid)
-        bounds = (left, plan_rest(session).worst_usd)
-        return min((bound for bound in bounds if bound is not None), default=None)
+    def plan(_: Council) -> Plan:
+        return plan_rest(session)
 
-    return Undertaking(partial(seatings.council_of, session), hold, worst, paid_usd=paid)
+    left = None if own is None else max(0.0, own - session.cost.committed_usd)
+    return Undertaking(partial(seatings.council_of, session), hold, plan, left_usd=left)
 
 
 def retrying(seatings: Seatings, session: Session, seats: Sequence[str]) -> Undertaking:
     """Seats that failed are asked once more; none named: all of them."""
     again = tuple(seats) or None
 
-    async def hold(council: Council, listener: Listener) -> Session:
+    async def hold(council: Council, listener: Listener, _: Account) -> Session:
         return await council.retry(session, again, listener=listener)
 
-    def worst(council: Council) -> float | None:
-        return plan_again(session, again, council.procedure.limits).worst_usd
+    def plan(council: Council) -> Plan:
+        return plan_again(session, again, council.procedure.limits)
 
-    return Undertaking(partial(seatings.council_of, session), hold, worst)
+    return Undertaking(partial(seatings.council_of, session), hold, plan)
 
 
 def rejudging(seatings: Seatings, session: Session, judging: Judging) -> Undertaking:
     """The stored answers of a session are put before another jury."""
 
-    async def hold(council: Council, listener: Listener) -> Session:
+    async def hold(council: Council, listener: Listener, _: Account) -> Session:
         return await council.rejudge(session, seed=judging.seed, listener=listener)
 
-    def worst(council: Council) -> float | None:
-        plan = plan_jury(session, council.members, council.chairmen, council.procedure)
-        return plan.worst_usd
+    def plan(council: Council) -> Plan:
+        return plan_jury(session, council.members, council.chairmen, council.procedure)
 
-    return Undertaking(partial(seatings.council, judging), hold, worst, judging.via)
+    seat = partial(seatings.council, judging)
+    return Undertaking(seat, hold, plan, judging.via, written="all")

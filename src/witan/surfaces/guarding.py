@@ -1,0 +1,45 @@
+"""The one guard of a server: a mistake in one session or request is no other's."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from logging import Logger
+from types import MappingProxyType
+
+__all__ = ["Mishap", "guarded"]
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Mishap:
+    """What went wrong in a guarded block; None: nothing did."""
+
+    failure: Exception | None = None
+
+
+@contextmanager
+def guarded(
+    log: Logger,
+    words: str,
+    *about: object,
+    fields: Mapping[str, object] = NOTHING,
+    passing: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Iterator[Mishap]:
+    """Write what nobody foresaw in this block into the log, and go on after it.
+
+    Parameters
+    ----------
+    words, about, fields
+        What the log says of it.
+    passing
+        What is raised on.
+    """
+    mishap = Mishap()
+    try:
+        yield mishap
+    except passing:
+        raise
+    except Exception as error:  # rules, models and providers are others' work
+        log.exception(words, *about, extra={"fields": dict(fields)} if fields else None)
+        mishap.failure = error

@@ -1,0 +1,240 @@
+"""A day's money: what is refused, and what a server that was killed is found to have spent."""
+
+import shutil
+from functools import partial
+
+import pytest
+
+from chambers import seatings, write_config, write_priced
+from witan.adapters.history import History
+from witan.adapters.system_clock import SystemClock
+from witan.deliberation.session import Session
+from witan.errors import Busy
+from witan.surfaces.chamber import Asked, Asker, Chamber, Judging, Ledger
+from witan.surfaces.chamber.account import Account
+from witan.surfaces.chamber.undertakings import resuming
+
+ASKED = Asked("Is it so?")
+
+CI = Asker("ci", daily_usd=50.0)
+
+HANGS = [{"prefers": ["Ada says"], "seconds": 30}]
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    """The event loop that servers run on."""
+    return "asyncio"
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A new history."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def priced(tmp_path):
+    """The configuration of a council of scripts that have a price."""
+    return partial(write_priced, tmp_path)
+
+
+@pytest.fixture
+def ledger():
+    """What is spent, in memory."""
+    return Ledger(SystemClock())
+
+
+async def until(running, kind):
+    """Follow a session until an event of this kind."""
+    async for told in running.stream.follow():
+        if told.event.kind == kind:
+            return
+
+
+class TestRefusals:
+    """Who is refused is told what is spent, what is only held back, and when to ask again."""
+
+    async def test_what_is_held_back_is_said_apart_from_what_is_spent(self, priced, ledger):
+        """It comes back when a session ends, not tomorrow."""
+        ledger.settle(ledger.reserve("ci", 0.25), 0.25)
+        async with Chamber.open(seatings(priced(review=HANGS)), ledger=ledger) as chamber:
+            running = await chamber.ask(ASKED, CI)
+            held, _ = ledger.held_back("ci")
+            limit = 0.25 + held
+            with pytest.raises(Busy) as caught:
+                await chamber.ask(ASKED, Asker("ci", daily_usd=limit))
+            running.cancel()
+
+        assert str(caught.value) == (
+            f"ci has spent $0.2500 of the ${limit:g} of its last 24 hours, and ${held:.4f} is "
+            "held back for 1 session under way; ask again when it has ended"
+        )
+        assert caught.value.retry_seconds == 5
+
+    @pytest.mark.parametrize("way", ["ask", "resume", "retry", "rejudge"])
+    async def test_what_allows_not_a_single_call_is_refused_beforehand(
+        self, priced, history, ledger, way
+    ):
+        """It is said what the least call could cost, and no session is begun."""
+        review = HANGS if way == "resume" else [{"error": "is down"}]
+        async with Chamber.open(seatings(priced(review=review), history)) as chamber:
+            before = await chamber.ask(ASKED)
+            if way == "resume":
+                await until(before, "review_started")
+                before.cancel()
+            await before.ended()
+        given = {"ask": [ASKED], "rejudge": [before.id, Judging()]}.get(way, [before.id])
+        async with Chamber.open(seatings(priced(), history), ledger=ledger) as chamber:
+            poor = Asker("ci", daily_usd=1e-4)
+            with pytest.raises(Busy, match=r"the least call of this one could cost \$0\.0\d+; ask"):
+                await getattr(chamber, way)(*given, asker=poor)
+            assert not chamber.at_hand
+
+        assert len(history.find(simulated=None)) == 1
+        assert ledger.spent("ci") == 0
+
+    async def test_a_little_more_than_the_least_call_is_let_through(self, priced, ledger):
+        """One call is made; what it says it could cost is no guess."""
+        async with Chamber.open(seatings(priced()), ledger=ledger) as chamber:
+            least = min(line.worst_usd for line in (await chamber.plan(ASKED)).lines)
+            with pytest.raises(Busy):
+                await chamber.ask(ASKED, Asker("ci", daily_usd=least * 0.99))
+            asker = Asker("ci", daily_usd=least * 1.01)
+            session = await (await chamber.ask(ASKED, asker)).ended()
+
+        assert len(session.answers) == 1
+
+    async def test_a_ceiling_of_one_s_own_is_no_reason_to_wait(self, priced, ledger):
+        """A session that may cost too little by its own options says so itself, as ever."""
+        judging = Judging(options={"max_cost_usd": 1e-6})
+        async with Chamber.open(seatings(priced()), ledger=ledger) as chamber:
+            asker = Asker("ci", daily_usd=1e-4)
+            running = await chamber.ask(Asked("Is it so?", judging=judging), asker)
+
+            assert (await running.ended()).over_budget
+
+
+class TestKilled:
+    """What a server had held back is settled, when the next one starts, by what the history says.
+
+    A copy of the file of the ledger is what a kill would have left.
+    """
+
+    async def _killed(self, tmp_path, file, history, kind):
+        """The file as a server leaves it that is killed after such an event; what was held back."""
+        path, left = tmp_path / "spent.jsonl", tmp_path / "left.jsonl"
+        with Ledger(SystemClock(), path) as ledger:
+            async with Chamber.open(seatings(file, history), ledger=ledger) as chamber:
+                running = await chamber.ask(ASKED, CI)
+                await until(running, kind)
+                shutil.copy(path, left)
+                held = ledger.spent("ci")
+                running.cancel()
+                session = await running.ended()
+        return left, held, session
+
+    async def _restarted(self, path, file, history):
+        """What counts as spent once a server has started; and once the next one has."""
+        counted = []
+        for _ in range(2):
+            with Ledger(SystemClock(), path) as ledger:
+                async with Chamber.open(seatings(file, history), ledger=ledger):
+                    counted.append(ledger.spent("ci"))
+                    assert ledger.held_back("ci") == (0, 0)
+        assert counted[0] == counted[1]
+        return counted[0]
+
+    async def test_what_its_session_may_have_cost_counts_in_its_place(
+        self, priced, history, tmp_path
+    ):
+        """Calls that were cut off count at their worst."""
+        file = priced(review=HANGS)
+        path, held, session = await self._killed(tmp_path, file, history, "review_started")
+        spent = await self._restarted(path, file, history)
+
+        assert session.status == "interrupted"
+        assert spent == pytest.approx(session.cost.committed_usd)
+        assert session.cost.known_usd < spent < held
+
+    async def test_of_a_session_that_was_taken_up_only_the_rest_counts(
+        self, priced, history, tmp_path
+    ):
+        """What it had cost before is on another's account."""
+        _, _, broken = await self._killed(tmp_path, priced(review=HANGS), history, "review_started")
+        path, left = tmp_path / "spent.jsonl", tmp_path / "left.jsonl"
+        path.unlink()
+        file = priced(synthesis=[{"text": "So.", "seconds": 30}])
+        with Ledger(SystemClock(), path) as ledger:
+            async with Chamber.open(seatings(file, history), ledger=ledger) as chamber:
+                running = await chamber.resume(broken.id, asker=CI)
+                await until(running, "synthesis_started")
+                shutil.copy(path, left)
+                running.cancel()
+                session = await running.ended()
+        spent = await self._restarted(left, file, history)
+
+        assert spent == pytest.approx(session.cost.committed_usd - broken.cost.committed_usd)
+
+    @pytest.mark.parametrize("kept", ["nowhere", "in another history"])
+    async def test_where_no_history_tells_of_it_all_of_it_counts(
+        self, priced, history, tmp_path, kept
+    ):
+        """It may have been spent."""
+        file = priced(review=HANGS)
+        held_in = None if kept == "nowhere" else history
+        path, held, _ = await self._killed(tmp_path, file, held_in, "review_started")
+        with History.open(tmp_path / "other.sqlite") as other:
+            spent = await self._restarted(path, file, other)
+
+        assert spent == held > 0
+
+    async def test_what_the_history_did_not_keep_counts_whole(self, priced, history, tmp_path):
+        """Also where it tells of the session up to there."""
+        path = tmp_path / "spent.jsonl"
+        file = priced(review=HANGS)
+        _, _, session = await self._killed(tmp_path, file, history, "review_started")
+        path.unlink()
+        with Ledger(SystemClock(), path) as ledger:
+            account = Account(ledger, ledger.reserve("ci", 1.0))
+            await account.calling(session.id, recorded=True)
+            await account.calling(session.id, recorded=False)
+            await account.calling(session.id, recorded=True)
+
+        assert await self._restarted(path, file, history) == 1.0
+
+    async def test_what_nothing_was_called_for_is_given_back(self, tmp_path, history):
+        """No call is made before the name of its session is on the disk."""
+        path = tmp_path / "spent.jsonl"
+        with Ledger(SystemClock(), path) as ledger:
+            ledger.reserve("ci", 1.0)
+            await ledger.kept()
+
+        assert await self._restarted(path, write_config(tmp_path), history) == 0
+
+
+async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(priced, ledger):
+    """What its other holder spent meanwhile is that one's."""
+    seated = seatings(priced())
+    async with Chamber.open(seated) as chamber:
+        whole = await (await chamber.ask(ASKED)).ended()
+        events = chamber.running(whole.id).held.events
+        kinds = [event.kind for event in events]
+        found = Session.of(events[: kinds.index("answer_done")])
+        left = Session.of(events[: kinds.index("synthesis_started")])
+
+        async def take_up():
+            return left
+
+        undertaking = resuming(seated, found, take_up)
+        account = Account(ledger, ledger.reserve("ci", 1.0))
+        async with undertaking.seat(None) as council:
+            session = await undertaking.hold(council, lambda _: None, account)
+        await account.settle(session)
+
+    assert found.cost.committed_usd != left.cost.committed_usd
+    spent = session.cost.committed_usd - left.cost.committed_usd
+    assert ledger.spent("ci") == pytest.approx(spent)

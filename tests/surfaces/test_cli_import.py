@@ -60,7 +60,21 @@ class TestComingIn:
 
         said = witan("sessions", "--limit", 2, "--history", place, "--json")
         assert [one["session"] for one in said.json["sessions"]] == ["asked", "q1"]
+        assert [one["imported"] for one in said.json["sessions"]] == [False, True]
+        rows = witan("sessions", "--limit", 2, "--history", place).lines[1:]
+        assert ["imported from votes.jsonl" in row for row in rows] == [False, True]
         assert witan("show", "last", "--history", place, "--json").json["session"] == "asked"
+
+    def test_none_is_called_as_the_latest_is(self, witan, write, place):
+        """A session named ``last`` would hide the latest: nothing of the file comes in."""
+        file = write("votes.jsonl", ballot(), ballot("last"))
+        said = witan("import", file, "--history", place)
+
+        assert said.status == 2
+        assert "'last' cannot be the name of a session: it stands for the latest" in said.err
+        assert "--prefix" in said.err
+        assert listed(witan, place) == []
+        assert witan("import", file, "--prefix", "mine-", "--history", place).status == 0
 
     def test_the_same_file_again_changes_nothing(self, witan, write, place):
         """It says so, and the history exports the same bytes."""

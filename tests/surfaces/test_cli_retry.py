@@ -48,7 +48,10 @@ class TestRetrying:
         again = witan("retry", "last", "--json").json["session"]
 
         assert f"retried as {again}\n" in witan("show", first).out
-        assert f"retried from {first}: bob asked again\n" in witan("show", again).out
+        assert f"retries {first}: bob asked again\n" in witan("show", again).out
+        [row] = [line for line in witan("sessions", "--all").lines if "retries" in line]
+        assert again.startswith(row.split()[0])
+        assert first.startswith(row.rpartition("retries ")[2])
 
     def test_one_seat_of_two(self, witan, tmp_path):
         """Who is not named stays silent."""

@@ -15,6 +15,7 @@ __all__ = [
     "duration_text",
     "legend_text",
     "overall_grade",
+    "relation_text",
     "reliability_text",
     "session_text",
     "session_trust",
@@ -23,11 +24,16 @@ __all__ = [
 
 AS_CHILD: Mapping[str | None, str] = {
     "rejudged": "rejudges the answers of",
-    "retried": "retried from",
+    "retried": "retries",
     "continued": "goes on from",
     None: "came of",
 }
 """How a session is told of its parent, by their relation."""
+
+
+def relation_text(relation: str | None, parent: str) -> str:
+    """What a session is to the one that it came of, and which that is."""
+    return f"{AS_CHILD.get(relation, AS_CHILD[None])} {parent}"
 
 
 def session_trust(session: Session) -> str:
@@ -161,7 +167,7 @@ def _relations(session: Session) -> Iterator[str]:
     opened = session.opened
     if opened.parent is not None:
         again = f": {listed(opened.retried)} asked again" if opened.retried else ""
-        yield f"{AS_CHILD[opened.relation]} {opened.parent}{again}"
+        yield f"{relation_text(opened.relation, opened.parent)}{again}"
     if opened.jury:
         jury = [f"{seat.name}{_source(seat)}" for seat in opened.jury]
         yield f"judged by {listed(jury, most=len(jury))}"

@@ -1,30 +1,46 @@
 """Sessions as a list: one line each."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from witan.deliberation.costing import Cost
-from witan.surfaces.session_text import cost_text
+from witan.surfaces.session_text import cost_text, relation_text
 from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page
 
 if TYPE_CHECKING:
     from witan.adapters.history import Found, History
 
-__all__ = ["sessions_text"]
+__all__ = ["origin_text", "sessions_text"]
 
 BESIDE = 75
 """Columns that a terminal needs for the rest of the table."""
 
+AS_NEEDED = ("category", "origin")
+"""Columns that are left out where no session has anything in them."""
+
 BEGINNING = 120
 """How much of a question a pipe is shown; a terminal shows what fits."""
+
+
+def origin_text(line: "Found", parent: str | None = None) -> str:
+    """The file that a session came from, and the session that it came of; empty: neither.
+
+    `parent` is how that session is called, where not by its whole name.
+    """
+    told = [f"imported from {Path(line.source).name}"] if line.imported else []
+    if line.parent is not None:
+        told.append(relation_text(line.relation, parent or line.parent))
+    return ", ".join(told)
 
 
 def sessions_text(page: Page, history: "History", found: "Sequence[Found]") -> Iterator[str]:
     """The lines of a list of sessions."""
     if not found:
         return
-    short = history.short_names([line.session for line in found])
+    parents = (line.parent for line in found if line.parent is not None)
+    short = history.short_names([*(line.session for line in found), *parents])
     columns = [
         Column("session", "left", elastic=True),
         Column("asked, UTC", "left", keep=40),
@@ -33,6 +49,7 @@ def sessions_text(page: Page, history: "History", found: "Sequence[Found]") -> I
         Column("question", "left", elastic=True),
         Column("leader", "left", keep=60, elastic=True),
         Column("cost", keep=50),
+        Column("origin", "left", keep=30, elastic=True),
     ]
     rows = [
         [
@@ -43,10 +60,11 @@ def sessions_text(page: Page, history: "History", found: "Sequence[Found]") -> I
             _beginning(page, line.question),
             line.leader_seat or line.leader or UNKNOWN,
             _cost(line.cost_usd),
+            origin_text(line, None if line.parent is None else short[line.parent]),
         ]
         for line in found
     ]
-    kept = [k for k, column in enumerate(columns) if column.title != "category" or _any(rows, k)]
+    kept = [k for k, c in enumerate(columns) if c.title not in AS_NEEDED or _any(rows, k)]
     yield from table(page, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows])
 
 

@@ -12,6 +12,7 @@ from witan.adapters.history import Imported
 from witan.adapters.history.database import percent_style
 from witan.adapters.history.schema import bucket_of, code_of
 from witan.adapters.history.writing import microseconds
+from witan.core.ballot import Ballot
 from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
 from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
@@ -34,6 +35,17 @@ class TestFinding:
         keep(history, "later", at=ASKED + timedelta(hours=1))
 
         assert [found.session for found in history.find()] == ["later", "a", "b"]
+
+    def test_what_was_held_comes_before_what_came_in_as_ballots(self, history):
+        """However late these are, in a list of all of them and in the beginning of one."""
+        keep(history, "s1")
+        ballots = (Ballot("ada", (("x",), ("y",))),)
+        later = [Imported(name, ASKED + timedelta(days=1), ballots=ballots) for name in ("b", "a")]
+        history.add(later, "votes.jsonl", "digest")
+
+        assert [found.session for found in history.find()] == ["s1", "a", "b"]
+        assert [found.session for found in history.find(limit=2)] == ["s1", "a"]
+        assert [found.imported for found in history.find()] == [False, True, True]
 
     def test_a_line_says_what_there_is_of_a_session(self, history):
         """Time, status, question, rule, leader and cost stand in its line."""

@@ -4,7 +4,7 @@ import gzip
 import re
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from urllib.parse import quote
 
@@ -476,11 +476,16 @@ class TestReports:
         ]
 
     def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
-        """Once: page after page, those of one moment, as files bring them, included."""
+        """Once: page after page, those held here first, those of one moment as files bring them."""
         place = kept(
             tmp_path / "history.sqlite",
             [Imported(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
         )
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        with History.open(place) as history, history.recording() as listen:
+            for n in range(35):
+                for event in told(f"held{n}", at=at + timedelta(hours=n)):
+                    listen(event)
         with desk(tmp_path, filled=False) as held, httpx2.Client(base_url=held.url) as client:
             seen, where = [], "/history"
             while where:
@@ -491,6 +496,7 @@ class TestReports:
                 names = {f"/sessions/{found.session}" for found in history.find()}
 
         assert sorted(seen) == sorted(names)
+        assert {where.rpartition("/")[2][:4] for where in seen[:35]} == {"held"}
 
     def test_the_leaderboard_says_what_the_command_says(self, browser):
         """Models in tiers with intervals, who beats whom, cost, and how it went over time."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from witan.adapters.history.sessions import SessionRow
+from witan.adapters.history.sessions import COUNCIL, SessionRow
 from witan.adapters.history.writing import Rows
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries
@@ -95,7 +95,7 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
         at=session.opened.at,
         category=session.opened.category,
         simulated=session.simulated,
-        source="council",
+        source=COUNCIL,
         status=session.status,
         question=session.question,
         closing=session.text,

@@ -10,6 +10,7 @@ from witan.adapters.history import (
     adding,
     keeping,
     learning,
+    listing,
     naming,
     reading,
     recounting,
@@ -234,7 +235,7 @@ class History:
         simulated: bool | None = None,
         parent: str | None = None,
     ) -> list[Found]:
-        """Sessions by the latest, those of one time by name.
+        """Sessions that a council held, by the latest; then those that came in as ballots.
 
         Parameters
         ----------
@@ -248,7 +249,7 @@ class History:
             The session that they came of.
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
-        return reading.find(self.database, search)
+        return listing.listed(self.database, search)
 
     def about(self, session: str) -> Found:
         """One session, as `find` lists it.
@@ -366,18 +367,13 @@ class History:
         return learning.learned(self.database, reviewers, without, half, self.aliases)
 
     def count_under(self, rule: str, weigh: Weigh | None = None) -> int:
-        """Count the sessions that were never counted under a rule, each under its own settings.
+        """Count what was never counted under a rule, by its own settings; return how many were.
 
         Parameters
         ----------
         weigh
             Sessions as they were cast → session to the reliability of its reviewers, for those
             that were held without.
-
-        Returns
-        -------
-        int
-            How many were counted.
         """
         return recounting.count_under(self.database, rule, weigh)
 

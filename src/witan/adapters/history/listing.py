@@ -5,10 +5,10 @@ from dataclasses import replace
 from witan.adapters.history.database import Database
 from witan.adapters.history.reading import Found, Search, find
 
-__all__ = ["held_first"]
+__all__ = ["listed"]
 
 
-def held_first(database: Database, search: Search) -> list[Found]:
+def listed(database: Database, search: Search) -> list[Found]:
     """Sessions with a record by the latest; then those that came in as ballots, likewise.
 
     An import whose file says no time would else stand before every question that was asked earlier.

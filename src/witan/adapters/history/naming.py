@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from witan.adapters.history.database import Database
 from witan.adapters.history.reading import require, require_name
+from witan.adapters.history.sessions import LAST
 from witan.adapters.history.writing import storable
 from witan.errors import HistoryConflict
 
-__all__ = ["LAST", "named", "short_names"]
-
-LAST = "last"
-"""Stands for the latest council session."""
+__all__ = ["named", "short_names"]
 
 SHORTEST = 15
 """A name is not made shorter: the date and time that council sessions begin with stay whole."""

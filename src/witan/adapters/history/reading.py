@@ -11,6 +11,7 @@ from typing import Any
 
 from witan.adapters.ballots.records import read_record
 from witan.adapters.history.database import Database
+from witan.adapters.history.sessions import COUNCIL
 from witan.adapters.history.stored_events import read_events
 from witan.adapters.history.writing import (
     folded,
@@ -65,6 +66,8 @@ class Found:
         ``council``, or the file that it came from.
     parent, relation
         The session that it came of, and how, such as ``rejudged``.
+    imported
+        It came in from a file.
     """
 
     session: str
@@ -80,6 +83,7 @@ class Found:
     parent: str | None
     relation: str | None
     leader_seat: str | None = None
+    imported: bool = False
 
 
 def moment_of(at_us: int) -> datetime:
@@ -264,6 +268,7 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
         parent,
         relation,
         leader_seat=seat,
+        imported=source != COUNCIL,
     )
 
 

@@ -18,7 +18,22 @@ from witan.adapters.history.writing import (
 from witan.core.entries import SessionEntry
 from witan.errors import HistoryError
 
-__all__ = ["NOBODY", "SessionRow", "check_names", "complete", "insert_sessions", "recounted"]
+__all__ = [
+    "COUNCIL",
+    "LAST",
+    "NOBODY",
+    "SessionRow",
+    "check_names",
+    "complete",
+    "insert_sessions",
+    "recounted",
+]
+
+COUNCIL = "council"
+"""The source of a session that was held here, and came from no file."""
+
+LAST = "last"
+"""Stands for the latest council session, so that none is called so."""
 
 NOBODY = ""
 """The holder of a session that is closed: nobody writes to it any more."""
@@ -47,7 +62,7 @@ class SessionRow:
     Parameters
     ----------
     source
-        ``council``, or the file that it came from.
+        `COUNCIL`, or the file that it came from.
     holder
         The token of the one writer that may add to it.
     entry
@@ -139,17 +154,23 @@ def insert_sessions(database: Database, rows: Iterable[SessionRow], *, keep: boo
 
 
 def check_names(database: Database, sessions: Iterable[str]) -> None:
-    """Refuse names of sessions that no database holds.
+    """Refuse names of sessions that no database holds, or that stand for another session.
 
     Raises
     ------
     HistoryError
-        If one has such a character.
+        If one has such a character, or is `LAST`.
     """
     for session in sessions:
+        why = ""
         if not storable(session):
-            problem = f"{session!r} cannot be the name of a session: no database holds it"
-            raise HistoryError(database.where, problem, "give it another name")
+            why = "no database holds it"
+        elif session == LAST:
+            why = "it stands for the latest session"
+        if why:
+            problem = f"{session!r} cannot be the name of a session: {why}"
+            remedy = "give it another name, or import the file with a --prefix"
+            raise HistoryError(database.where, problem, remedy)
 
 
 def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:

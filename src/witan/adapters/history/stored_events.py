@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from witan.adapters.history.database import Database
-from witan.adapters.history.sessions import SessionRow, insert_sessions
+from witan.adapters.history.sessions import COUNCIL, SessionRow, insert_sessions
 from witan.adapters.history.writing import microseconds
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.record import event_from_json, event_to_json
@@ -90,7 +90,7 @@ def opened_row(piece: Piece) -> SessionRow:
         at=opened.at,
         category=opened.category,
         simulated=opened.simulated,
-        source="council",
+        source=COUNCIL,
         status="interrupted",
         question=opened.question,
         holder=piece.token,

@@ -119,7 +119,7 @@ def _taken(
         return read_session(file), False
     assert place is not None  # noqa: S101 - refused before
     session_name = whole_name(place.history, name, or_file=True)
-    own = place.own and place.history.about(session_name).source == "council"
+    own = place.own and not place.history.about(session_name).imported
     return place.history.take_up(session_name, by_force=by_force), own
 
 

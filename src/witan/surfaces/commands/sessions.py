@@ -51,8 +51,6 @@ def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
     column is a name that other commands take. Sessions in which scripts sat are left out unless
     they are asked for.
     """
-    from witan.adapters.history.listing import held_first
-    from witan.adapters.history.reading import Search
     from witan.surfaces.histories import configured, open_history
 
     if options["simulated"] and options["everything"]:
@@ -68,8 +66,7 @@ def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
         }
         words = " ".join(text) or None
         # One more than is shown, to know whether there are more.
-        asked_for = Search(words, **chosen, limit=options["limit"] + 1, simulated=simulated)
-        found = held_first(history.database, asked_for)
+        found = history.find(words, **chosen, limit=options["limit"] + 1, simulated=simulated)
         shown = found[: options["limit"]]
         if options["as_json"]:
             from witan.surfaces.json_output import to_json

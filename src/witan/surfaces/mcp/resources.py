@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import anyio
 import mcp_types as types
 
+from witan.adapters.history import Found
 from witan.core.leaderboard import Terms
 from witan.core.window import Window
 from witan.deliberation.record import session_to_json
@@ -18,6 +19,7 @@ from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.json_output import to_json
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import session_to_html
+from witan.surfaces.sessions_text import origin_text
 from witan.surfaces.web.beside import beside
 
 __all__ = ["listed", "read", "templates"]
@@ -64,12 +66,16 @@ def _latest(chamber: Chamber) -> list[types.Resource]:
             uri=address(found.session),
             name=found.session,
             title=_beginning(found.question) or found.session,
-            description=f"{'simulated, ' if found.simulated else ''}{found.status}, "
-            f"{found.at:%Y-%m-%d %H:%M} UTC",
+            description=_about(found),
             mime_type=JSON,
         )
         for found in chamber.history.find(limit=LATEST)
     ]
+
+
+def _about(found: Found) -> str:
+    told = ("simulated" if found.simulated else "", found.status, origin_text(found))
+    return ", ".join([*filter(None, told), f"{found.at:%Y-%m-%d %H:%M} UTC"])
 
 
 def _beginning(question: str) -> str:

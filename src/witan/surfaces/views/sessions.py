@@ -7,7 +7,8 @@ from witan.adapters.history import Found
 from witan.deliberation.costing import Cost
 from witan.surfaces.chamber import Running
 from witan.surfaces.discretion import discreet_found
-from witan.surfaces.session_text import cost_text
+from witan.surfaces.session_text import cost_text, relation_text
+from witan.surfaces.sessions_text import origin_text
 from witan.surfaces.text import clean
 
 __all__ = ["SessionRow", "latest_rows", "session_rows"]
@@ -25,8 +26,8 @@ class SessionRow:
         Its whole name, for its address.
     beginning
         Of the question, on one line.
-    source
-        The file that it came from; empty: it was held here.
+    origin
+        The file that it came from, and the session that it came of; empty: neither.
     """
 
     id: str
@@ -37,7 +38,7 @@ class SessionRow:
     category: str = ""
     leader: str = ""
     cost: str = ""
-    source: str = ""
+    origin: str = ""
 
 
 def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[SessionRow, ...]:
@@ -71,7 +72,7 @@ def _row(found: Found, *, going: bool) -> SessionRow:
         category=clean(found.category or ""),
         leader=clean(found.leader_seat or found.leader or ""),
         cost="" if found.simulated else cost,
-        source="" if found.source == "council" else clean(found.source),
+        origin=clean(origin_text(found)),
     )
 
 
@@ -81,7 +82,16 @@ def _new(running: Running) -> SessionRow:
     status = UNDER_WAY if running.under_way else session.status
     beginning = _beginning(session.question)
     category = clean(session.opened.category or "")
-    return SessionRow(running.id, at, status, beginning, session.simulated, category)
+    parent, relation = session.opened.parent, session.opened.relation
+    return SessionRow(
+        running.id,
+        at,
+        status,
+        beginning,
+        session.simulated,
+        category,
+        origin="" if parent is None else clean(relation_text(relation, parent)),
+    )
 
 
 def _beginning(question: str) -> str:

@@ -1,8 +1,7 @@
 """The pages over all sessions: history, leaderboard, audit."""
 
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 import anyio
@@ -10,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from witan.adapters.history import Found, History
+from witan.adapters.history.reading import Search
 from witan.adapters.reports.sources import check_rule
 from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
@@ -26,6 +26,7 @@ from witan.surfaces.views.audit import audit_view, reviewer_view
 from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
+from witan.surfaces.web.paging import Place, page_of
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.reporting import Report, reported
 from witan.surfaces.web.responses import Page, site_of
@@ -36,12 +37,6 @@ router = APIRouter()
 
 
 STATUSES = ("complete", "degraded", "failed", "interrupted")
-
-PAGE = 30
-"""Sessions on a page of the history."""
-
-MOST_AT_ONCE = 1000
-"""Sessions of one moment, as a file brings them, that stand on one page."""
 
 SIMULATED = {"": None, "yes": True, "no": False}
 
@@ -86,17 +81,24 @@ AskedOf = Annotated[Asked, Depends(_asked)]
 
 
 @router.get("/history")
-async def history_page(request: Request, chamber: ChamberOf, asked: AskedOf) -> Response:
+async def history_page(
+    request: Request,
+    chamber: ChamberOf,
+    asked: AskedOf,
+    *,
+    before: str = "",
+    part: Literal["", "imported"] = "",
+) -> Response:
     """List sessions, and search them."""
     site, refused = site_of(request), None
-    shown, more = list[Found](), False
+    shown, following = list[Found](), None
     where = "" if chamber.history is None else chamber.history.database.dialect
     try:
         held = history_of(chamber)
-        shown, more = await anyio.to_thread.run_sync(_found, held, asked)
+        begins = Place(moment("before", before or None), imported=bool(part))
+        shown, following = await anyio.to_thread.run_sync(_found, held, asked, begins)
     except WitanError as error:
         refused = error
-    older = _link(site, replace(asked, until=shown[-1].at.isoformat())) if more else ""
     html = render(
         "history.html",
         site=site,
@@ -104,45 +106,39 @@ async def history_page(request: Request, chamber: ChamberOf, asked: AskedOf) -> 
         where=clean(where),
         statuses=STATUSES,
         rows=session_rows(shown, chamber.under_way),
-        older=older,
-        latest=_link(site, replace(asked, until="")),
-        paged=bool(asked.until),
+        older="" if following is None else _link(site, asked, following),
+        latest=_link(site, asked, Place()),
+        paged=bool(before or part),
         searched=asked != Asked(),
         problem="" if refused is None else clean(outward(refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
 
-def _found(history: History, asked: Asked) -> tuple[list[Found], bool]:
-    """The sessions of a page, and whether there are older ones.
-
-    A moment is never parted: the next page begins before the last one that is shown.
-    """
+def _found(history: History, asked: Asked, place: Place) -> tuple[list[Found], Place | None]:
+    """The sessions of a page, and where the next one begins."""
     window = asked.window
     if asked.simulated not in SIMULATED:
         raise InvalidParameter("simulated", asked.simulated, "yes, no or nothing")
     if asked.status not in ("", *STATUSES):
         raise InvalidParameter("status", asked.status, " or ".join(STATUSES))
-    find = partial(
-        history.find,
+    search = Search(
         asked.text or None,
-        category=window.category,
-        status=asked.status or None,
+        window.since,
+        window.until,
+        window.category,
+        asked.status or None,
         simulated=SIMULATED[asked.simulated],
     )
-    found = find(since=window.since, until=window.until, limit=PAGE + 1)
-    if len(found) <= PAGE:
-        return found, False
-    if found[0].at != found[-1].at:
-        return [each for each in found if each.at != found[-1].at], True
-    # A file brings many sessions of one time.
-    at = found[0].at
-    same = find(since=at, until=window.until, limit=MOST_AT_ONCE)
-    return same, bool(at != window.since and find(since=window.since, until=at, limit=1))
+    return page_of(history.database, search, place)
 
 
-def _link(site: Site, asked: Asked) -> str:
+def _link(site: Site, asked: Asked, place: Place) -> str:
     fields = {name: getattr(asked, name) for name in Asked.__slots__ if getattr(asked, name)}
+    if place.before is not None:
+        fields["before"] = place.before.isoformat()
+    if place.imported:
+        fields["part"] = "imported"
     return f"{site.at('history')}{'?' if fields else ''}{urlencode(fields)}"
 
 

@@ -17,6 +17,7 @@ from witan.errors import HistoryConflict, InvalidBallot
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
+    from witan.adapters.history.importing import Imported
 
 __all__ = ["Paper", "Revealed", "Unmasked", "reveal", "voting_paper"]
 
@@ -104,9 +105,7 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
     held = history.whole(session)
     answers = {candidate: text for candidate, text in held.answers.items() if text.strip()}
     if len(answers) < 2:
-        stored = "the text of one answer alone" if answers else "no text of any answer"
-        problem = f"the session {session} came with {stored}, and a vote needs two to read"
-        raise HistoryConflict(where, problem, "forget it, then import it again with --answers FILE")
+        raise HistoryConflict(where, *_too_few(held, 1 if answers else 0))
     if any(b.reviewer == person and b.kind == "human" and b.paired for b in held.ballots):
         problem = f"cannot be cast: somebody called so compared answers of {session} in a file"
         raise InvalidBallot(person, f"{problem}; vote under another name")
@@ -129,6 +128,16 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         absent=len(candidates - answers.keys()),
         earlier=_earlier(held.ballots, person),
     )
+
+
+def _too_few(held: "Imported", answers: int) -> tuple[str, str]:
+    """Why nobody can vote on a session with no answer to read, or one alone, and what to do."""
+    stored = "the text of one answer alone" if answers else "no text of any answer"
+    if held.session_record is None:
+        came, remedy = "came with", "forget it, then import it again with --answers FILE"
+    else:
+        came, remedy = "came to", "retry the seats that failed in it, or put the question anew"
+    return f"the session {held.session} {came} {stored}, and a vote needs two to read", remedy
 
 
 def _check_name(person: str) -> None:

@@ -151,14 +151,22 @@ def _chosen(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
     known = {seat.name for seat in (*session.opened.seats, *session.opened.called)}
     for name in () if seats is None else seats:
         if name not in known:
-            raise UnknownName("seat", name, failed)
+            raise _NoSuchSeat("seat", name, failed)
         if name not in failed:
-            expected = f"a seat that failed: {', '.join(failed)}"
+            expected = f"a seat that failed: {', '.join(failed)}, and {name} did not"
             raise InvalidParameter("the seat to retry", name, expected)
     chosen = tuple(name for name in failed if seats is None or name in seats)
     if not chosen:
         raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed)}")
     return chosen
+
+
+class _NoSuchSeat(UnknownName):
+    """A seat that was not there; of those that were, the ones that failed are named."""
+
+    def __str__(self) -> str:
+        near = "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
+        return f"unknown seat {self.name!r}{near} (failed here: {', '.join(self.known)})"
 
 
 def _failures(session: Session) -> set[Failure]:

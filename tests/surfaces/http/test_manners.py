@@ -159,6 +159,20 @@ class TestPaths:
         assert told.status_code == 405
         assert "PUT is not taken at /api/sessions/last/recount; it takes POST" in told.text
 
+    def test_all_that_are_taken_are_told(self, client):
+        """Though several operations share the path."""
+        told = client.put("/api/sessions", json={})
+
+        assert told.headers["Allow"] == "GET, POST"
+        assert "it takes GET, POST; " in told.json()["detail"]
+
+    def test_a_slash_in_a_name_is_to_be_quoted(self, client):
+        """Else it parts the path."""
+        told = client.get("/api/sessions/q/1")
+
+        assert told.status_code == 404
+        assert "a slash in the name of a session is written %2F" in told.json()["detail"]
+
 
 class TestBodies:
     """What says nothing need not be sent."""
@@ -181,6 +195,7 @@ class TestWords:
         [("explain", SEVERAL, "session is not given; expected one of 2 sessions"),
          ("explain?session=third", SEVERAL, "session cannot be 'third'; expected one of first"),
          ("tally?session=third", SEVERAL, "session cannot be 'third'; expected one of first"),
+         ("tally?session=q1", '{"a": 1}\n', "'q1', or any, could be read: the ballots:1: "),
          ("tally", "a,b,c\n1,2,3\n", "(column=field=header)"),
          ("tally?column=ranks", SEVERAL, "column cannot be 'ranks'; expected FIELD=HEADER"),
          ("tally?column=mood=x", "a,b,c\n1,2,3\n", "mood"),
@@ -218,6 +233,51 @@ class TestWords:
 
         assert told.status_code == 422
         assert said in told.json()["detail"]
+
+    def test_of_a_vote_where_nothing_was_answered(self, tmp_path):
+        """A session that a council held did not come in from anywhere."""
+        file = write_config(tmp_path, answer=[{"error": "out of order", "status": 400}])
+        with (
+            History.open(tmp_path / "history.sqlite") as history,
+            served(seatings(file, history)) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as asking,
+        ):
+            asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
+            told = asking.get("/api/sessions/last/paper", params={"as": "ines"})
+
+        assert told.status_code == 409
+        assert "came to no text of any answer" in told.json()["detail"]
+        assert "import" not in told.json()["detail"]
+
+    def test_of_seats_that_are_asked_again(self, tmp_path):
+        """Those that failed are named; once they are gone, who is needed, or what is to be mended."""
+        amiss = [{"error": "out of order", "status": 400}]
+        with History.open(tmp_path / "history.sqlite") as history:
+            with (
+                served(seatings(write_config(tmp_path, synthesis=amiss), history)) as server,
+                httpx2.Client(base_url=server.url, timeout=20) as asking,
+            ):
+                asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
+                zoe, bob = (
+                    asking.post("/api/sessions/last/retry", json={"seats": [seat]}).json()["detail"]
+                    for seat in ("zoe", "bob")
+                )
+            (tmp_path / "ada.toml").unlink()
+            broken, fewer = tmp_path / "council.toml", tmp_path / "fewer.toml"
+            left = [f"script:{tmp_path}/{name}.toml" for name in ("bob", "cyd")]
+            fewer.write_text(f"members = {json.dumps(left)}\n")
+            gone = []
+            for file in (broken, fewer):
+                with (
+                    served(seatings(file, history)) as server,
+                    httpx2.Client(base_url=server.url, timeout=20) as asking,
+                ):
+                    gone.append(asking.post("/api/sessions/last/retry").json()["detail"])
+
+        assert zoe == "unknown seat 'zoe' (failed here: ada)"
+        assert bob.endswith("expected a seat that failed: ada, and bob did not")
+        assert "was begun by the configured council, which cannot be seated: " in gone[0]
+        assert "have ada (script:ada) configured as they were, " in gone[1]
 
     def test_of_a_question_that_is_blank(self, client):
         """It is the question that is to be something."""

@@ -116,7 +116,10 @@ class TestVerdicts:
         with served(seatings(file)) as server:
             async with over_http(server.url) as client:
                 result = await client.call_tool("ask", QUESTION)
+                session = result.structured_content["session"]
+                standing = await client.call_tool("status", {"session": session})
 
+        assert text_of(standing).endswith("It came to no closing text; `result` says why.")
         assert result.is_error
         assert "There is no closing text." in text_of(result)
         assert "out of order" in text_of(result)
@@ -149,7 +152,12 @@ class TestErrors:
             ("tally", {"ballots": BALLOTS, "rule": "bordas"}, "did you mean 'borda'"),
             ("recount", {"session": "last", "without": ["zoe"]}, "zoe"),
             ("sessions", {"since": "soon"}, "since"),
+            ("tally", {"ballots": "a,b,c\n1,2,3\n"}, "(column=field=header)"),
+            ("tally", {"ballots": BALLOTS, "column": ["x"]}, "expected FIELD=HEADER"),
+            ("explain", {"ballots": BALLOTS, "session": "q2"}, "session cannot be 'q2'"),
+            ("paper", {"session": "last"}, "as is not given"),
             ("audit", {"reviewer": "zoe"}, "zoe"),
+            ("audit", {"criterion": "zest"}, "zest"),
             ("vote", {"session": "last", "as": "ines", "ranking": "A"}, "ines"),
         ],
     )
@@ -185,6 +193,14 @@ class TestCounting:
         assert told["leaders"] == ["x"]
         assert "q1 · borda" in text_of(result)
         assert other.structured_content["sessions"][0]["level"] == 0.9
+
+    async def test_columns_may_be_called_otherwise(self, client):
+        """As over HTTP."""
+        csv = "q,judge,answer,rank\nq1,ada,x,1\nq1,ada,y,2\nq1,bob,x,1\nq1,bob,y,2\n"
+        column = ["session=q", "reviewer=judge", "candidate=answer"]
+        result = await client.call_tool("tally", {"ballots": csv, "column": column})
+
+        assert result.structured_content["sessions"][0]["leaders"] == ["x"]
 
     async def test_a_line_that_cannot_be_read_is_told(self, client):
         """Beside what could be counted."""

@@ -212,8 +212,8 @@ class TestSession:
         assert "It is not counted so" in root.one(class_="shortfall", role="alert").text
         assert root.all("table", class_="standings")
 
-    def test_a_history_that_a_recount_cannot_read_is_told_without_its_place(self, tmp_path):
-        """Where it is kept is not for whoever looks at a page."""
+    def test_a_history_that_a_recount_cannot_read_is_told_without_its_place(self, tmp_path, caplog):
+        """Where it is kept is not for whoever looks at a page, and stands in the log."""
         path = tmp_path / "vault" / "history.sqlite"
         path.parent.mkdir()
         sits = write_config(tmp_path)
@@ -227,6 +227,7 @@ class TestSession:
         told = root.one(class_="shortfall", role="alert").text
         assert told.startswith("It is not counted so: the history: SQLite says: no such table")
         assert "vault" not in told
+        assert any("vault" in str(getattr(each, "fields", "")) for each in caplog.records)
 
     def test_names_are_hidden_until_they_are_revealed(self, browser):
         """Nothing on the page tells who wrote what, before."""
@@ -511,7 +512,9 @@ class TestReports:
         assert root.one("figure", class_="scatter").all("circle")
         assert len(root.one("figure", class_="strips").all("li")) == len(names) - 1
 
-    @pytest.mark.parametrize("query", ["order=rating", "order=elo", "rule=mean_rank", "kind=model"])
+    @pytest.mark.parametrize(
+        "query", ["order_by=rating", "order_by=elo", "rule=mean_rank", "kind=model"]
+    )
     def test_it_is_ordered_as_asked(self, browser, query):
         """By rating, by Elo, under another rule."""
         root = report(browser, f"/leaderboard?{query}")
@@ -519,6 +522,26 @@ class TestReports:
         assert root.one("figure", class_="bars").all("li")
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
         assert query.partition("=")[2] in chosen
+
+    def test_elo_stands_beside_the_others_where_it_is_asked_for(self, browser):
+        """As a column of its own."""
+        for query, there in (("?elo=1", True), ("", False)):
+            table = report(browser, f"/leaderboard{query}").all("table", class_="numbers")[0]
+            assert ("Elo" in [h.text for h in table.all("th")]) == there
+
+    @pytest.mark.parametrize(
+        ("path", "said"),
+        [("/leaderboard?order=rating", "did you mean 'order_by'?"), ("/audit?text=x", "known here"),
+         ("/history?rule=x", "known here"), ("/?questoin=x", "known here"),
+         ("/tally?rule=borda", "known here: none"), ("/sessions/q00?rul=x", "did you mean 'rule'?"),
+         ("/sessions/q00/vote?who=x", "known here: as, cast")],
+    )  # fmt: skip
+    def test_a_parameter_that_means_nothing_is_refused(self, browser, path, said):
+        """In the words of the API, on a page."""
+        told = page(browser.get(path), 422)
+
+        assert "unknown parameter" in told.one(role="alert").text
+        assert said in told.one(role="alert").text
 
     @pytest.mark.parametrize("path", ["/leaderboard", "/audit"])
     def test_a_report_of_nothing_says_why(self, browser, path):
@@ -545,7 +568,9 @@ class TestReports:
         assert len(one.one("tbody").all("tr")) == 20
         assert "unknown reviewer" in report(browser, "/audit?reviewer=x", 422).text
 
-    @pytest.mark.parametrize("path", ["/leaderboard?order=rating", "/audit", "/audit?reviewer=r1"])
+    @pytest.mark.parametrize(
+        "path", ["/leaderboard?order_by=rating", "/audit", "/audit?reviewer=r1"]
+    )
     def test_a_page_asks_for_what_takes_long_to_count(self, browser, path):
         """And patches heading and report with it, without a page around them."""
         waiting = page(browser.get(path))

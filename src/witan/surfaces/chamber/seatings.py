@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from witan.adapters.history import History
+from witan.deliberation.events import SessionOpened
 from witan.deliberation.opening import seat_of
 from witan.deliberation.ports import Member, Seat
 from witan.deliberation.procedure import Procedure
@@ -18,6 +19,8 @@ from witan.surfaces.config import Config
 from witan.surfaces.council import Council, seat_council
 from witan.surfaces.demonstration import demonstration
 from witan.surfaces.discretion import discreet_seats, discreet_words, why_unseated
+from witan.surfaces.seating import SeatSpec
+from witan.surfaces.text import listed
 
 __all__ = ["DEMO", "Configure", "Profile", "Seatings"]
 
@@ -182,11 +185,35 @@ class Seatings:
             if members is not None and chairmen is not None:
                 procedure = _within(opened.procedure, ceiling)
                 return base.varied(procedure, members, chairmen, self.history)
-        seats = ", ".join(dict.fromkeys(seat.name for seat in opened.called))
-        raise NoCouncil(
-            f"the session {session.id} was begun by seats that are not configured here",
-            f"have {seats} configured as they were, or put the question anew",
-        )
+        raise self._not_here(session)
+
+    def _not_here(self, session: Session) -> NoCouncil:
+        """Why nobody can sit where the seats of a session sat: which profile, or who, is needed."""
+        begun, anew = f"the session {session.id} was begun by", "or put the question anew"
+        opened = session.opened
+        for found in self.profiles.values():
+            if found.problem is not None and not _lacking(opened, self._configured(found.name)):
+                which = f"the profile {found.name}" if found.name else "the configured council"
+                problem = f"{begun} {which}, which cannot be seated: {found.problem}"
+                return NoCouncil(problem, f"have that mended, {anew}")
+        lacking = {
+            name: _lacking(opened, (*base.members, *base.chairmen))
+            for name, base in self._councils.items()
+        }
+        nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
+        others = len(absent) < len({*opened.called})
+        near = f" in the profile {nearest}, where the others sit," if nearest and others else ""
+        who = listed([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
+        problem = f"{begun} seats that are not configured here"
+        return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
+
+    def _configured(self, profile: str) -> tuple[SeatSpec, ...]:
+        """Who is to sit in a profile that cannot be seated, as far as its configuration says so."""
+        try:
+            config = self._configure(profile, {})
+        except WitanError:
+            return ()
+        return (*config.members, *config.chairmen)
 
     def _base(self, profile: str) -> Council:
         if profile in self._councils:
@@ -229,6 +256,14 @@ def _same(
     known = {(member.name if named else "", member.source): member for member in reversed(members)}
     found = [known.get((seat.name if named else "", seat.source)) for seat in seats]
     return tuple(each for each in found if each is not None) if None not in found else None
+
+
+def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
+    """The seats that are called in a session and are not among the members, as askers see them."""
+    named = not opened.jury  # jurors may go by other names than at home
+    known = {(member.name if named else "", member.source) for member in members}
+    absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)
+    return discreet_seats(dict.fromkeys(absent))
 
 
 def _within(procedure: Procedure, ceiling: float | None) -> Procedure:

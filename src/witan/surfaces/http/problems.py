@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 
 from witan.errors import (
     Busy,
@@ -27,7 +28,6 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
-from witan.surfaces.discretion import outward
 from witan.surfaces.http.openai_errors import (
     fault_of,
     openai_error,
@@ -36,13 +36,14 @@ from witan.surfaces.http.openai_errors import (
     speaks_openai,
 )
 from witan.surfaces.http.parameters import shown_path
-from witan.surfaces.inquiries.wording import as_request
+from witan.surfaces.inquiries.wording import refusal
 from witan.surfaces.web.responses import problem_page, site_of, wants_page
 
 __all__ = [
     "TITLES",
     "first_fault",
     "problem",
+    "said_of",
     "status_of",
     "tell_error",
     "tell_invalid",
@@ -86,6 +87,12 @@ TITLES: Mapping[int, str] = {
     508: "A council in a circle",
 }
 
+METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
+"""Methods that operations take."""
+
+SESSIONS = "/api/sessions/"
+"""Behind it, the name of a session, and what is asked of it."""
+
 
 _log = logging.getLogger("witan.server")
 
@@ -109,12 +116,7 @@ def problem(
 
 async def tell_error(request: Request, error: Exception) -> Response:
     """Tell an error that was foreseen; what a server that stops refuses, another may take."""
-    headers, status, words = {}, status_of(error), as_request(outward(error))
-    if words != str(error):
-        fields = {"request": request.scope.get("request"), "problem": str(error)}
-        _log.log(
-            logging.ERROR if status >= 500 else logging.INFO, "refused", extra={"fields": fields}
-        )
+    headers, status, words = {}, status_of(error), said_of(request, error)
     if isinstance(error, Busy) and request.app.state.chamber.draining:
         status = 503
     if isinstance(error, Busy) and error.retry_seconds is not None:
@@ -122,8 +124,18 @@ async def tell_error(request: Request, error: Exception) -> Response:
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
         return openai_error(error, words, status, headers)
     if wants_page(request.scope):
-        return _page(request, status, outward(error), headers)
+        return _page(request, status, words, headers)
     return problem(status, words, headers)
+
+
+def said_of(request: Request, error: Exception) -> str:
+    """An error in the words for who asked; the log has it where these do not say all of it."""
+    words = refusal(error)
+    if words != str(error):
+        fields = {"request": request.scope.get("request"), "problem": str(error)}
+        level = logging.ERROR if status_of(error) >= 500 else logging.INFO
+        _log.log(level, "refused", extra={"fields": fields})
+    return words
 
 
 async def tell_invalid(request: Request, error: Exception) -> Response:
@@ -141,25 +153,45 @@ async def tell_invalid(request: Request, error: Exception) -> Response:
 async def tell_refused(request: Request, error: Exception) -> Response:
     """Tell what the server itself refused: a path, a method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
-    detail = _where_to_look(request, error)
+    headers = _taken_at(request, error)
+    detail = _where_to_look(request, error.status_code, error.detail, headers or {})
     if speaks_openai(request.url.path):
-        return openai_problem(error.status_code, detail, error.headers)
+        return openai_problem(error.status_code, detail, headers)
     if wants_page(request.scope):
         detail = "there is no such page" if error.status_code == 404 else error.detail
-        return _page(request, error.status_code, detail, error.headers)
-    return problem(error.status_code, detail, error.headers)
+        return _page(request, error.status_code, detail, headers)
+    return problem(error.status_code, detail, headers)
 
 
-def _where_to_look(request: Request, error: HTTPException) -> str:
+def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[str, str]) -> str:
     """What is wrong with a path or a method, and where those are that are not."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
-    if error.status_code == 404:
-        return f"there is nothing at {path}; {look}"
-    if error.status_code == 405:
-        taken = (error.headers or {}).get("Allow")
+    if status == 404:
+        slash = "; a slash in the name of a session is written %2F" if _parted(path) else ""
+        return f"there is nothing at {path}{slash}; {look}"
+    if status == 405:
+        taken = headers.get("Allow")
         other = f"; it takes {taken}" if taken else ""
         return f"{request.method} is not taken at {path}{other}; {look}"
-    return str(error.detail)
+    return detail
+
+
+def _parted(path: str) -> bool:
+    """Whether there is more behind the name of a session than belongs there."""
+    return path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
+
+
+def _taken_at(request: Request, error: HTTPException) -> Mapping[str, str] | None:
+    """The headers of a refusal; a method that is not taken is told those of every operation."""
+    if error.status_code != 405:
+        return error.headers
+    taken = [method for method in METHODS if _is_taken(request, method)]
+    return {**(error.headers or {}), "Allow": ", ".join(taken)} if taken else error.headers
+
+
+def _is_taken(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 def _page(

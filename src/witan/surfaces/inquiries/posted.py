@@ -9,7 +9,7 @@ from witan import __version__
 from witan.adapters.ballots import Problem, read_ballots
 from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
-from witan.core.explanation import explain
+from witan.core.explanation import Explanation, explain
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
@@ -31,6 +31,7 @@ __all__ = [
     "columns_given",
     "compared",
     "explained",
+    "explanation_of",
     "tallied",
     "tally_object",
     "tally_of",
@@ -118,12 +119,17 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
         If it cannot be read as ballots at all.
     InvalidParameter
         If no ballot belongs to one of the sessions.
+    NothingToCount
+        If there is none at all.
     WitanError
         If a setting does not suit them.
     """
     not_counted: list[UnsuitableBallots] = []
     outcomes = tuple(tally_sessions(posted, settings, not_counted.append, sessions or None))
     for name in sessions:
+        if not posted.sessions:
+            first = f": {posted.problems[0]}" if posted.problems else ""
+            raise NothingToCount(f"no ballot of the session {name!r}, or any, could be read{first}")
         if name not in posted.sessions:
             raise InvalidParameter("session", name, f"one of {listed([*posted.sessions])}")
     return Tally(outcomes, tuple(not_counted))
@@ -153,8 +159,8 @@ def compared(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> d
     return {**told, "not_read": posted.unread()}
 
 
-def explained(posted: Posted, settings: Settings, session: str | None = None) -> dict[str, Any]:
-    """The object of ``witan explain --json``; errors as of `tally_of`.
+def explanation_of(posted: Posted, settings: Settings, session: str | None = None) -> Explanation:
+    """How the ballots of a session make its outcome; errors as of `tally_of`.
 
     Raises
     ------
@@ -162,7 +168,7 @@ def explained(posted: Posted, settings: Settings, session: str | None = None) ->
         If no session is named and the ballots are of several, or none is of the one that is named.
     """
     try:
-        told = explanation_object(explain(posted, settings, session))
+        return explain(posted, settings, session)
     except MissingParameter as error:
         raise MissingParameter("session", None, error.expected) from None
     except UnknownName as error:
@@ -170,4 +176,9 @@ def explained(posted: Posted, settings: Settings, session: str | None = None) ->
             raise
         expected = f"one of {listed(error.known)}"
         raise InvalidParameter("session", error.name, expected) from None
+
+
+def explained(posted: Posted, settings: Settings, session: str | None = None) -> dict[str, Any]:
+    """The object of ``witan explain --json``; errors as of `explanation_of`."""
+    told = explanation_object(explanation_of(posted, settings, session))
     return {**told, "not_read": posted.unread()}

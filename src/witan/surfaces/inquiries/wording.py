@@ -1,8 +1,10 @@
-"""What is said to whoever types commands, for whoever sends requests."""
+"""What is said to whoever types commands, for whoever sends requests or fills in a form."""
 
 import re
 
-__all__ = ["as_request"]
+from witan.surfaces.discretion import outward
+
+__all__ = ["as_form", "as_request", "refusal"]
 
 _PHRASES = (
     (re.compile(r"--column "), "column="),
@@ -22,3 +24,13 @@ def as_request(words: str) -> str:
     for phrase, said in _PHRASES:
         words = phrase.sub(said, words)
     return words
+
+
+def as_form(words: str) -> str:
+    """A sentence for whoever fills in a form, whose fields have names of their own."""
+    return as_request(words).replace("column=", "")
+
+
+def refusal(error: BaseException) -> str:
+    """An error in the words for who sent the request."""
+    return as_request(outward(error))

@@ -115,7 +115,9 @@ class RecountArguments(RecountBody):
 class PaperArguments(SessionArguments):
     """What is voted on, and who votes."""
 
-    person: Annotated[Name, Field(alias="as", description="Who votes.")]
+    person: Annotated[
+        Name | None, Field(alias="as", description="Who votes; needed where nobody needs a token.")
+    ] = None
 
 
 class VoteArguments(VoteBody):
@@ -142,6 +144,10 @@ class BallotsArguments(_Arguments):
     format: Annotated[
         Name | None, Field(description="The format, where it is not to be recognised.")
     ] = None
+    column: Annotated[
+        list[Name],
+        Field(description="FIELD=HEADER: which column holds a field, such as reviewer=judge."),
+    ] = []
     settings: Settings = {}
 
 

@@ -3,15 +3,21 @@
 from typing import Any
 
 from witan.core.comparison import compare_rules
-from witan.core.explanation import explain as explanation_of
 from witan.core.rules import RULES
 from witan.surfaces.comparing import comparison_text
 from witan.surfaces.explaining import explanation_text
 from witan.surfaces.inquiries import catalogues
 from witan.surfaces.inquiries.chambers import count_again
 from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.inquiries.posted import Posted, tally_object, tally_of
+from witan.surfaces.inquiries.posted import (
+    Posted,
+    columns_given,
+    explanation_of,
+    tally_object,
+    tally_of,
+)
 from witan.surfaces.inquiries.recounting import settings_given
+from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.json_output import comparison_object, explanation_object, session_object
 from witan.surfaces.mcp.arguments import (
     BallotsArguments,
@@ -46,7 +52,7 @@ async def tally(call: Call, body: TallyArguments) -> Reply:  # noqa: ARG001 - as
         text = "\n".join(summary_text(PAGE, [Digest.of(outcome) for outcome in outcomes]))
     else:
         text = "\n\n".join("\n".join(outcome_text(PAGE, outcome)) for outcome in outcomes)
-    unable = [f"not counted: {clean(str(each))}" for each in found.not_counted[:SHOWN]]
+    unable = [f"not counted: {clean(as_request(str(each)))}" for each in found.not_counted[:SHOWN]]
     said = "\n".join([text or "no session could be counted", *unable, *_unread(posted)])
     return Reply(said, tally_object(posted, found), failed=not outcomes)
 
@@ -98,12 +104,12 @@ async def rubrics(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as 
 
 
 def _posted(body: BallotsArguments) -> Posted:
-    return Posted(body.ballots.encode(), body.format)
+    return Posted(body.ballots.encode(), body.format, columns_given(body.column))
 
 
 def _unread(posted: Posted) -> list[str]:
     """The first lines that could not be read, and how many more there are."""
-    said = [clean(f"not read: {each}") for each in posted.problems[:SHOWN]]
+    said = [clean(as_request(f"not read: {each}")) for each in posted.problems[:SHOWN]]
     if more := len(posted.problems) - len(said):
         said.append(f"… and {counted(more, 'more line')} could not be read")
     return said

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from witan.errors import UnknownName, WitanError
 from witan.surfaces.chamber import LOCAL, Chamber
-from witan.surfaces.discretion import outward
+from witan.surfaces.guarding import guarded
+from witan.surfaces.inquiries.wording import refusal
 from witan.surfaces.json_output import to_json
 from witan.surfaces.mcp import resources, tools
 from witan.surfaces.mcp.calls import Call, Reply, faults
@@ -73,17 +74,17 @@ class _Telling:
         if tool is None:
             unknown = UnknownName("tool", params.name, tools.TOOLS)
             raise MCPError(code=types.INVALID_PARAMS, message=str(unknown))
+        mistake = f"a mistake within Witan: {tool.name} failed; the server's log has more"
+        result = _failed(mistake)
+        passing = (ValidationError, WitanError, MCPError)
         try:
-            return _result(await tool.run(self._call(context), params.arguments or {}))
+            with guarded(_log, "the tool %s failed within", tool.name, passing=passing):
+                result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
             return _failed(faults(tool.name, error))
         except WitanError as error:
-            return _failed(outward(error))
-        except MCPError:
-            raise
-        except Exception:  # noqa: BLE001 - the others must not suffer from our mistake
-            _log.exception("the tool %s failed within", tool.name)
-            return _failed(f"a mistake within Witan: {tool.name} failed; the server's log has more")
+            return _failed(_said_of(error))
+        return result
 
     async def list_resources(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -107,7 +108,7 @@ class _Telling:
         except WitanError as error:
             unknown = isinstance(error, UnknownName)
             code = types.INVALID_PARAMS if unknown else types.INTERNAL_ERROR
-            raise MCPError(code=code, message=outward(error), data={"uri": uri}) from None
+            raise MCPError(code=code, message=_said_of(error), data={"uri": uri}) from None
         held = types.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
         return types.ReadResourceResult(contents=[held])
 
@@ -126,6 +127,14 @@ def _result(reply: Reply) -> types.CallToolResult:
         structured_content=json.loads(to_json(reply.told)),
         is_error=reply.failed,
     )
+
+
+def _said_of(error: WitanError) -> str:
+    """An error in the words for who asked; the log has it where these do not say all of it."""
+    words = refusal(error)
+    if words != str(error):
+        _log.info("refused", extra={"fields": {"problem": str(error)}})
+    return words
 
 
 def _failed(sentence: str) -> types.CallToolResult:

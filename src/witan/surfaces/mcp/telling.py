@@ -161,5 +161,14 @@ def _standing(session: Session, voted: int, *, under_way: bool) -> str:
         leaders = session.outcome.leaders
         lead = "lead" if len(leaders) > 1 else "leads"
         said.append(f"{clean(listed(leaders))} {lead}{' by now' if under_way else ''}")
-    ending = "`result` waits for its end." if under_way else "`result` has its closing text."
+    ending = "`result` waits for its end." if under_way else _ending(session)
     return f"{' · '.join(said)}\n\n{told_in_short(session.events)}\n{ending}"
+
+
+def _ending(session: Session) -> str:
+    """Where a session that is over leads to."""
+    if session.text is not None:
+        return "`result` has its closing text."
+    if session.status == "interrupted":
+        return "It has no closing text; `resume` takes it up."
+    return "It came to no closing text; `result` says why."

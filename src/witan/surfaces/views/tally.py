@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
 from witan.surfaces.inquiries.posted import Posted, Tally
+from witan.surfaces.inquiries.wording import as_form
 from witan.surfaces.render import p_best_text, trust_line
 from witan.surfaces.summary import Digest
 from witan.surfaces.tables import Column
@@ -71,7 +72,7 @@ def tally_view(posted: Posted, tally: Tally) -> TallyView:
         leaders=None if full else _leaders(outcomes[:SHOWN]),
         not_counted=tuple(clean(str(each)) for each in tally.not_counted[:SHOWN]),
         not_read=tuple(
-            clean(f"line {each.line:,}: {each.told}") for each in posted.problems[:SHOWN]
+            clean(f"line {each.line:,}: {as_form(each.told)}") for each in posted.problems[:SHOWN]
         ),
         more=tuple(f"{what}: {amount:,} more" for what, amount in left_out if amount > 0),
     )

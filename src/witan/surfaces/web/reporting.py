@@ -10,8 +10,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from witan.errors import NothingToCount, WitanError
-from witan.surfaces.discretion import outward
-from witan.surfaces.http.problems import status_of
+from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.inquiries.in_turn import once
 from witan.surfaces.text import clean
 from witan.surfaces.web.rendering import Site, render
@@ -84,9 +83,9 @@ async def reported(
         view = await once(wanted, count)
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
-        return Page(report.render(template, site, empty=clean(outward(error))))
+        return Page(report.render(template, site, empty=clean(said_of(request, error))))
     except WitanError as error:
-        html = report.render(template, site, problem=clean(outward(error)))
+        html = report.render(template, site, problem=clean(said_of(request, error)))
         return Page(html, status_of(error))
     return Page(html)
 

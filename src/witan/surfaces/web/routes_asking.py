@@ -11,9 +11,8 @@ from witan.deliberation.ports import Seat
 from witan.errors import InvalidParameter, WitanError
 from witan.surfaces.chamber import DEMO, Asked, Chamber, Judging
 from witan.surfaces.demonstration import demonstration
-from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
-from witan.surfaces.http.problems import status_of
+from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.plan_text import plan_sentences
 from witan.surfaces.text import listed
 from witan.surfaces.views.sessions import SessionRow, latest_rows
@@ -104,7 +103,7 @@ async def _form(
         councils,
         demo_question=demonstration(fast=True).question,
         parent=given.get("parent", ""),
-        problem="" if error is None else outward(error),
+        problem="" if error is None else said_of(request, error),
         planned=planned,
         given=given,
         latest=await anyio.to_thread.run_sync(_latest, chamber),

@@ -15,9 +15,8 @@ from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import ChamberOf
-from witan.surfaces.http.problems import status_of
+from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.inquiries import reports
 from witan.surfaces.inquiries.chambers import history_of
 from witan.surfaces.moments import moment
@@ -110,7 +109,7 @@ async def history_page(
         latest=_link(site, asked, Place()),
         paged=bool(before or part),
         searched=asked != Asked(),
-        problem="" if refused is None else clean(outward(refused)),
+        problem="" if refused is None else clean(said_of(request, refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from witan.adapters.history import History
 from witan.core.outcome import Outcome
 from witan.errors import InvalidParameter, NothingToCount, WitanError
-from witan.surfaces.chamber import Chamber, Judging, Running
+from witan.surfaces.chamber import Judging, Running
 from witan.surfaces.discretion import discreet_found, outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.event_stream import AFTER, streamed
-from witan.surfaces.http.problems import status_of
+from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.inquiries.chambers import count_again
 from witan.surfaces.text import clean
 from witan.surfaces.views.imported import imported_view
@@ -24,7 +24,7 @@ from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.live import LiveSession, follow_live
-from witan.surfaces.web.rendering import Site, render, render_live, render_session
+from witan.surfaces.web.rendering import render, render_live, render_session
 from witan.surfaces.web.responses import Page, redirect, site_of
 
 __all__ = ["router"]
@@ -137,7 +137,7 @@ async def show(
         return Page(render_live(here, site=site))
     held, history = [*without][:MOST_WITHOUT], chamber.history
     if history is not None and running is None and not await _has_record(history, whole):
-        return await _imported(chamber, history, whole, (rule, tuple(held)), site)
+        return await _imported(request, history, whole, (rule, tuple(held)))
     found = await chamber.session(whole)
     seats = tuple(seat_called(found, each) for each in held)
     recounted, refused = None, None
@@ -158,7 +158,7 @@ async def show(
         site=site,
         problem=_problem(running)
         if refused is None
-        else f"It is not counted so: {outward(refused)}",
+        else f"It is not counted so: {said_of(request, refused)}",
     )
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused))
@@ -169,10 +169,10 @@ async def _has_record(history: History, session: str) -> bool:
 
 
 async def _imported(
-    chamber: Chamber, history: History, session: str, count: tuple[str, tuple[str, ...]], site: Site
+    request: Request, history: History, session: str, count: tuple[str, tuple[str, ...]]
 ) -> Response:
     """The page of a session of which there are only ballots."""
-    rule, without = count
+    site, chamber, (rule, without) = site_of(request), request.app.state.chamber, count
     outcome: Outcome | None = None
     refused: WitanError | None = None
     try:
@@ -189,7 +189,9 @@ async def _imported(
             recounted=bool(rule or without),
             without=without,
         )
-        problem = "" if refused is None else clean(f"It is not counted so: {outward(refused)}")
+        problem = (
+            "" if refused is None else clean(f"It is not counted so: {said_of(request, refused)}")
+        )
         return render("imported.html", site=site, view=view, problem=problem)
 
     html = await anyio.to_thread.run_sync(write)

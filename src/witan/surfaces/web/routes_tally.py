@@ -9,10 +9,10 @@ from starlette.responses import Response
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.discretion import outward
-from witan.surfaces.http.problems import status_of
+from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.posted import Posted, tally_of
+from witan.surfaces.inquiries.wording import as_form
 from witan.surfaces.text import clean
 from witan.surfaces.views.tally import TallyView, tally_view
 from witan.surfaces.web.counting import FIELDS, changed, columns_of, sessions_of, settings_of
@@ -48,7 +48,9 @@ async def count(request: Request) -> Response:
 
         html = await in_turn(tell)
     except WitanError as error:
-        return Page(_page(request, given, problem=outward(error)), status_of(error))
+        return Page(
+            _page(request, given, problem=as_form(said_of(request, error))), status_of(error)
+        )
     return Page(html)
 
 

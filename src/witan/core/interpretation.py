@@ -237,6 +237,10 @@ class _Reader:
 
     def _known_groups(self, ballot: Ballot) -> Groups:
         """The ranking without unknown and repeated names."""
+        named = [name for group in ballot.groups for name in group]
+        distinct = set(named)
+        if len(distinct) == len(named) and all(ballot.groups) and distinct <= self.seats.keys():
+            return ballot.groups
         seen: set[str] = set()
         groups = []
         for group in ballot.groups:
@@ -353,7 +357,7 @@ class _Reader:
             return None
         leaves = own if self.counting.recusal == "before" else set()
         kept = groups
-        if any(not leaves.isdisjoint(group) for group in groups):
+        if leaves and any(not leaves.isdisjoint(group) for group in groups):
             kept = tuple(g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g)
         shown = [name for name in sheet if name not in leaves]
         places = [0] * len(self.candidates)
@@ -364,7 +368,7 @@ class _Reader:
             above += len(group)
         for name in own:
             places[self.seats[name]] = 0
-        graded = tuple(nan if c in own else grades.get(c, nan) for c in self.candidates)
+        graded = tuple([nan if c in own else grades.get(c, nan) for c in self.candidates])
         if not any(places) and all(isnan(grade) for grade in graded):
             return NOTHING_LEFT
         return Vote(

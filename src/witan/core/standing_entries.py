@@ -39,26 +39,27 @@ class Block:
         met = matchups(profile)
         self._over = met.over.astype(np.float64).transpose(2, 0, 1)
         self._level = met.level.astype(np.float64).transpose(2, 0, 1)
-        self._rules: dict[str, tuple[list[list[Number] | None], list[list[int]]]] = {}
+        self._scores: dict[str, list[list[Number] | None]] = {}
+        self._votes: dict[str, list[list[int]]] = {}
 
     def standings(
         self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
     ) -> list[StandingEntry]:
         """One row per model under one rule; none where the rule cannot count the session."""
-        if rule not in self._rules:
-            self._rules[rule] = self._counted(RULES[rule])
-        scored, n_votes = self._rules[rule]
         held = self.electorates[column]
-        scores = scored[column]
         if outcome is not None and outcome.rule == rule:
             by_name = {line.candidate: line.score for line in outcome.standings}
-            scores = [by_name.get(name) for name in held.candidates]
+            scores: list[Number] | None = [by_name.get(name) for name in held.candidates]
+        else:
+            scores = self._scored(rule)[column]
         if scores is None:
             return []
+        if rule not in self._votes:
+            self._votes[rule] = votes(self.profile, RULES[rule]).T.tolist()
         seats: dict[str, list[int]] = {}
         for seat, name in enumerate(held.candidates):
             seats.setdefault(model_of(name), []).append(seat)
-        z, wins, n = self._z[column], self._wins[column], n_votes[column]
+        z, wins, n = self._z[column], self._wins[column], self._votes[rule][column]
         return [
             StandingEntry(
                 kind=kind,
@@ -108,21 +109,26 @@ class Block:
         z = np.where(flat, scores.score.dtype.type(0), scores.score)
         return known_rows(np.where(votes(self.profile, rule) > 0, z, z.dtype.type(nan)).T)
 
-    def _counted(self, rule: Rule) -> tuple[list[list[Number] | None], list[list[int]]]:
-        """Scores, None where the rule cannot count a session, and votes, per session."""
+    def _scored(self, rule: str) -> list[list[Number] | None]:
+        """The scores of every session under a rule, worked out where an outcome lacks them."""
+        if rule not in self._scores:
+            self._scores[rule] = self._counted(RULES[rule])
+        return self._scores[rule]
+
+    def _counted(self, rule: Rule) -> list[list[Number] | None]:
+        """Scores per session, None where the rule cannot count it."""
         scores: list[list[Number] | None] = [None] * self.profile.n_sessions
         if rule.needs == "history":
-            return scores, [[]] * self.profile.n_sessions
+            return scores
         if self.profile.n_reviewers == 0:
-            scores = [[None] * self.profile.n_candidates for _ in scores]
-            return scores, [[0] * self.profile.n_candidates for _ in scores]
+            return [[None] * self.profile.n_candidates for _ in scores]
         chosen = np.arange(self.profile.n_sessions)
         if rule.needs == "grades":
             chosen = np.flatnonzero(self.profile.graded.any(axis=(0, 1)))
         for part in self._countable(rule, chosen):
             for column, row in zip(part.columns, known_rows(part.score.T), strict=True):
                 scores[int(column)] = row
-        return scores, votes(self.profile, rule).T.tolist()
+        return scores
 
     def _countable(self, rule: Rule, columns: NDArray[np.intp]) -> Iterator["_Part"]:
         """Score all at once; if one of them cannot be, each alone, so that it spares the others."""

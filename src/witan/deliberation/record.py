@@ -82,8 +82,10 @@ def session_from_json(text: str, source: str = "the session") -> Session:
 
 def event_to_json(event: Event, *, simulated: bool = False) -> str:
     """An event as one line of JSON, marked where its session is `simulated`."""
-    mark = {"simulated": True} if simulated else {}
-    return _dumps({**_event(event), **mark}, None)
+    record = _event(event)
+    if simulated:
+        record["simulated"] = True
+    return _dumps(record, None)
 
 
 def event_from_json(line: str, source: str = "the event") -> Event:

@@ -323,9 +323,9 @@ def to_record(ballot: Ballot) -> dict[str, Any]:
         plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]
     if ballot.grades:
         plain["grades"] = {
-            c: {k: _writable(one) for k, one in g.items()}
-            if isinstance(g, Mapping)
-            else _writable(g)
+            c: _writable(g)
+            if isinstance(g, float | int | str) or not isinstance(g, Mapping)
+            else {k: _writable(one) for k, one in g.items()}
             for c, g in ballot.grades.items()
         }
     plain |= {

@@ -42,7 +42,7 @@ class Left:
         """Hand on every row but the session's own."""
         if self.entries is not None:
             rows.add(self.row.session, self.entries, self.ballots, self.answers)
-        rows.mark(self.row.session, self.row.at_us)
+        rows.mark(self.row.session, self.row.at_us, self.row.own_bucket)
 
 
 def leave(session: Session, votes: Sequence[Ballot] = ()) -> Left:

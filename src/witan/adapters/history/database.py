@@ -101,18 +101,21 @@ class Database(ABC):
 
     def execute(self, sql: str, params: Params = NONE) -> int:
         """Run one statement; return how many rows it changed."""
-        with self._held(), self._translating():
+        with self._lock, self._translating():
+            self._require_open()
             return int(self._run(sql, params).rowcount)
 
     def rows(self, sql: str, params: Params = NONE) -> list[tuple[Any, ...]]:
         """Run one query; return its rows."""
-        with self._held(), self._translating():
+        with self._lock, self._translating():
+            self._require_open()
             found: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
             return found
 
     def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name, NULL among numbers as NaN."""
-        with self._held(), self._translating():
+        with self._lock, self._translating():
+            self._require_open()
             cursor = self._run(sql, params)
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
@@ -132,8 +135,9 @@ class Database(ABC):
             return 0
         places = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608
-        with self.transaction(), self._translating():
-            return self._run_many(sql + (" ON CONFLICT DO NOTHING" if keep else ""), rows)
+        sql += " ON CONFLICT DO NOTHING" if keep else ""
+        with self._within(write=True), self._translating():
+            return self._run_many(sql, rows)
 
     @property
     def in_transaction(self) -> bool:
@@ -167,30 +171,28 @@ class Database(ABC):
         with self._within(write=False):
             yield
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """The connection, for the block alone; one that was closed is not opened again by it."""
-        with self._lock:
-            if self._closed:
-                raise HistoryError(self.where, "was closed", "open the history again")
-            yield
+    def _require_open(self) -> None:
+        """Refuse a connection that was closed: it is not opened again by a statement."""
+        if self._closed:
+            raise HistoryError(self.where, "was closed", "open the history again")
 
     @contextmanager
     def _within(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
-        with self._held():
+        with self._lock:
+            self._require_open()
             if self._depth:
                 yield
                 return
             with self._translating():
                 self._begin(write=write, wait=wait)
-            self._depth = 1
+            self._depth, whole = 1, False
             try:
                 yield
-            except BaseException:
+                whole = True
+            finally:
                 self._depth = 0
-                self._end(commit=False)
-                raise
-            self._depth = 0
+                if not whole:
+                    self._end(commit=False)
             with self._translating():
                 self._end(commit=True)
 

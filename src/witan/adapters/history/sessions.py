@@ -104,6 +104,11 @@ class SessionRow:
         return self.relation in ("rejudged", "retried")
 
     @property
+    def own_bucket(self) -> int | None:
+        """Its group, where it is no other's: see `_bucket`."""
+        return None if self.shares_answers else bucket_of(self.session)
+
+    @property
     def at_us(self) -> int:
         """When it was asked, in microseconds of UTC."""
         return microseconds(self.at)

@@ -55,13 +55,12 @@ def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:
 
     A refusal is handed back: the other sessions of the transaction are none of its business.
     """
-    new = _begin(database, piece)
+    if _begin(database, piece):
+        return piece.events
     sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
     held = database.rows(sql, {"session": piece.session})
     if not held:
         return _refused(database, piece, "was forgotten", "ask the question anew")
-    if new:
-        return piece.events
     fresh = _fresh(database, piece)
     if fresh != () and held[0][0] != piece.token:
         problem = "was taken up by another process, or is closed"

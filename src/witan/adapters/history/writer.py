@@ -139,12 +139,12 @@ class Writer:
             for _ in range(MOST_TAKEN):
                 item = self._queue.get(timeout=wait)
                 wait = 0
-                if isinstance(item, Signal):
-                    waiting.append(item)
-                elif isinstance(item, _GivenUp):
-                    given_up.append(item)
-                else:
+                if isinstance(item, tuple):
                     told[item[0]] = item[1]
+                elif isinstance(item, Signal):
+                    waiting.append(item)
+                else:
+                    given_up.append(item)
         return given_up
 
     def _kept(self, database: Database | None, told: Told) -> Database | None:

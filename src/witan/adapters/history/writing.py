@@ -52,6 +52,8 @@ def day_of(at_us: int) -> int:
 
 def stored_text(text: str) -> str:
     """Text as a column can hold it: what it cannot hold becomes a mark."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
@@ -82,13 +84,16 @@ def _word(value: float | None) -> str:
     return float.__repr__(value) if isfinite(value) else "null"
 
 
-def _list(values: Iterable[float | None]) -> str:
-    # An import writes millions of these: four times as fast as an encoder that is made for each.
-    return f"[{','.join([_word(value) for value in values])}]"
+def _list(values: Sequence[float | None]) -> str:
+    # Millions of these are written: as Python has it, a list is JSON but for the gaps and None.
+    written = repr([*values]).replace(" ", "").replace("None", "null")
+    if "a" in written or "i" in written:  # nan, inf, or a number of another library
+        return f"[{','.join([_word(value) for value in values])}]"
+    return written
 
 
-def _grades(rows: Iterable[Iterable[float | None]]) -> str:
-    return "[" + ",".join(_list(row) for row in rows) + "]"
+def _grades(rows: Iterable[Sequence[float | None]]) -> str:
+    return "[" + ",".join([_list(row) for row in rows]) + "]"
 
 
 class Rows:
@@ -138,7 +143,7 @@ class Rows:
     def mark(self, session: str, at_us: int, bucket: int | None = None) -> None:
         """Note that what is rolled up of a session's day is no longer true.
 
-        Its bucket need be given only of a session that is deleted.
+        Its bucket need be given only of a session that is deleted; else it is looked up.
         """
         if bucket is None:
             self._marked[session] = day_of(at_us)
@@ -171,13 +176,15 @@ class Rows:
 
     def _write_names(self, database: Database) -> None:
         missing = dict(sorted(self._names.items()))
+        new: list[tuple[int, str]] = []
         while missing:
-            database.insert("names", ("code", "name"), list(missing.items()), keep=True)
+            database.insert("names", ("code", "name"), new, keep=True)
             # Held against being forgotten by another process until this transaction ends.
             for code, name in names_of(database, list(missing), held=True).items():
                 if missing.pop(code) != name:
                     problem = f"{self._names[code]!r} and {name!r} would share a code"
                     raise HistoryError(database.where, problem, "give one of them another name")
+            new = [*missing.items()]
 
     def _code(self, name: str) -> int:
         known = self._codes.get(name)
@@ -200,10 +207,10 @@ class Rows:
             *(session, place, self._code(entry.reviewer), int(entry.kind == "human")),
             *(int(entry.paired), int(entry.abstained), int(entry.repaired), int(entry.flat)),
             *(entry.kept, entry.compared, float(entry.weight)),
-            _list(self._code(model) for model in entry.models),
-            _list(int(own) for own in entry.own),
+            _list([self._code(model) for model in entry.models]),
+            _list([int(own) for own in entry.own]),
             *map(_list, (entry.shares, entry.grades, entry.positions, entry.chars)),
-            _list(self._code(criterion) for criterion in entry.criteria),
+            _list([self._code(criterion) for criterion in entry.criteria]),
             _grades(entry.criterion_grades),
             json.dumps(to_record(ballot)),
         )

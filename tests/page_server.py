@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -17,7 +18,8 @@ from starlette.routing import Route
 from witan.deliberation import events as e
 from witan.surfaces.chamber.stream import Stream
 from witan.surfaces.web.assets import ASSETS, asset
-from witan.surfaces.web.live import LiveSession, follow_live
+from witan.surfaces.web.feed import Feed, follow_live
+from witan.surfaces.web.live import LiveSession
 from witan.surfaces.web.rendering import PAGE_POLICY, render_live
 
 __all__ = ["LiveServer", "serving"]
@@ -72,10 +74,10 @@ class LiveServer:
         after = self.stream.heard(last or request.query_params["after"])
         self.connections.append((last, request.query_params["after"]))
         self.cut.clear()
-        live = LiveSession(revealed="reveal" in request.query_params)
+        feed = Feed(partial(LiveSession, revealed="reveal" in request.query_params))
 
         async def body():
-            async with aclosing(follow_live(self.stream, live, after=after)) as pieces:
+            async with aclosing(follow_live(self.stream, feed, after=after)) as pieces:
                 async for piece in pieces:
                     yield piece
                     if self.cut.is_set():

@@ -1,6 +1,7 @@
 """A session under way: its page at any moment, and what is patched into it after that."""
 
 import re
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -10,7 +11,8 @@ from markup import Element, parsed
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
 from witan.surfaces.chamber.stream import Stream
-from witan.surfaces.web.live import LiveSession, follow_live
+from witan.surfaces.web.feed import Feed, follow_live
+from witan.surfaces.web.live import LiveSession
 from witan.surfaces.web.rendering import render_live
 
 
@@ -209,9 +211,9 @@ class TestPatches:
 
 async def followed(stream: Stream, after: int) -> list[tuple[int, str]]:
     """Every message that a reader gets: number and data; a message without number is the end."""
-    live = LiveSession(revealed=True)
+    feed = Feed(partial(LiveSession, revealed=True))
     with anyio.fail_after(10):
-        sent = [piece async for piece in follow_live(stream, live, after=after)]
+        sent = [piece async for piece in follow_live(stream, feed, after=after)]
     text = b"".join(sent).decode()
     messages = [m for m in text.split("\n\n") if m and not m.startswith(":")]
     assert messages.pop() == "event: end\ndata: end"
@@ -261,7 +263,7 @@ class TestFollowing:
         """Texts that it shows the beginning of are written anew, not after what is there."""
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisDelta))
         stream = stream_of(*EVENTS[:5], *EVENTS[6 : start + 1])
-        following = follow_live(stream, LiveSession(), after=0)
+        following = follow_live(stream, Feed(partial(LiveSession, revealed=True)), after=0)
 
         patch = (await anext(following)).decode()
         await following.aclose()
@@ -307,7 +309,7 @@ class TestFollowing:
     async def test_a_silent_session_shows_that_it_is_there(self):
         """A comment goes out where nothing else does."""
         following = follow_live(
-            stream_of(*EVENTS[:8]), LiveSession(), after=8, heartbeat_seconds=0.05
+            stream_of(*EVENTS[:8]), Feed(LiveSession), after=8, heartbeat_seconds=0.05
         )
 
         with anyio.fail_after(5):
@@ -320,7 +322,7 @@ class TestFollowing:
         """The page says what the session itself does not."""
         stream = stream_of(*EVENTS)
         stream.end()
-        following = follow_live(stream, LiveSession(), problem=lambda: "the disk is full")
+        following = follow_live(stream, Feed(LiveSession), problem=lambda: "the disk is full")
 
         [piece] = [piece async for piece in following]
 

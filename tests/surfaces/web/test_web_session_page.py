@@ -136,8 +136,8 @@ class TestRetry:
         assert all("checked" in box.attrs for box in boxes)
         assert "401 from its provider" in root.one(class_="absent").text
 
-    def test_hidden_seats_are_called_by_numbers(self):
-        """While names are hidden the form tells none, and the numbers lead back to the seats."""
+    def test_hidden_seats_are_called_by_their_labels(self):
+        """While names are hidden the form tells none, and the labels lead back to the seats."""
         story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.", cyd="C.")
         story.casts("ada: bob > cyd").abstains("bob", "late").casts("cyd: bob > ada")
         session = Session.of(story.closed("bob cast no ballot"))
@@ -145,8 +145,8 @@ class TestRetry:
         root = page(session, revealed=False)
 
         [box] = root.one("form", action="/sessions/s1/retry").all("input")
-        assert box.attrs["value"] == "#1"
-        assert seat_called(session, "#1") == "bob"
+        assert box.attrs["value"] == f"#{root.one(class_='shortfall').one('label').text}"
+        assert seat_called(session, box.attrs["value"]) == "bob"
         assert seat_called(session, "bob") == "bob"
         assert seat_called(session, "#9") == "#9"
 

@@ -19,6 +19,7 @@ from witan.surfaces.http.model_context import lifespan, mount
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
 from witan.surfaces.http.tokens import Askers
 from witan.surfaces.web import routes
+from witan.surfaces.web.feed import Feeds
 from witan.version import __version__
 
 __all__ = ["create_app"]
@@ -62,6 +63,7 @@ def create_app(
     app.state.settings = settings
     app.state.askers = askers
     app.state.streams = Streams()
+    app.state.feeds = Feeds()
     app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
     app.include_router(health.router)

@@ -8,7 +8,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import duration_text, verdict_text
 from witan.surfaces.text import clean, counted, listed
-from witan.surfaces.views.naming import Naming
+from witan.surfaces.views.naming import CHAIRMAN, Naming
 from witan.surfaces.web.markdown import rendered
 
 __all__ = ["AnswerCard", "Unanswered", "Verdict", "answers", "is_long", "unanswered", "verdict"]
@@ -79,6 +79,7 @@ class Verdict:
 def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
     """Every answer, by its label while names are hidden, else in seat order."""
     seats = {seat.name: seat for seat in session.opened.seats}
+    outcome = None if session.outcome is None else naming.in_order(session.outcome)
     cards = []
     for name, answer in session.answers.items():
         seat = seats[name]
@@ -91,7 +92,7 @@ def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
                 source=clean(seat.source) if told_apart and not naming.veiled else "",
                 simulated=seat.simulated,
                 facts=tuple(_facts(session, name)),
-                rank=_rank(session.outcome, name, naming),
+                rank=_rank(outcome, name, naming),
                 text=rendered(naming.quoted(answer.text)),
                 long=is_long(answer.text),
             )
@@ -176,6 +177,7 @@ def verdict(session: Session, naming: Naming) -> Verdict | None:
 def _written_by(chairman: str | None, naming: Naming) -> str:
     if chairman is None:
         return "the answer ranked best"
-    if naming.veiled and chairman in naming.places:
-        return "written by the chairman, who is also a member"
+    if naming.veiled:
+        also = ", who is also a member" if chairman in naming.places else ""
+        return f"written by {CHAIRMAN}{also}"
     return f"written by {naming.name(chairman)}"

@@ -45,6 +45,7 @@ class Concord:
 
 def concord(outcome: Outcome, naming: Naming) -> Concord:
     """What could be told apart by these ballots, what could not, and who dissents."""
+    outcome = naming.in_order(outcome)
     return Concord(
         said=naming.said(outcome.interpretation),
         agreed=tuple(_agreed(outcome, naming)),

@@ -35,6 +35,8 @@ class Lane:
 
     Parameters
     ----------
+    key
+        Its number on the page, in the order of the lanes.
     elapsed
         Seconds since what it does began; None: it does nothing that lasts.
     writes
@@ -61,9 +63,11 @@ class Lane:
 
 def lanes(board: Board, naming: Naming, now: datetime | None = None) -> tuple[Lane, ...]:
     """Every seat of the board; `now` is what running seconds are counted to."""
-    found = [lane(line, key, naming, now) for key, line in enumerate(board.seats)]
-    # In the order of the seats, labels would tell who is who.
-    return tuple(sorted(found, key=lambda one: one.name) if naming.veiled else found)
+    lines = {line.name: line for line in board.seats}
+    # In the order of the seats, labels would tell who is who; and so would numbers in that order.
+    return tuple(
+        lane(lines[seat], key, naming, now) for key, seat in enumerate(naming.ordered(lines))
+    )
 
 
 def lane(line: Line, key: int, naming: Naming, now: datetime | None = None) -> Lane:

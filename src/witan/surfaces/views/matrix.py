@@ -145,11 +145,14 @@ def matrix(
 ) -> Matrix:
     """The ballots of a session as far as it came; unless `closed`, more may come."""
     heard = _heard(session)
-    counted_as = {} if session.outcome is None else {n.reviewer: n for n in session.outcome.ballots}
-    candidates = sorted(session.answers, key=naming.name) if naming.veiled else [*session.answers]
+    notes = () if session.outcome is None else naming.in_order(session.outcome).ballots
+    counted_as = {note.reviewer: note for note in notes}
+    candidates = [*naming.ordered(session.answers)]
     own = Authorship.of(session.opened).own
     rows = []
-    for key, ballot in enumerate(session.ballots):
+    cast = {ballot.reviewer: ballot for ballot in session.ballots}
+    for key, reviewer in enumerate(naming.ordered(cast)):
+        ballot = cast[reviewer]
         told = heard.get(ballot.reviewer, _Heard())
         note = counted_as.get(ballot.reviewer)
         groups = note.ranking if note else _without(ballot, own.get(ballot.reviewer, ()))
@@ -168,11 +171,8 @@ def matrix(
                 review=_review(ballot, told, groups, note, naming),
             )
         )
-    if naming.veiled:
-        rows.sort(key=lambda row: row.reviewer)
     named = tuple((naming.name(each), naming.answer_at(each)) for each in candidates)
-    cast = sum(not ballot.abstained for ballot in session.ballots)
-    return Matrix(named, tuple(rows), cast)
+    return Matrix(named, tuple(rows), sum(not ballot.abstained for ballot in session.ballots))
 
 
 def _heard(session: Session) -> Mapping[str, _Heard]:
@@ -238,7 +238,7 @@ def _why(ballot: Ballot, naming: Naming) -> str:
 def _review(
     ballot: Ballot, told: _Heard, groups: Groups, note: BallotNote | None, naming: Naming
 ) -> Review:
-    order = " > ".join(" = ".join(map(naming.name, group)) for group in groups)
+    order = " > ".join(" = ".join(map(naming.name, naming.ordered(group))) for group in groups)
     sheet = told.sheets[-1].sheet if told.sheets else None
     seen = () if sheet is None else tuple(zip(sheet.labels, sheet.candidates, strict=False))
     # A reviewer writes of the labels of its own sheet, which the legend explains.

@@ -1,17 +1,27 @@
 """Who is called what on the page: by name, or by label until the names are revealed."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TypeVar
 
 from witan.core.blinding import label_map
+from witan.core.outcome import Outcome
 from witan.deliberation.closing import SYNTHESIS
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.masking import mask, names_of
 from witan.deliberation.session import Session
-from witan.surfaces.text import clean
+from witan.surfaces.text import MANY_NAMES, clean, listed
 
-__all__ = ["Naming", "seat_called"]
+__all__ = ["CHAIRMAN", "Naming", "seat_called"]
+
+_Cell = TypeVar("_Cell")
+
+CHAIRMAN = "the chairman"
+
+AWAITED, AWAITED_CHARS = 3, 40
+"""Words at the end of a text under way that are not shown yet, and of how many letters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +35,8 @@ class Naming:
     others
         Whoever holds no seat, to what is said instead while names are hidden.
     places
-        Seat to its number, from 0 in seat order; anchors are made of it.
+        Seat to its number, from 0 in the order of the page: that of the labels while names are
+        hidden, else that of the seats. Anchors are made of it.
     """
 
     veiled: bool
@@ -46,11 +57,14 @@ class Naming:
         seats = [seat.name for seat in opened.seats]
         labels = _labels(session, seats)
         jurors = [seat.name for seat in opened.jury if seat.name not in labels]
-        others = {name: f"juror {number}" for number, name in enumerate(jurors, start=1)}
+        # Drawn as labels are: a juror's own answer is hatched, and would tell whose it is.
+        drawn = enumerate(_drawn(session, jurors), start=1)
+        others = {name: f"juror {number}" for number, name in drawn}
         for seat in opened.chairmen:
             if seat.name not in labels:
-                others.setdefault(seat.name, "the chairman")
-        return cls(veiled, labels, others, {name: at for at, name in enumerate(seats)}, opened)
+                others.setdefault(seat.name, CHAIRMAN)
+        shown = sorted(seats, key=labels.__getitem__) if veiled else seats
+        return cls(veiled, labels, others, {name: at for at, name in enumerate(shown)}, opened)
 
     def name(self, seat: str) -> str:
         """A seat, or whoever holds none, in one word or two."""
@@ -60,30 +74,82 @@ class Naming:
 
     def value(self, seat: str) -> str:
         """What stands for a seat in forms and addresses, which must not tell its name either."""
-        return f"#{_everyone(self._council).index(seat)}" if self.veiled else seat
+        return f"#{self.name(seat)}" if self.veiled else seat
+
+    def in_order(self, outcome: Outcome) -> Outcome:
+        """The outcome as the page tells it: what stands equal in it stands in the page's order.
+
+        While names are hidden the order of the seats, which an outcome keeps there, would tell
+        whose label is whose.
+        """
+        if not self.veiled:
+            return outcome
+        lines = outcome.standings
+        ranked = groupby(range(len(lines)), key=lambda at: lines[at].rank)
+        rows = [
+            at
+            for _, equal in ranked
+            for at in sorted(equal, key=lambda at: self.name(lines[at].candidate))
+        ]
+        row = {lines[at].candidate: number for number, at in enumerate(rows)}
+        pairs = [(a, b) if row[a] < row[b] else (b, a) for a, b in outcome.unresolved]
+        notes = [
+            replace(note, ranking=tuple(map(self.ordered, note.ranking)))
+            for note in sorted(outcome.ballots, key=lambda note: self.name(note.reviewer))
+        ]
+        return replace(
+            outcome,
+            standings=tuple(lines[at] for at in rows),
+            p_beats=_permuted(outcome.p_beats, rows),
+            margins=_permuted(outcome.margins, rows),
+            unresolved=tuple(sorted(pairs, key=lambda pair: (row[pair[0]], row[pair[1]]))),
+            disputed_by=self.ordered(outcome.disputed_by),
+            cycles=tuple(map(self.ordered, outcome.cycles)),
+            ballots=tuple(notes),
+        )
+
+    def ordered(self, seats: Iterable[str]) -> tuple[str, ...]:
+        """Seats of no order of their own: by their labels while names are hidden, else as given."""
+        return tuple(sorted(seats, key=self.name) if self.veiled else seats)
+
+    def listed(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
+        """Seats as a list of words; while names are hidden, in the order of the labels."""
+        return listed([*map(self.name, self.ordered(seats))], most=most)
 
     def said(self, sentence: str) -> str:
-        """A sentence of ours, in which names may stand."""
+        """A sentence of ours, in which names may stand, or lists of them."""
         if not self.veiled:
             return clean(sentence)
-        masked = self._names().sub(lambda found: self.name(found[0]), sentence)
+        one = self._one()
+        # Whoever knows who the chairman is would know whose label that is.
+        masked = re.sub(rf"(?:the )?chairman {one}", CHAIRMAN, sentence)
+        run = re.compile(rf"(?<![\w-]){one}(?:, {one})*(?: and {one})?")
+        masked = run.sub(lambda found: self.listed(re.findall(one, found[0])), masked)
         return clean(mask(masked, self._council.question, self._models()))
 
     def quoted(self, text: str) -> str:
         """What a model wrote: while names are hidden, without those that tell of an author."""
         return mask(text, self._council.question, self._models()) if self.veiled else text
 
+    def quoted_so_far(self, text: str) -> str:
+        """The same of a text that goes on: while names are hidden its end waits for what follows.
+
+        A name is known as one, or as none, by the words after it.
+        """
+        if not self.veiled:
+            return text
+        words = text.rsplit(None, AWAITED)
+        known = len(words[0]) if len(words) > AWAITED else 0
+        return self.quoted(text[: max(known, len(text) - AWAITED_CHARS)])
+
     def answer_at(self, seat: str) -> str:
         """Where the answer of a seat stands on the page."""
         return f"#answer-{self.places[seat]}" if seat in self.places else "#answers"
 
-    def cited(self) -> dict[str, str]:
-        """Label to where its answer stands."""
-        return {label: self.answer_at(seat) for seat, label in self.labels.items()}
-
-    def _names(self) -> re.Pattern[str]:
+    def _one(self) -> str:
+        """The pattern of one name."""
         names = sorted({*self.labels, *self.others}, key=len, reverse=True)
-        return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])")
+        return rf"(?:{'|'.join(map(re.escape, names))})(?![\w-])"
 
     def _models(self) -> tuple[str, ...]:
         return tuple(names_of((*self._council.seats, *self._council.called)))
@@ -95,16 +161,15 @@ class Naming:
 
 
 def seat_called(session: Session, value: str) -> str:
-    """The seat that a form or an address means: by its name, or by its number while hidden.
+    """The seat that a form or an address means: by its name, or as it is called while hidden.
 
     What is neither is returned as it is, for whoever looks it up to refuse.
     """
     everyone = _everyone(session.opened)
-    number = value.removeprefix("#")
-    known = value not in everyone and value != number and number.isascii() and number.isdigit()
-    if known and int(number[:6]) < len(everyone):
-        return everyone[int(number)]
-    return value
+    if value in everyone:
+        return value
+    naming = Naming.of(session, veiled=True)
+    return {naming.value(seat): seat for seat in everyone}.get(value, value)
 
 
 def _everyone(opened: SessionOpened) -> list[str]:
@@ -116,13 +181,12 @@ def _labels(session: Session, seats: list[str]) -> dict[str, str]:
 
     Those are drawn too, as the order of the seats would tell who is who.
     """
+    over = any(not ballot.abstained for ballot in session.ballots)
+    shown = [name for name in session.answers if name not in session.failed] if over else seats
+    labels = _drawn(session, shown)
     held = {} if session.synthesis is None else session.synthesis.labels
-    if held:
+    if any(labels.get(seat) != label for label, seat in held.items()):
         labels = {seat: label for label, seat in held.items()}
-    else:
-        over = any(not ballot.abstained for ballot in session.ballots)
-        shown = [name for name in session.answers if name not in session.failed] if over else seats
-        labels = _drawn(session, shown)
     rest = [name for name in seats if name not in labels]
     letters = [each for each in _drawn(session, seats).values() if each not in labels.values()]
     return labels | dict(zip(_drawn(session, rest), letters, strict=False))
@@ -131,3 +195,12 @@ def _labels(session: Session, seats: list[str]) -> dict[str, str]:
 def _drawn(session: Session, seats: list[str]) -> dict[str, str]:
     sheet = label_map("chairman", seats, (session.opened.seed, SYNTHESIS))
     return dict(zip(sheet.candidates, sheet.labels, strict=True))
+
+
+def _permuted(
+    square: tuple[tuple[_Cell, ...], ...], rows: Sequence[int]
+) -> tuple[tuple[_Cell, ...], ...]:
+    """Rows and columns in another order; what is no square of them stays."""
+    if len(square) != len(rows):
+        return square
+    return tuple(tuple(square[i][j] for j in rows) for i in rows)

@@ -91,6 +91,7 @@ class Ranking:
 
 def ranking(outcome: Outcome, naming: Naming, before: Outcome | None = None) -> Ranking:
     """The standings of an outcome; `before` is the count that it is compared with."""
+    outcome = naming.in_order(outcome)
     rule = RULES[outcome.fell_back_to or outcome.rule]
     scale = Scale.over(
         ((line.score, line.interval) for line in outcome.standings), turned=rule.lower_is_better

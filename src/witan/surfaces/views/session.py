@@ -197,7 +197,7 @@ def _parent(session: Session, naming: Naming) -> tuple[str, str, str] | None:
     opened = session.opened
     if opened.parent is None:
         return None
-    again = f"{listed([*map(naming.name, opened.retried)])} asked again" if opened.retried else ""
+    again = f"{naming.listed(opened.retried)} asked again" if opened.retried else ""
     return AS_CHILD[opened.relation], opened.parent, again
 
 
@@ -214,8 +214,8 @@ def _missing(session: Session, naming: Naming) -> tuple[str, ...]:
 
 
 def _judges(session: Session, naming: Naming) -> str:
-    jury = [naming.name(seat.name) for seat in session.opened.jury]
-    return f"judged by {listed(jury, most=len(jury))}" if jury else ""
+    jury = [seat.name for seat in session.opened.jury]
+    return f"judged by {naming.listed(jury, most=len(jury))}" if jury else ""
 
 
 def _vote(ballot: Ballot, naming: Naming) -> Vote:
@@ -273,7 +273,7 @@ def _recounted(
 ) -> Recounted | None:
     if after is None:
         return None
-    left_out = f", without {listed([*map(naming.name, without)])}" if without else ""
+    left_out = f", without {naming.listed(without)}" if without else ""
     how = f"counted again by {after.rule}{left_out}"
     was = _leading(before, naming)
     now = _leading(after, naming)
@@ -286,11 +286,12 @@ def _recounted(
 def _leading(outcome: Outcome | None, naming: Naming) -> str:
     if outcome is None or not outcome.leaders:
         return "nobody leads"
-    names = listed([*map(naming.name, outcome.leaders)])
+    names = naming.listed(outcome.leaders)
     if len(outcome.leaders) > 1:
         return f"{names} share the first place"
-    tied = [naming.name(name) for name in outcome.tied_for_best if name not in outcome.leaders]
-    return f"{names} leads, not told apart from {listed(tied)}" if tied else f"{names} leads"
+    tied = [name for name in outcome.tied_for_best if name not in outcome.leaders]
+    apart = f", not told apart from {naming.listed(tied)}" if tied else ""
+    return f"{names} leads{apart}"
 
 
 @lru_cache(maxsize=1)

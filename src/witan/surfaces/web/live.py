@@ -1,40 +1,32 @@
 """A session under way as a page: its state so far, and what changes in it, as HTML partials.
 
-A reader's page is rendered at some event and patched from there on, so that a lost connection is
-taken up again at the last patch that came through. A text grows by what is new of it; it is
-rendered once it is whole.
+A page is rendered at some event and patched from there on, so that a lost connection is taken up
+again at the last patch that came through. A text grows by what is new of it; it is rendered once
+it is whole.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import anyio
 from markupsafe import Markup, escape
 
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.surfaces.board import Board
-from witan.surfaces.chamber.stream import Stream
+from witan.surfaces.board import Board, Line
 from witan.surfaces.text import clean, counted, readable
 from witan.surfaces.views.lanes import Lane, lane, lanes
 from witan.surfaces.views.matrix import matrix
-from witan.surfaces.views.naming import Naming
+from witan.surfaces.views.naming import CHAIRMAN, Naming
 from witan.surfaces.views.ranking import ranking
 from witan.surfaces.views.session import SessionView, session_view
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.rendering import SITE, Site, part, render
 
-__all__ = ["FRAME_SECONDS", "LiveSession", "Status", "follow_live", "frame"]
+__all__ = ["LiveSession", "Status"]
 
-FRAME_SECONDS = 0.05
-"""The least time between two patches of one page."""
-
-HEARTBEAT_SECONDS = 15.0
-
-HEARTBEAT = b": still here\n\n"
-
-END = b"event: end\ndata: end\n\n"
+CLOSING = ""
+"""What the closing text is known by among those of the seats."""
 
 LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots.html"
 
@@ -49,7 +41,7 @@ class Status:
 
 
 class LiveSession:
-    """One reader's page of a session under way.
+    """The page of a session under way.
 
     Parameters
     ----------
@@ -77,10 +69,12 @@ class LiveSession:
         self._kept: list[e.Event] = []
         self._board = Board()
         self._texts: dict[str, str] = {}
+        self._told: dict[str, str] = {}
         self._whole: dict[str, Markup] = {}
         self._synthesis = ""
         self._changes = _Changes()
         self._shown = ""
+        self._labels: Mapping[str, str] = {}
         self._naming: Naming | None = None
         self._over = False
         self.seq = 0
@@ -114,9 +108,10 @@ class LiveSession:
             case e.SessionOpened():
                 # The page may be one of before the session was broken off, and taken up again.
                 changes.writer = changes.closing_void = True
+                self._labels = self.naming.labels
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
-                changes.heard[event.seat] = changes.heard.get(event.seat, "") + event.text
+                changes.heard.add(event.seat)
             case e.AnswerDone():
                 self._whole[event.seat] = rendered(self.naming.quoted(event.text))
                 changes.whole.add(event.seat)
@@ -124,9 +119,10 @@ class LiveSession:
                 self._void(event.seat)
             case e.SynthesisDelta():
                 self._synthesis += event.text
-                changes.closing += event.text
+                changes.closing = True
             case e.SynthesisFailedOver() | e.CallRetried(stage="synthesis"):
-                self._synthesis, changes.closing, changes.closing_void = "", "", True
+                self._synthesis, changes.closing, changes.closing_void = "", False, True
+                self._told.pop(CLOSING, None)
             case e.OutcomeChanged():
                 changes.ranking = changes.ballots = True
             case e.BallotCast() | e.BallotAbstained():
@@ -140,13 +136,17 @@ class LiveSession:
         if seat in self._whole:
             return  # a failed round of debate leaves the answer of the round before standing
         self._texts.pop(seat, None)
-        self._changes.heard.pop(seat, None)
+        self._told.pop(seat, None)
+        self._changes.heard.discard(seat)
         self._changes.void.add(seat)
 
     def seen(self) -> None:
-        """The reader's page shows everything so far."""
+        """The page shows everything so far."""
         self._changes = _Changes()
         self._shown = self.status.doing
+        self._labels = self.naming.labels
+        texts = {**self._texts, CLOSING: self._synthesis}
+        self._told = {of: self.naming.quoted_so_far(text) for of, text in texts.items()}
 
     @property
     def over(self) -> bool:
@@ -200,28 +200,38 @@ class LiveSession:
 
     def lanes(self) -> tuple[Lane, ...]:
         """Every seat, with what it has written."""
-        names = [line.name for line in self._board.seats]
+        shown = lanes(self._board, self.naming, self._now())
         return tuple(
             replace(
                 each,
                 writes=not self.judged,
-                partial=readable(self._texts.get(names[each.key], "")),
-                text=self._whole.get(names[each.key]),
+                partial=readable(self.naming.quoted_so_far(self._texts.get(line.name, ""))),
+                text=self._whole.get(line.name),
             )
-            for each in lanes(self._board, self.naming, self._now())
+            for each, line in zip(shown, self._lines(), strict=True)
         )
+
+    def _lines(self) -> tuple[Line, ...]:
+        """The seats in the order of their lanes."""
+        held = {line.name: line for line in self._board.seats}
+        return tuple(held[seat] for seat in self.naming.ordered(held))
 
     def writer(self) -> Lane | None:
         """Who writes the closing text; None: nobody yet."""
         line = self._board.writer
-        return None if line is None else lane(line, -1, self.naming, self._now())
+        if line is None:
+            return None
+        shown = lane(line, -1, self.naming, self._now())
+        return replace(shown, name=CHAIRMAN) if self.naming.veiled else shown
 
     def verdict_text(self) -> str:
         """What there is of the closing text."""
-        return readable(self._synthesis)
+        return readable(self.naming.quoted_so_far(self._synthesis))
 
     def patch(self) -> str:
         """What changed since the last patch, as partials; empty: nothing."""
+        if not self._kept:
+            return ""
         changes, self._changes = self._changes, _Changes()
         if self._over:
             return self.ended()
@@ -249,8 +259,15 @@ class LiveSession:
         return f"{announced}\n{_partial('session', 'innerHTML', body)}"
 
     def _patched_lanes(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
+        if self.naming.veiled and self.naming.labels != self._labels:
+            # A seat that failed gets none of the labels of the closing text, so others move up.
+            self._labels = self.naming.labels
+            for seat, text in self._texts.items():
+                self._told[seat] = self.naming.quoted_so_far(text)
+            yield "lanes", "innerHTML", "".join(part(LIVE, "lane", each) for each in self.lanes())
+            return
         now = self._now()
-        for key, line in enumerate(self._board.seats):
+        for key, line in enumerate(self._lines()):
             if line.name in changes.lanes:
                 head = part(LIVE, "lane_head", lane(line, key, self.naming, now))
                 yield f"lane-{key}-head", "innerHTML", head
@@ -261,8 +278,8 @@ class LiveSession:
                 continue
             if line.name in changes.void:
                 yield target, "outerHTML", part(LIVE, "stream", target, "")
-            if heard := changes.heard.get(line.name):
-                yield target, "beforeend", escape(readable(heard))
+            if line.name in changes.heard:
+                yield from self._grown(target, line.name, self._texts[line.name])
                 amount = escape(counted(line.words, "word"))
                 yield f"lane-{key}-amount", "textContent", amount
 
@@ -282,7 +299,16 @@ class LiveSession:
         if changes.closing_void:
             yield "verdict-text", "outerHTML", part(LIVE, "stream", "verdict-text", "")
         if changes.closing:
-            yield "verdict-text", "beforeend", escape(readable(changes.closing))
+            yield from self._grown("verdict-text", CLOSING, self._synthesis)
+
+    def _grown(self, target: str, of: str, text: str) -> Iterator[tuple[str, str, str]]:
+        """What a text under way is more than what was told of it."""
+        before, now = self._told.get(of, ""), self.naming.quoted_so_far(text)
+        self._told[of] = now
+        if not now.startswith(before):  # what was told of it shows to be a name by what follows
+            yield target, "outerHTML", part(LIVE, "stream", target, readable(now))
+        elif len(now) > len(before):
+            yield target, "beforeend", escape(readable(now[len(before) :]))
 
     def _patched_status(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
         status = self.status
@@ -297,11 +323,10 @@ class _Changes:
 
     def __init__(self) -> None:
         self.lanes: set[str] = set()
-        self.heard: dict[str, str] = {}
+        self.heard: set[str] = set()
         self.whole: set[str] = set()
         self.void: set[str] = set()
-        self.closing = ""
-        self.closing_void = False
+        self.closing = self.closing_void = False
         self.writer = self.news = self.ranking = self.ballots = False
 
 
@@ -312,54 +337,3 @@ def _at_rest(board: Board) -> object:
 
 def _partial(target: str, swap: str, content: str) -> str:
     return f'<hx-partial hx-target="#{target}" hx-swap="{swap}">{content}</hx-partial>'
-
-
-def frame(last: str, patch: str) -> bytes:
-    """A patch as one server-sent event; `last` is where a lost connection is taken up again."""
-    # A bare carriage return would end the line, too.
-    lines = patch.replace("\r", "").split("\n")
-    return "\n".join([f"id: {last}", *(f"data: {line}" for line in lines), "", ""]).encode()
-
-
-async def follow_live(
-    stream: Stream,
-    live: LiveSession,
-    *,
-    after: int = 0,
-    heartbeat_seconds: float = HEARTBEAT_SECONDS,
-    problem: Callable[[], str] = lambda: "",
-) -> AsyncGenerator[bytes, None]:
-    """Yield what happens as server-sent events, until the stream ends; then the event ``end``.
-
-    Parameters
-    ----------
-    stream
-        The events of the session, from the first on: a page cannot be patched without its past.
-    after
-        The number of the last event that the reader's page already shows.
-    problem
-        What there is to say at the end beside the session itself.
-    """
-    heard, due = 0, anyio.current_time() + heartbeat_seconds
-    while True:
-        over = stream.ended  # before what was told is heard: nothing follows it then
-        for told in stream.told_after(heard):
-            heard = told.seq
-            live.take(told.event)
-            if heard <= after:
-                live.seen()
-        if over:
-            yield frame(f"{live.seq}-{stream.mark}", live.ended(problem())) + END
-            return
-        # What closes a session is followed by its end, with which the whole page comes.
-        if piece := "" if live.over else live.patch():
-            yield frame(f"{live.seq}-{stream.mark}", piece)
-            due = anyio.current_time() + heartbeat_seconds
-            # A patch whenever something changed, but no more often than the eye can follow.
-            await anyio.sleep(FRAME_SECONDS)
-            continue
-        with anyio.CancelScope(deadline=due):
-            await stream.changed()
-        if anyio.current_time() >= due:
-            yield HEARTBEAT
-            due = anyio.current_time() + heartbeat_seconds

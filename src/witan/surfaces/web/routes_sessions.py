@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -22,8 +23,9 @@ from witan.surfaces.text import clean
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.beside import beside
+from witan.surfaces.web.feed import follow_live
 from witan.surfaces.web.forms import form_of
-from witan.surfaces.web.live import LiveSession, follow_live
+from witan.surfaces.web.live import LiveSession
 from witan.surfaces.web.rendering import render, render_live, render_session
 from witan.surfaces.web.responses import Page, redirect, site_of
 
@@ -51,9 +53,10 @@ async def live(
     if running is None:
         # It ended long ago, or in another life of the server: nothing tells the rest of it.
         raise NothingToCount(f"the session {session} is not under way; load its page again")
+    page = partial(LiveSession, revealed=reveal, site=replace(site_of(request), asker=""))
     following = follow_live(
         running.stream,
-        _live(request, reveal=reveal),
+        request.app.state.feeds.of(running.stream, page, revealed=reveal),
         after=running.stream.heard(last_event_id or after),
         heartbeat_seconds=request.app.state.settings.heartbeat_seconds,
         problem=lambda: _problem(running),
@@ -133,7 +136,8 @@ async def show(
     whole = await chamber.named(session)
     site, running = site_of(request), chamber.running(whole)
     if running is not None and running.under_way:
-        here = _live(request, running, reveal=reveal)
+        told = (each.event for each in running.stream.told_after(0))
+        here = LiveSession(told, revealed=reveal, site=site, mark=running.stream.mark)
         return Page(render_live(here, site=site))
     held, history = [*without][:MOST_WITHOUT], chamber.history
     if history is not None and running is None and not await _has_record(history, whole):
@@ -196,15 +200,6 @@ async def _imported(
 
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused))
-
-
-def _live(request: Request, running: Running | None = None, *, reveal: bool) -> LiveSession:
-    site = site_of(request)
-    if running is None:
-        return LiveSession(revealed=reveal, site=site)
-    stream = running.stream
-    told = (each.event for each in stream.told_after(0))
-    return LiveSession(told, revealed=reveal, site=site, mark=stream.mark)
 
 
 def _problem(running: Running | None) -> str:

@@ -1,7 +1,7 @@
 """How much is asked of one provider at once, and in a minute, by all sessions of a council."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from math import inf
 
 import anyio
@@ -35,17 +35,12 @@ class Throttle:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Hold one call's place, first come, first served; whoever is cancelled takes none."""
-        async with self._turn:
-            await self._free.acquire()
-            try:
+        with ExitStack() as place:
+            async with self._turn:
+                await self._free.acquire()
+                place.callback(self._free.release)
                 await self._until_due()
-            except BaseException:
-                self._free.release()
-                raise
-        try:
             yield
-        finally:
-            self._free.release()
 
     def pause(self, seconds: float) -> None:
         """Begin no call for so long, because the provider asked for it."""

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,11 +135,10 @@ def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History"
 
     patience = Patience(say)
     history = open_history(config, patience=patience)
-    try:
+    with ExitStack() as undo:
+        undo.callback(history.close)
         history.require_writable(patience)
-    except BaseException:
-        history.close()
-        raise
+        undo.pop_all()
     return history
 
 

@@ -1,6 +1,7 @@
 """A council's sessions as a history keeps them, used from Python."""
 
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -63,11 +64,10 @@ class Kept:
             return given
         history = History.open(given)
         history.aliases = self._aliases
-        try:
+        with ExitStack() as undo:
+            undo.callback(history.close)
             history.require_writable()
-        except BaseException:
-            history.close()
-            raise
+            undo.pop_all()
         return history
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import ExitStack
 from glob import escape
 from itertools import count
 from pathlib import Path
@@ -25,11 +26,10 @@ def set_aside(session: Session) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     path = _taken(folder, _stem(session.id))
-    try:
+    with ExitStack() as undo:
+        undo.callback(path.unlink, missing_ok=True)
         write_session(session, path, private=True)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+        undo.pop_all()
     return path
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from glob import escape
@@ -95,16 +95,15 @@ class SqliteDatabase(Database):
                 timeout=busy_seconds,
                 cached_statements=256,
             )
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.close)
             # First of all, as it fails where the file is locked: other settings wait, and go on.
             self._pragma("schema_version")
             with self._translating():
                 lend(self._connection)
             for pragma in ("synchronous = FULL", "secure_delete = ON"):
                 self._pragma(pragma)
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
 
     @property
     def journal(self) -> str:
@@ -188,20 +187,14 @@ class SqliteDatabase(Database):
         return True
 
     def _end(self, *, commit: bool) -> None:
-        if commit:
-            try:
+        try:
+            if commit:
                 self._connection.execute("COMMIT")
-            except BaseException:
-                self._undo()
-                raise
-        else:
-            self._undo()
-
-    def _undo(self) -> None:
-        # After some failures SQLite has undone the transaction already.
-        with suppress(_driver().Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+        finally:
+            # After some failures SQLite has undone the transaction already.
+            with suppress(_driver().Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     @contextmanager
     def _translating(self) -> Iterator[None]:

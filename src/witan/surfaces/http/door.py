@@ -22,6 +22,7 @@ from witan.adapters.via import HEADER as VIA_HEADER
 from witan.adapters.via import MOST_HOPS, through
 from witan.surfaces.chamber import Asker
 from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.guarding import guarded
 from witan.surfaces.http.openai_errors import openai_problem
 from witan.surfaces.http.parameters import matched_path
 from witan.surfaces.http.problems import TITLES, problem
@@ -175,18 +176,18 @@ class Door:
         # What listens writes the path of its own scope down, which is to stay as it was sent.
         within = {**scope, "path": matched_path(scope)}
         instead: Response | None = None
+        fields = {"request": scope["request"], "path": scope["path"]}
         try:
-            with suppress(_TooLarge, ClientDisconnect):
-                await self._app(within, receiving, sending)
-            instead = self._too_large(scope) if exceeded else None
-        except Exception:
-            if begun:
-                raise
-            fields = {"request": scope["request"], "path": scope["path"]}
-            _log.exception("a request failed within", extra={"fields": fields})
-            instead = _told(scope, 500, MISTAKE)
+            with guarded(_log, "a request failed within", fields=fields) as mishap:
+                with suppress(_TooLarge, ClientDisconnect):
+                    await self._app(within, receiving, sending)
+                instead = self._too_large(scope) if exceeded else None
         finally:
             scope["route"] = within.get("route")
+        if mishap.failure is not None:
+            instead = _told(scope, 500, MISTAKE)
+            if begun:
+                raise mishap.failure
         if instead is not None and not begun:
             await instead(scope, receive, send)
 

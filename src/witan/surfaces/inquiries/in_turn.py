@@ -1,7 +1,7 @@
 """Counting that may take long, a few at a time: what is brief has threads of its own."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -46,15 +46,11 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
             result: T = others.result
             return result
     held[key] = mine = _Wanted()
-    try:
-        mine.result = await in_turn(work)
-        mine.done = True
-    except Exception as failure:
-        mine.failure = failure
-        raise
-    finally:
-        del held[key]
-        mine.over.set()
+    with mine:
+        try:
+            mine.result = await in_turn(work)
+        finally:
+            del held[key]
     found: T = mine.result
     return found
 
@@ -67,3 +63,12 @@ class _Wanted:
         self.done = False
         self.result: Any = None
         self.failure: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
+        """Tell the others how it ended."""
+        self.done = failure is None
+        self.failure = failure if isinstance(failure, Exception) else None
+        self.over.set()

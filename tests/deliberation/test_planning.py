@@ -31,7 +31,8 @@ class Verbose:
         self.calls.append(call)
         hear("…")
         # Two bytes a token: more than any other model's tokenizer makes of a text of this length.
-        text = "é" * call.max_tokens
+        # One byte a token: what its own makes of a review that nobody else reads.
+        text = ("e" if call.stage == "review" else "é") * call.max_tokens
         return Reply(self.review(call) if call.stage == "repair" else text)
 
     def review(self, call: Call) -> str:
@@ -181,6 +182,19 @@ class TestTokens:
         assert reads["told", "answer"] >= reads["m0", "answer"] + 500
         assert reads["told", "review"] >= reads["m0", "review"] + 500
         assert reads["m0", "review"] == reads["m1", "review"]
+
+    def test_of_a_review_that_failed_its_repair_reads_what_is_repeated(self):
+        """However long the replies may be, no more than so many characters at four bytes each."""
+        terse, verbose = (
+            make_plan(seats(3, max_tokens=n), [], Procedure(), "Why?") for n in (4_000, 400_000)
+        )
+
+        def more(made):
+            reads = {line.stage: line.input_tokens for line in made.lines if line.seat == "m0"}
+            return reads["repair"] - reads["review"]
+
+        assert 4_000 < more(terse) < 2 * 4_000
+        assert more(verbose) - more(terse) == 16_000 - 4_000
 
 
 class TestMoney:

@@ -14,7 +14,12 @@ from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
 from witan.deliberation.procedure import Procedure
-from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
+from witan.deliberation.review_prompts import (
+    REPLY_LENGTH,
+    repair_messages,
+    review_messages,
+    review_schema,
+)
 from witan.deliberation.synthesis_prompts import synthesis_messages
 
 __all__ = ["make_plan", "plan_of", "plan_rejudging"]
@@ -31,8 +36,11 @@ code; the rest is room for fences and masks.
 STANDINGS_TOKENS, CANDIDATE_TOKENS, PAIR_TOKENS = 256, 128, 32
 """What a chairman is told of an outcome that is not known yet: in all, per candidate, per pair."""
 
-LONG_PROBLEM = "\N{GRINNING FACE}" * 1_000
-"""What is wrong with a review, at its worst: longer than is repeated, each character four bytes."""
+LONG_PROBLEM = "<<<OWN" * 200
+"""What is wrong with a review, at its worst: longer than is repeated, and all of it markers."""
+
+CHARACTER_BYTES, MARKER_LENGTH = 4, 4
+"""The longest character; and the shortest marker, in characters: of two tokens at least."""
 
 LONG_GRADE = 26 / 3
 """A grade with as many digits as any; two orders of a sheet are averaged."""
@@ -55,8 +63,9 @@ def make_plan(
 
     Tokens are bounds and no estimates: known text has one token per byte, which no tokenizer
     exceeds, and a text still to be written as many as its author may write, twice that where others
-    read it. Dollars follow from them, so no session without retries and hedges costs more. Most
-    cost a fraction: prose has four bytes a token, and few answers are as long as they may be.
+    read it; of a review that failed, as many as its repair repeats. Dollars follow from them, so no
+    session without retries and hedges costs more. Most cost a fraction: prose has four bytes a
+    token, and few answers are as long as they may be.
 
     The closing text is planned for the first chairman, and if needed for the others and at last for
     the member whose writing of it could cost most, since the best-ranked member will be asked.
@@ -162,7 +171,7 @@ class _Planner:
         return self._line(seat, "review", [size + shown for size in blank])
 
     def _repairs(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
-        shown = self._longest([*self._shown(seat), seat])
+        shown = self._longest(self._shown(seat)) + self._repeated(seat)
         return self._line(seat, "repair", [size + shown for size in blank], if_needed=True)
 
     def _shown(self, seat: Seated) -> list[Seated]:
@@ -190,7 +199,9 @@ class _Planner:
     ) -> PlanLine:
         """The calls of one seat, one for each prompt."""
         said = seat.options.system
-        system = 0 if said is None else most_input_tokens([Message("system", said)])
+        system = 0
+        if said is not None:
+            system = most_input_tokens([Message("system", said)]) - most_input_tokens([])
         read = sum(prompts) + len(prompts) * system
         written = len(prompts) * self._writes(seat)
         worst = None if seat.price is None else seat.price.of(read, written)
@@ -199,6 +210,14 @@ class _Planner:
     def _longest(self, authors: Iterable[Seated]) -> int:
         """The most tokens that one reply of each author takes in a prompt."""
         return TOKENIZERS_DIFFER * sum(self._writes(author) for author in authors)
+
+    def _repeated(self, seat: Seated) -> int:
+        """The most tokens that a seat's own review takes, of which its repair repeats a part.
+
+        To its author a text has the tokens that it was written in; each marker in it gets one more.
+        """
+        most = min(self._writes(seat), CHARACTER_BYTES * REPLY_LENGTH)
+        return most + min(most // 2, REPLY_LENGTH // MARKER_LENGTH)
 
     def _writes(self, seat: Seated) -> int:
         own = seat.options.max_tokens

@@ -13,7 +13,7 @@ from witan.deliberation.fences import neutral
 from witan.deliberation.material import answers_shown, data_rule, opening, question_shown
 from witan.deliberation.ports import Message
 
-__all__ = ["repair_messages", "review_messages", "review_schema"]
+__all__ = ["REPLY_LENGTH", "repair_messages", "review_messages", "review_schema"]
 
 _REVIEWER = """\
 You are one of several reviewers. Each of you judges anonymous answers to one question, \
@@ -56,8 +56,8 @@ _EXAMPLE = {"P1": (6, 5), "P2": (9, 8), "P3": (5, 6)}
 
 _EXAMPLE_NOTES = "P2 answers what was asked. P1 errs on one point; P3 is sound but twice as long."
 
-REPLY_LENGTH, PROBLEM_LENGTH = 4_000, 600
-"""Characters of a failed reply, and of what was wrong with it, that its repair repeats."""
+REPLY_LENGTH, PROBLEM_BYTES = 4_000, 600
+"""Characters of a failed reply, and bytes of what was wrong with it, that its repair repeats."""
 
 
 def review_messages(  # noqa: PLR0913 — a review rests on all of this
@@ -123,8 +123,13 @@ def repair_messages(asked: tuple[Message, ...], reply: str, problem: str) -> tup
     """Ask once more for a review that could not be read, and say why it could not."""
     # Providers refuse an empty turn.
     said = neutral(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
-    named = neutral(" ".join(problem.split())[:PROBLEM_LENGTH])
+    named = neutral(_cut(" ".join(problem.split()), PROBLEM_BYTES))
     return (*asked, Message("assistant", said), Message("user", _REPAIR.format(problem=named)))
+
+
+def _cut(text: str, most_bytes: int) -> str:
+    """The beginning of a text in UTF-8, without what is no character there."""
+    return text.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

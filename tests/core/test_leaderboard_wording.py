@@ -9,7 +9,7 @@ from witan.core.leaderboard_wording import conclusion
 
 
 def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
-    """Models a, b, c … of these ranks, lowest and highest ranks."""
+    """Models a, b, c … of these ranks, lowest and highest ranks; the last ones are apart."""
     line = LeaderboardLine(
         model="", rank=1, rank_low=1, rank_high=1, tied_with_next=None, provisional=False,
         score=0.5, std_error=0.1, interval=None, sessions=20, appearances=20, votes=80, offered=80,
@@ -20,8 +20,11 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
         replace(line, model=name, rank=rank, rank_low=low, rank_high=high)
         for name, (rank, low, high) in zip("abcdefghij", ranks, strict=False)
     )
+    worst = max((high for rank, _, high in ranks if rank == 1 and high), default=0)
+    contenders = tuple(line.model for line in lines[:worst] if line.rank != 1)
     return Leaderboard(
-        terms=Terms(order_by=order_by), lines=lines, provisional=(), p_beats=(),
+        terms=Terms(order_by=order_by), lines=lines, provisional=(), contenders=contenders,
+        p_beats=(),
         n_comparisons=0.0, compared_to=None, warnings=(),
     )  # fmt: skip
 
@@ -35,13 +38,18 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
         ([(1, 1, 1), (2, 2, 3), (3, 2, 3)],
          "a has the best mean score, above every other model beyond noise (95%)."),
         ([(1, 1, 2), (2, 1, 2), (3, 3, 3)],
-         "a has the best mean score, but cannot be told apart from b at 95%."),
+         "a has the best mean score, but b cannot be told apart from it at 95%."),
         ([(1, 1, 2), (1, 1, 2), (3, 3, 3)],
          "a and b share the best mean score, and cannot be told apart at 95%."),
         ([(1, 1, 3), (2, 1, 3), (3, 1, 3)],
          "a has the best mean score, but no two models can be told apart at 95%."),
         ([(1, 1, 7)] + [(k, 1, 8) for k in range(2, 8)] + [(8, 2, 8)],
-         "a has the best mean score, but cannot be told apart from b, c, d, e and 2 more at 95%."),
+         "a has the best mean score, but b, c, d, e and 2 more cannot be told apart from it at "
+         "95%."),
+        ([(1, 1, 4), (2, 1, 3), (3, 2, 4), (4, 2, 4), (5, 5, 5)],
+         "a has the best mean score, but b, c and d cannot be told apart from it at 95%."),
+        ([(1, 1, 3), (1, 1, 3), (3, 1, 3), (4, 4, 4)],
+         "a and b share the best mean score, but c cannot be told apart from them at 95%."),
     ],
 )  # fmt: skip
 def test_it_says_who_leads_and_from_whom_that_can_be_told(lines, sentence):

@@ -1,9 +1,12 @@
 """``witan audit``, black box: how each reviewer grades on each criterion."""
 
+from dataclasses import replace
+
 import pytest
 
-from kept_ballots import KEEN, alike, graded, kept, lake_of
+from kept_ballots import KEEN, alike, ballot, graded, kept, lake_of
 from postgres import database_of
+from witan.adapters.history import Imported
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +60,16 @@ def test_one_reviewer_has_its_criteria_below(witan, history):
     assert "40 ballots with two grades or more" in flat
 
 
-def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history):
-    """A row per reviewer; the other criterion is not there, in JSON neither."""
-    said = witan("audit", "--history", history, "--criterion", "accuracy")
-    rows = said.out.split("Reviewers on accuracy")[1].splitlines()
+def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history, tmp_path):
+    """A row per reviewer, and nothing else of the audit; in JSON and in a chart likewise."""
+    chart = tmp_path / "accuracy.json"
+    said = witan("audit", "--history", history, "--criterion", "accuracy", "--plot", chart)
+    rows = said.lines
 
+    assert rows[0].startswith("audit · criterion accuracy · 40 sessions")
+    assert "Reliability" not in said.out
+    assert "clarity" not in said.out
+    assert "How reviewers graded accuracy" in chart.read_text()
     assert [line.split()[:2] for line in rows if line.split()[:1] and line.split()[0] in KEEN] == [
         ["ash", "8.00"], ["elm", "7.00"], ["oak", "3.00"],
     ]  # fmt: skip
@@ -69,9 +77,43 @@ def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history):
     assert {found["criterion"] for line in alone["reviewers"] for found in line["criteria"]} == {
         "accuracy"
     }
+    assert alone["criterion"] == "accuracy"
+    assert [line["criterion"] for line in alone["panel"]["criteria"]] == ["accuracy"]
+    assert all(name.split(".")[-2] == "criteria" for name in alone["definitions"])
     both = witan("audit", "--history", history, "--criterion", "clarity", "--reviewer", "oak")
-    assert "Criterion: clarity" in both.out
-    assert "Criterion: accuracy" not in both.out
+    assert both.lines[0].startswith("audit · criterion clarity")
+    assert "oak · a model" in both.out
+    assert not {"ash", "accuracy"} & set(both.out.split())
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [("acuracy", "'acuracy'; did you mean 'accuracy'? (known: accuracy, clarity)"),
+     ("zest", "unknown criterion 'zest' (known: accuracy, clarity)"),
+     ("overall", "'overall' is the grade as a whole, which an audit without a criterion tells of; "
+                 "criteria: accuracy, clarity")],
+)  # fmt: skip
+def test_a_criterion_that_nobody_graded_on_is_refused(witan, history, criterion, said):
+    """With the nearest, and all that there are."""
+    refused = witan("audit", "--history", history, "--criterion", criterion)
+
+    assert (refused.status, refused.out) == (2, "")
+    assert said in refused.err
+
+
+def test_who_gave_no_grade_on_a_criterion_is_told_in_a_sentence(witan, tmp_path):
+    """A person who only ranked, alone and as all people; the exit status is that of emptiness."""
+    vote = ballot("s0", "ines", ("ash", "elm", "oak"), kind="human")
+    person = Imported("of people", ballots=(replace(vote, session="of people"),))
+    place = kept(tmp_path / "h.sqlite", [*graded(12), person])
+
+    for name in ("ines", "people"):
+        said = witan("audit", "--history", place, "--criterion", "clarity", "--reviewer", name)
+        assert said.status == 3
+        assert f"{name} gave no grade on clarity at any time; ash, elm and oak did" in said.err
+    strange = witan("audit", "--history", place, "--criterion", "clarity", "--reviewer", "elk")
+    assert strange.status == 2
+    assert "unknown reviewer 'elk'" in strange.err
 
 
 def test_few_grades_say_how_many_are_needed(witan, tmp_path):

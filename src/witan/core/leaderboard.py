@@ -108,6 +108,7 @@ def leaderboard(
         terms=terms,
         lines=lines,
         provisional=apart,
+        contenders=_contenders(board, order),
         p_beats=_p_beats(board, [*order.rows, *order.apart]),
         n_comparisons=0 if board.ratings is None else board.ratings.n_comparisons,
         compared_to=None if previous is None else previous.terms.window,
@@ -222,6 +223,16 @@ def _tied_with_next(order: Order, row: int) -> bool | None:
     if place + 1 == len(order.rows):
         return False
     return not order.ahead[row, order.rows[place + 1]]
+
+
+def _contenders(board: Board, order: Order) -> tuple[str, ...]:
+    """Models below the first rank that noise may have put there."""
+    if order.ahead is None:
+        return ()
+    first = order.rows[order.rank[order.rows] == 1]
+    below = order.rows[order.rank[order.rows] > 1]
+    apart = order.ahead[np.ix_(first, below)].all(axis=0)
+    return tuple(board.models[row] for row in below[~apart])
 
 
 def _rating(board: Board, row: int) -> tuple[float | None, float | None, Interval | None]:

@@ -173,6 +173,9 @@ class Leaderboard:
         Best first; equal ones in alphabetical order.
     provisional
         Models listed apart, likewise.
+    contenders
+        Models below the first rank that cannot be told apart from it: somebody who has it is not
+        above them beyond noise. Where one has it alone, its worst rank is one more than these.
     p_beats
         Confidence that the model of row i is stronger than that of row j, by the ratings; rows
         are `lines`, then `provisional`. None: no chain of comparisons joins them, or no error.
@@ -187,6 +190,7 @@ class Leaderboard:
     terms: Terms
     lines: tuple[LeaderboardLine, ...]
     provisional: tuple[LeaderboardLine, ...]
+    contenders: tuple[str, ...]
     p_beats: tuple[tuple[float | None, ...], ...]
     n_comparisons: float
     compared_to: Window | None

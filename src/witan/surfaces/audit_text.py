@@ -24,7 +24,11 @@ __all__ = [
     "OVERVIEW",
     "audit_text",
     "calm_text",
+    "cell_text",
+    "criterion_lines",
+    "few_text",
     "interval_text",
+    "measure_lines",
     "reliability_rows",
     "rests_on",
     "reviewer_text",
@@ -58,7 +62,7 @@ OVERVIEW = {
 CHECKED = {check.measure: check for check in CHECKS}
 
 
-def audit_text(page: Page, report: "AuditReport", criterion: str | None = None) -> Iterator[str]:
+def audit_text(page: Page, report: "AuditReport") -> Iterator[str]:
     """The lines of an audit."""
     yield from _header(page, report)
     yield ""
@@ -67,24 +71,18 @@ def audit_text(page: Page, report: "AuditReport", criterion: str | None = None) 
     yield from _standing_out(page, report)
     yield ""
     yield page.sentence("The panel", "bold")
-    yield from _measures(page, [(word, word.of(report.audit.panel)) for word in PANEL_WORDS])
-    criteria = [
-        line
-        for line in report.audit.panel.criteria
-        if criterion is None or line.criterion in (criterion, None)
-    ]
+    panel = [(word, word.of(report.audit.panel)) for word in PANEL_WORDS]
+    yield from measure_lines(page, panel)
+    criteria = report.audit.panel.criteria
     if any(line.criterion is not None for line in criteria):
         yield ""
-        yield from _criteria(page, criteria)
-    if criterion is not None:
-        yield from _gradings(page, report, criterion)
+        yield page.sentence("Criteria", "bold")
+        yield from criterion_lines(page, criteria)
     yield ""
     yield from _reliability(page, report)
 
 
-def reviewer_text(
-    page: Page, report: "AuditReport", line: ReviewerAudit, criterion: str | None = None
-) -> Iterator[str]:
+def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Iterator[str]:
     """Everything that is known of one reviewer: a sentence each, then criterion by criterion."""
     yield from _header(page, report)
     yield ""
@@ -96,11 +94,10 @@ def reviewer_text(
     for word in REVIEWER_WORDS:
         yield page.sentence(_sentence(word, word.of(line)), hang=4)
     for found in line.criteria:
-        if criterion in (found.criterion, None):
-            yield ""
-            yield page.sentence(f"Criterion: {found.criterion}", "bold")
-            measures = [(word, word.of(found)) for word in GRADING_WORDS]
-            yield from _measures(page, measures, marked=True)
+        yield ""
+        yield page.sentence(f"Criterion: {found.criterion}", "bold")
+        measures = [(word, word.of(found)) for word in GRADING_WORDS]
+        yield from measure_lines(page, measures, marked=True)
 
 
 def who_text(report: "AuditReport", line: ReviewerAudit) -> str:
@@ -127,7 +124,7 @@ def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
         keep = OVERVIEW.get(word.measure)
         measures = [word.of(line) for line in lines]
         if keep is not None and any(measure.n for measure in measures):
-            cells = [_cell(word, measure) for measure in measures]
+            cells = [cell_text(word, measure) for measure in measures]
             shown.append((Column(word.title, keep=keep), cells))
     rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
     breaks = {len(found.reviewers)} if 0 < len(found.reviewers) < len(lines) else set()
@@ -137,15 +134,20 @@ def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
     words = [word for word in REVIEWER_WORDS if word.measure in OVERVIEW and word.title in titles]
     for word in words:
         yield page.sentence(f"{word.title}: {word.meaning}", "dim", hang=2)
-    if any("/" in cell for row in rows for cell in row[2:]):
-        yield page.sentence("(7/20): not enough data, 7 of the 20 that are needed", "dim", hang=2)
+    yield from few_text(page, rows)
 
 
-def _cell(word: Word, measure: Measure) -> str:
+def cell_text(word: Word, measure: Measure) -> str:
     """A value, marked where it stands out; how far it is from one where data are few."""
     if measure.value is None:
         return f"({measure.n:,}/{measure.needed})" if 0 < measure.n < measure.needed else UNKNOWN
     return value_text(measure) + MARK * stands_out(word, measure)
+
+
+def few_text(page: Page, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """What a cell of a table says where data are few, if one does."""
+    if any(cell.startswith("(") and "/" in cell for row in rows for cell in row[1:]):
+        yield page.sentence("(7/20): not enough data, 7 of the 20 that are needed", "dim", hang=2)
 
 
 def stands_out(word: Word, measure: Measure) -> bool:
@@ -196,7 +198,7 @@ def calm_text(report: "AuditReport") -> str:
     return "No measure of a reviewer has enough data for an interval yet."
 
 
-def _measures(
+def measure_lines(
     page: Page, measures: Sequence[tuple[Word, Measure]], *, marked: bool = False
 ) -> Iterator[str]:
     """Measures, one a row, those without any data left out."""
@@ -228,7 +230,7 @@ def rests_on(measure: Measure) -> str:
     return f"{measure.n:,} {measure.of}"
 
 
-def _criteria(page: Page, lines: Sequence[CriterionAudit]) -> Iterator[str]:
+def criterion_lines(page: Page, lines: Sequence[CriterionAudit]) -> Iterator[str]:
     """The criteria, the overall grade first."""
     shown = [
         (
@@ -238,33 +240,12 @@ def _criteria(page: Page, lines: Sequence[CriterionAudit]) -> Iterator[str]:
     ]
     for word in CRITERION_WORDS:
         measures = [word.of(line) for line in lines]
-        cells = [_cell(word, measure) for measure in measures]
+        cells = [cell_text(word, measure) for measure in measures]
         shown.append((Column(word.title, keep=80), cells))
         cells = [interval_text(measure) for measure in measures]
         if any(cell != UNKNOWN for cell in cells):
             shown.append((Column("interval", "left", keep=40), cells))
     rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
-    yield page.sentence("Criteria", "bold")
-    yield from table(page, [column for column, _ in shown], rows)
-
-
-def _gradings(page: Page, report: "AuditReport", criterion: str) -> Iterator[str]:
-    """How each reviewer grades on one criterion."""
-    lines = [
-        (line.reviewer, found)
-        for line in report.audit.lines
-        for found in line.criteria
-        if found.criterion == criterion
-    ]
-    shown = [(Column("reviewer", "left", elastic=True), [name for name, _ in lines])]
-    for keep, word in zip(range(90, 0, -5), GRADING_WORDS, strict=False):
-        measures = [word.of(found) for _, found in lines]
-        if any(measure.n for measure in measures):
-            cells = [_cell(word, measure) for measure in measures]
-            shown.append((Column(word.title, keep=keep), cells))
-    rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
-    yield ""
-    yield page.sentence(f"Reviewers on {criterion}", "bold")
     yield from table(page, [column for column, _ in shown], rows)
 
 

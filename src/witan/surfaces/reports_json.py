@@ -1,6 +1,5 @@
 """Leaderboards and audits as JSON: numbers unrounded, unknown as null, every field explained."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,10 @@ from witan.core.window import Window
 from witan.surfaces.audit_words import DEFINITIONS as AUDIT_DEFINITIONS
 
 if TYPE_CHECKING:
-    from witan.adapters.reports import AuditReport
+    from witan.adapters.reports import AuditReport, CriterionReport
     from witan.core.audit_reviewers import ReviewerAudit
 
-__all__ = ["audit_object", "leaderboard_object", "reviewer_object"]
+__all__ = ["audit_object", "criterion_object", "leaderboard_object", "reviewer_object"]
 
 DEFINITIONS = {
     "rank": "1 is best, among the models that are not provisional; equal ones share it",
@@ -45,6 +44,7 @@ DEFINITIONS = {
     "effort.failure_rate": "share of them that never came",
     "effort.cost_usd": "mean cost of an answer, over `costed` whose cost is known",
     "effort.seconds": "mean time of an answer, over `timed` whose time is known",
+    "contenders": "models below the first rank that cannot be told apart from it",
     "p_beats": "confidence that the model of row i is stronger than that of row j, by the "
     "ratings; rows are lines, then provisional",
     "n_comparisons": "weight of the comparisons behind the ratings",
@@ -69,6 +69,7 @@ def leaderboard_object(board: Leaderboard, *, engine: str, where: str) -> dict[s
         "interpretation": conclusion(board),
         "lines": [_line(line) for line in board.lines],
         "provisional": [_line(line) for line in board.provisional],
+        "contenders": board.contenders,
         "p_beats": board.p_beats,
         "n_comparisons": board.n_comparisons,
         "compared_to": None if board.compared_to is None else _window(board.compared_to),
@@ -93,23 +94,16 @@ def _time(at: datetime | None) -> str | None:
     return None if at is None else at.astimezone(UTC).isoformat()
 
 
-def audit_object(
-    report: "AuditReport", *, engine: str, where: str, criterion: str | None = None
-) -> dict[str, Any]:
-    """An audit as one object; of the criteria, one beside the overall grade if it is named."""
+def audit_object(report: "AuditReport", *, engine: str, where: str) -> dict[str, Any]:
+    """An audit as one object."""
     found = report.audit
-    criteria = tuple(
-        line
-        for line in found.panel.criteria
-        if criterion is None or line.criterion in (criterion, None)
-    )
-    told = partial(_reviewer, report, criterion=criterion)
+    told = partial(_reviewer, report)
     return {
         **_audited(report, engine, where),
         "reviewers": [told(line) for line in found.reviewers],
         "persons": [told(line) for line in found.persons],
         "people": None if found.people is None else told(found.people),
-        "panel": replace(found.panel, criteria=criteria),
+        "panel": found.panel,
         "calibration": {
             "pairs": report.calibration.pairs,
             "known": report.calibration.known,
@@ -121,20 +115,41 @@ def audit_object(
 
 
 def reviewer_object(
-    report: "AuditReport",
-    line: "ReviewerAudit",
-    *,
-    engine: str,
-    where: str,
-    criterion: str | None = None,
+    report: "AuditReport", line: "ReviewerAudit", *, engine: str, where: str
 ) -> dict[str, Any]:
-    """One reviewer of an audit as one object; of its criteria, one if it is named."""
-    told = _reviewer(report, line, criterion=criterion)
+    """One reviewer of an audit as one object."""
+    told = _reviewer(report, line)
     return {
         **_audited(report, engine, where),
         "reviewers": [] if line.human else [told],
         "persons": [told] if line.human else [],
         "definitions": AUDIT_DEFINITIONS,
+    }
+
+
+def criterion_object(
+    report: "AuditReport", found: "CriterionReport", *, engine: str, where: str
+) -> dict[str, Any]:
+    """One criterion of an audit as one object: the fields of the whole that are about it."""
+    models, persons, people = list[Any](), list[Any](), None
+    for line, graded in found.gradings:
+        told = {"reviewer": line.reviewer, "human": line.human, "criteria": [graded]}
+        if line is report.audit.people:
+            people = told
+        else:
+            (persons if line.human else models).append(told)
+    criteria = [] if found.panel is None else [found.panel]
+    about = ("criteria.", "panel.criteria.")
+    return {
+        **_audited(report, engine, where),
+        "criterion": found.criterion,
+        "reviewers": models,
+        "persons": persons,
+        "people": people,
+        "panel": {"criteria": criteria},
+        "definitions": {
+            name: said for name, said in AUDIT_DEFINITIONS.items() if name.startswith(about)
+        },
     }
 
 
@@ -149,10 +164,6 @@ def _audited(report: "AuditReport", engine: str, where: str) -> dict[str, Any]:
     }
 
 
-def _reviewer(
-    report: "AuditReport", line: "ReviewerAudit", *, criterion: str | None
-) -> dict[str, Any]:
+def _reviewer(report: "AuditReport", line: "ReviewerAudit") -> dict[str, Any]:
     fields = {name: getattr(line, name) for name in type(line).__slots__}
-    criteria = [found for found in line.criteria if criterion in (found.criterion, None)]
-    concerns = report.concerns.get(line.reviewer, ())
-    return {**fields, "criteria": criteria, "concerns": concerns}
+    return {**fields, "concerns": report.concerns.get(line.reviewer, ())}

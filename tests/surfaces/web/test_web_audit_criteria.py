@@ -24,13 +24,17 @@ def client(tmp_path_factory):
         yield opened
 
 
+def counted(client, path):
+    """The page at a path once it is counted."""
+    html = {"Accept": "text/html"}
+    waiting = parsed(client.get(path, headers=html).text)
+    [on] = waiting.one("noscript").all("meta")
+    return parsed(client.get(on.attrs["content"].removeprefix("0; url="), headers=html).text)
+
+
 def test_the_page_of_a_reviewer_has_a_table_for_each_criterion(client):
     """Value, interval and what it rests on; what stands out is marked."""
-    html = {"Accept": "text/html"}
-    waiting = parsed(client.get("/audit?reviewer=elm", headers=html).text)
-    [on] = waiting.one("noscript").all("meta")
-    counted = on.attrs["content"].removeprefix("0; url=")
-    root = parsed(client.get(counted, headers=html).text)
+    root = counted(client, "/audit?reviewer=elm")
 
     assert [title.text for title in root.all("h2")] == ["On accuracy", "On clarity"]
     clarity = root.all("table", class_="measures")[-1]
@@ -50,3 +54,35 @@ def test_criteria_are_in_the_report_over_http(client):
     for line in (*everybody["reviewers"], *alone["reviewers"]):
         assert [found["criterion"] for found in line["criteria"]] == ["accuracy", "clarity"]
     assert alone["reviewers"][0]["criteria"][1]["flat_rate"]["value"] == 1.0
+
+
+def test_one_criterion_has_a_page_that_the_audit_leads_to(client):
+    """All reviewers side by side; each of them leads to how it alone grades there."""
+    links = [a.attrs["href"] for a in counted(client, "/audit").all("a")]
+    assert "/audit?criterion=clarity" in links
+    root = counted(client, "/audit?criterion=clarity")
+    alone = counted(client, "/audit?criterion=clarity&reviewer=elm")
+
+    assert root.one("h1").text == "How the reviewers grade clarity"
+    rows = {row.one("a").text: row for row in root.one("table", class_="audited").all("tr")[1:]}
+    assert list(rows) == ["ash", "elm", "oak"]
+    assert rows["elm"].one("a").attrs["href"] == "/audit?reviewer=elm&criterion=clarity"
+    assert alone.one("h1").text == "How elm grades clarity"
+    assert len(alone.all("table")) == 1
+
+
+def test_one_criterion_can_be_asked_for_over_http(client):
+    """As on the command line; what is none is refused, and a page says so too."""
+    told = client.get("/api/audit?criterion=clarity").json()
+    refused = client.get("/api/audit?criterion=clarty")
+
+    assert told["criterion"] == "clarity"
+    assert [list(line) for line in told["reviewers"]] == [["reviewer", "human", "criteria"]] * 3
+    assert client.get("/api/audit?criterion=clarity&reviewer=elm").json()["reviewers"] == [
+        told["reviewers"][1]
+    ]
+    assert refused.status_code == 422
+    assert "did you mean 'clarity'?" in refused.json()["detail"]
+    page = client.get("/audit?criterion=clarty&show=whole", headers={"Accept": "text/html"})
+    assert page.status_code == 422
+    assert "did you mean" in page.text

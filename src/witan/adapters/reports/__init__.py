@@ -1,6 +1,7 @@
 """What is read off a history or a lake: the leaderboard and the audit."""
 
 from witan.adapters.reports.audits import AuditReport, audit
+from witan.adapters.reports.criteria import CriterionReport
 from witan.adapters.reports.leaderboards import leaderboard
 from witan.adapters.reports.sources import (
     HistorySource,
@@ -12,6 +13,7 @@ from witan.adapters.reports.sources import (
 
 __all__ = [
     "AuditReport",
+    "CriterionReport",
     "HistorySource",
     "LakeSource",
     "Source",

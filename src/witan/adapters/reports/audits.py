@@ -9,6 +9,7 @@ import numpy as np
 
 from witan.adapters.engines import DuckLake, Found, SparkLake
 from witan.adapters.history import History
+from witan.adapters.reports.criteria import CriterionReport, on_criterion
 from witan.adapters.reports.emptiness import nothing
 from witan.adapters.reports.sources import Source, check_rule, open_source
 from witan.core import audit as core
@@ -83,6 +84,20 @@ class AuditReport:
         except KeyError:
             known = [line.reviewer for line in self.audit.lines]
             raise UnknownName("reviewer", reviewer, known) from None
+
+    def on(self, criterion: str, reviewer: str | None = None) -> CriterionReport:
+        """How the reviewers, or one of them, grade on one criterion.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such criterion or reviewer.
+        NothingToCount
+            If that reviewer gave no grade on it.
+        """
+        if reviewer is not None:
+            self[reviewer]  # where there is none, it says who there is
+        return on_criterion(self.audit, self.window, criterion, reviewer)
 
     @property
     def overview(self) -> tuple[ReviewerAudit, ...]:

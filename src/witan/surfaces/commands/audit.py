@@ -19,13 +19,14 @@ EXAMPLES = """\b
 Examples:
   witan audit --since 90d
   witan audit --reviewer openai:gpt-5
+  witan audit --criterion clarity
   witan audit --lake history.lake --json
 """
 
 
 @click.command("audit", short_help="How reviewers judge: bias, agreement, worth.", epilog=EXAMPLES)
 @click.option("--reviewer", metavar="NAME", help="Tell everything of one, a model or a person.")
-@click.option("--criterion", metavar="NAME", help="Of the criteria, show this one alone.")
+@click.option("--criterion", metavar="NAME", help="Tell how each grades on this one alone.")
 @window_options
 @level_option("Level of intervals, and of what stands out.")
 @source_options
@@ -53,7 +54,6 @@ def command(as_json: bool, **options: Any) -> int:
             level=options["level"],
         )
         engine, where = source.name, source.where
-    _check_criterion(report, options["criterion"])
     if as_json:
         from witan.surfaces.json_output import to_json
 
@@ -64,35 +64,33 @@ def command(as_json: bool, **options: Any) -> int:
         from witan.adapters.charts import save_chart
         from witan.surfaces.plots import audit_chart
 
-        save_chart(audit_chart(report, options["reviewer"]), options["plot"])
+        chart = audit_chart(report, options["reviewer"], options["criterion"])
+        save_chart(chart, options["plot"])
     return 0
 
 
 def _object(
     report: "AuditReport", options: dict[str, Any], engine: str, where: str
 ) -> dict[str, Any]:
-    from witan.surfaces.reports_json import audit_object, reviewer_object
+    from witan.surfaces.reports_json import audit_object, criterion_object, reviewer_object
 
-    criterion = options["criterion"]
-    if options["reviewer"] is not None:
-        line = report[options["reviewer"]]
-        return reviewer_object(report, line, engine=engine, where=where, criterion=criterion)
-    return audit_object(report, engine=engine, where=where, criterion=criterion)
+    reviewer, criterion = options["reviewer"], options["criterion"]
+    if criterion is not None:
+        found = report.on(criterion, reviewer)
+        return criterion_object(report, found, engine=engine, where=where)
+    if reviewer is not None:
+        return reviewer_object(report, report[reviewer], engine=engine, where=where)
+    return audit_object(report, engine=engine, where=where)
 
 
 def _lines(report: "AuditReport", options: dict[str, Any]) -> "list[str]":
     from witan.surfaces.audit_text import audit_text, reviewer_text
+    from witan.surfaces.criterion_text import criterion_text
 
-    page = Page.of(sys.stdout)
-    if options["reviewer"] is not None:
-        line = report[options["reviewer"]]
-        return list(reviewer_text(page, report, line, options["criterion"]))
-    return list(audit_text(page, report, options["criterion"]))
-
-
-def _check_criterion(report: "AuditReport", criterion: str | None) -> None:
-    from witan.errors import UnknownName
-
-    known = {found.criterion for line in report.audit.lines for found in line.criteria}
-    if criterion is not None and criterion not in known:
-        raise UnknownName("criterion", criterion, sorted(known))
+    page, reviewer, criterion = Page.of(sys.stdout), options["reviewer"], options["criterion"]
+    if criterion is not None:
+        found = report.on(criterion, reviewer)
+        return list(criterion_text(page, report, found, alone=reviewer is not None))
+    if reviewer is not None:
+        return list(reviewer_text(page, report, report[reviewer]))
+    return list(audit_text(page, report))

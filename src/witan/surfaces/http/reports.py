@@ -201,6 +201,9 @@ async def audit(
     *,
     window: WindowOf,
     reviewer: Annotated[str | None, Query(description="Tell everything of one.")] = None,
+    criterion: Annotated[
+        str | None, Query(description="Tell how each grades on this one alone.")
+    ] = None,
     level: Level = 0.95,
 ) -> Response:
     """Say whom reviewers prefer, how far they agree, and what they are worth."""
@@ -211,6 +214,7 @@ async def audit(
         chamber.config,
         window,
         reviewer=reviewer,
+        criterion=criterion,
         level=level,
     )
     return await reply_in_turn(report)

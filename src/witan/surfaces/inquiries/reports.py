@@ -13,14 +13,18 @@ from witan.adapters.reports.audits import audit_of
 from witan.adapters.reports.leaderboards import board_of, boards_over_time
 from witan.adapters.reports.sources import check_rule
 from witan.adapters.system_clock import SystemClock
-from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.merging import present_name
 from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount
 from witan.surfaces.config import Config
 from witan.surfaces.discretion import discreet_found, shown_models
-from witan.surfaces.reports_json import audit_object, leaderboard_object, reviewer_object
+from witan.surfaces.reports_json import (
+    audit_object,
+    criterion_object,
+    leaderboard_object,
+    reviewer_object,
+)
 
 __all__ = [
     "audit",
@@ -98,27 +102,36 @@ def audit_report(
     window: Window,
     *,
     reviewer: str | None = None,
+    criterion: str | None = None,
     level: float = 0.95,
 ) -> dict[str, Any]:
-    """The object of ``witan audit --json``, of all reviewers or of one.
+    """The object of ``witan audit --json``, of all reviewers or of one, or on one criterion.
 
     Raises
     ------
     UnknownName
-        If there is no such reviewer.
+        If there is no such reviewer or criterion.
+    NothingToCount
+        If that reviewer gave no grade on that criterion.
     """
     report = audit(history, config, window, level=level)
-    return audit_told(history, report, None if reviewer is None else report[reviewer])
+    return audit_told(history, report, reviewer, criterion)
 
 
 def audit_told(
-    history: History, report: AuditReport, line: ReviewerAudit | None = None
+    history: History,
+    report: AuditReport,
+    reviewer: str | None = None,
+    criterion: str | None = None,
 ) -> dict[str, Any]:
-    """The same object of an audit that is there, or of one line of it."""
+    """The same object of an audit that is there."""
     engine = history.database.dialect
-    if line is None:
-        return _placeless(audit_object(report, engine=engine, where=""))
-    return _placeless(reviewer_object(report, line, engine=engine, where=""))
+    if criterion is not None:
+        found = report.on(criterion, reviewer)
+        return _placeless(criterion_object(report, found, engine=engine, where=""))
+    if reviewer is not None:
+        return _placeless(reviewer_object(report, report[reviewer], engine=engine, where=""))
+    return _placeless(audit_object(report, engine=engine, where=""))
 
 
 def sessions(history: History, found: list[Found]) -> dict[str, Any]:

@@ -222,4 +222,7 @@ class AuditArguments(_Windowed):
     """Which sessions reviewers are audited over."""
 
     reviewer: Annotated[Name | None, Field(description="Tell everything of this one.")] = None
+    criterion: Annotated[
+        Name | None, Field(description="Tell how each grades on this one alone.")
+    ] = None
     level: Level = 0.95

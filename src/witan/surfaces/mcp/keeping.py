@@ -1,14 +1,17 @@
 """Tools for what is kept: sessions, people's votes, leaderboards, audits; and who can be asked."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
 
+from witan.adapters.reports import AuditReport
 from witan.adapters.voting_papers import Paper, voting_paper
 from witan.core.blind_vote import read_ranking
 from witan.core.leaderboard import Terms
 from witan.surfaces.audit_text import audit_text, reviewer_text
 from witan.surfaces.chamber import Profile
+from witan.surfaces.criterion_text import criterion_text
 from witan.surfaces.discretion import discreet_found
 from witan.surfaces.inquiries import reports
 from witan.surfaces.inquiries.chambers import history_of
@@ -119,13 +122,19 @@ async def audit(call: Call, body: AuditArguments) -> Reply:
 
     def report() -> Reply:
         found = reports.audit(history, config, window, level=body.level)
-        if body.reviewer is None:
-            return Reply("\n".join(audit_text(PAGE, found)), reports.audit_told(history, found))
-        line = found[body.reviewer]
-        told = reports.audit_told(history, found, line)
-        return Reply("\n".join(reviewer_text(PAGE, found, line)), told)
+        told = reports.audit_told(history, found, body.reviewer, body.criterion)
+        return Reply("\n".join(_audited(found, body)), told)
 
     return await in_turn(report)
+
+
+def _audited(found: AuditReport, body: AuditArguments) -> Iterator[str]:
+    if body.criterion is not None:
+        of_it = found.on(body.criterion, body.reviewer)
+        return criterion_text(PAGE, found, of_it, alone=body.reviewer is not None)
+    if body.reviewer is not None:
+        return reviewer_text(PAGE, found, found[body.reviewer])
+    return audit_text(PAGE, found)
 
 
 async def profiles(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool

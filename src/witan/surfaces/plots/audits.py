@@ -1,13 +1,14 @@
 """An audit: a row per reviewer, a strip per measure, dots with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.concerns import CHECKS, concern_of
 from witan.core.measure import Measure
 from witan.errors import NothingToCount
-from witan.surfaces.audit_words import REVIEWER_WORDS, Word
+from witan.surfaces.audit_words import GRADING_WORDS, REVIEWER_WORDS, Word
 from witan.surfaces.plots.grammar import (
     BOX,
     MUTED,
@@ -26,7 +27,13 @@ __all__ = ["audit_chart"]
 
 STRIP, GAP, LINE = 108, 22, 26
 
-MEASURES: dict[str, tuple[str, float]] = {
+Drawn = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
+"""Reviewers, and what is drawn of each."""
+
+Strips = Mapping[str, tuple[str, float]]
+"""Which measures are drawn, what each strip is called, and where its line stands."""
+
+MEASURES: Strips = {
     "self_preference": ("own answers", 0.0),
     "family_preference": ("own family", 0.0),
     "position_effect": ("first place", 0.0),
@@ -37,46 +44,79 @@ MEASURES: dict[str, tuple[str, float]] = {
     "agreement_with_people": ("with people", 0.5),
     "order_consistency": ("consistency", 0.5),
 }
-"""Which measures are drawn, what each strip is called, and where its line stands."""
+"""What is drawn of a reviewer."""
+
+ON_A_CRITERION: Strips = {
+    "severity": ("severity", 0.0),
+    "discrimination": ("slope", 1.0),
+    "agreement": ("agreement", 0.0),
+    "halo_beyond_others": ("halo − others", 0.0),
+    "length": ("length", 0.0),
+    "self_preference": ("own answers", 0.0),
+    "position_effect": ("first place", 0.0),
+}
+"""What is drawn of how it grades on one criterion."""
 
 CHECKED = {check.measure: check for check in CHECKS}
 
 
-def audit_chart(report: "AuditReport", reviewer: str | None = None) -> Spec:
+def audit_chart(
+    report: "AuditReport", reviewer: str | None = None, criterion: str | None = None
+) -> Spec:
     """Draw the measures of every reviewer, or of one, each on a scale of its own.
+
+    Parameters
+    ----------
+    criterion
+        Draw how they grade on it, in place of how they judge as a whole.
 
     Raises
     ------
+    UnknownName
+        If there is no such reviewer or criterion.
     NothingToCount
         If no measure of them has a value.
     """
-    found = report.audit
+    if criterion is not None:
+        graded = report.on(criterion, reviewer).gradings
+        found = [(line.reviewer, grading) for line, grading in graded]
+        title = f"How {found[0][0] if reviewer else 'reviewers'} graded {criterion}"
+        return _chart(report, found, GRADING_WORDS, ON_A_CRITERION, title)
     lines = report.overview if reviewer is None else (report[reviewer],)
+    drawn = [(line.reviewer, line) for line in lines]
+    return _chart(report, drawn, REVIEWER_WORDS, MEASURES, _title(report, lines))
+
+
+def _chart(
+    report: "AuditReport", lines: Drawn, known: Sequence[Word], strips: Strips, title: str
+) -> Spec:
     words = [
         word
-        for word in REVIEWER_WORDS
-        if word.measure in MEASURES and any(word.of(line).value is not None for line in lines)
+        for word in known
+        if word.measure in strips and any(word.of(line).value is not None for _, line in lines)
     ]
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")
-    dots, strips = _dots(lines, words), _strips(lines, words)
     names: list[Spec] = [
-        {"y": row + 0.5, "name": clean(line.reviewer)} for row, line in enumerate(lines)
+        {"y": row + 0.5, "name": clean(name)} for row, (name, _) in enumerate(lines)
     ]
     width = len(words) * (STRIP + GAP) - GAP
-    title = _title(report, lines)
     return frame(
         title=title,
         notes=[
             counted(report.sessions, "session"),
             str(report.window),
-            f"bars: {100 * found.level:.4g} % intervals",
+            f"bars: {100 * report.audit.level:.4g} % intervals",
             "vermilion diamonds stand out; each strip has its own scale",
         ],
         description=f"{counted(len(lines), 'reviewer')}, {counted(len(words), 'measure')}. {title}",
         size=(width, LINE * len(lines)),
         beside=name_pixels(line["name"] for line in names) + 20,
-        datasets={"dots": dots, "strips": strips, "names": names},
+        datasets={
+            "dots": _dots(lines, words, strips),
+            "strips": _strips(lines, words, strips),
+            "names": names,
+        },
         layers=_layers(width, len(lines)),
     )
 
@@ -92,10 +132,10 @@ def _title(report: "AuditReport", lines: Sequence[ReviewerAudit]) -> str:
     return f"Something stands out in {listed(standing_out)}"
 
 
-def _range(lines: Sequence[ReviewerAudit], word: Word) -> tuple[float, float]:
+def _range(lines: Drawn, word: Word, line_at: float) -> tuple[float, float]:
     """From the least to the most of a strip, its line included, with a margin."""
-    held = [MEASURES[word.measure][1]]
-    for measure in (word.of(line) for line in lines):
+    held = [line_at]
+    for measure in (word.of(line) for _, line in lines):
         if measure.value is not None:
             held.append(measure.value)
             if measure.interval is not None:
@@ -109,17 +149,16 @@ def _placed(value: float, strip: int, ends: tuple[float, float]) -> float:
     return strip * (STRIP + GAP) + STRIP * (value - ends[0]) / (ends[1] - ends[0])
 
 
-def _dots(lines: Sequence[ReviewerAudit], words: Sequence[Word]) -> list[Spec]:
+def _dots(lines: Drawn, words: Sequence[Word], strips: Strips) -> list[Spec]:
     found: list[Spec] = []
     for strip, word in enumerate(words):
-        ends = _range(lines, word)
-        for row, line in enumerate(lines):
+        ends = _range(lines, word, strips[word.measure][1])
+        for row, (name, line) in enumerate(lines):
             measure = word.of(line)
             if measure.value is not None:
-                found.append(
-                    {"y": row + 0.5, **_dot(word, measure, strip, ends), "name": line.reviewer}
-                )
-    return [{**dot, "name": clean(dot["name"])} for dot in found]
+                dot = _dot(word, measure, strip, ends)
+                found.append({"y": row + 0.5, **dot, "name": clean(name)})
+    return found
 
 
 def _dot(word: Word, measure: Measure, strip: int, ends: tuple[float, float]) -> Spec:
@@ -139,11 +178,11 @@ def _dot(word: Word, measure: Measure, strip: int, ends: tuple[float, float]) ->
     }
 
 
-def _strips(lines: Sequence[ReviewerAudit], words: Sequence[Word]) -> list[Spec]:
+def _strips(lines: Drawn, words: Sequence[Word], strips: Strips) -> list[Spec]:
     found: list[Spec] = []
     for strip, word in enumerate(words):
-        title, line = MEASURES[word.measure]
-        ends = _range(lines, word)
+        title, line = strips[word.measure]
+        ends = _range(lines, word, line)
         left = strip * (STRIP + GAP)
         found.append(
             {

@@ -1,9 +1,10 @@
 """An audit as its page shows it: a row per reviewer, then everything of one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.measure import Measure
 from witan.surfaces.audit_text import (
@@ -28,7 +29,26 @@ from witan.surfaces.text import UNKNOWN, clean, counted
 if TYPE_CHECKING:
     from witan.adapters.reports import AuditReport
 
-__all__ = ["AuditView", "ReviewerView", "audit_view", "reviewer_view"]
+__all__ = [
+    "AuditView",
+    "Cell",
+    "Compared",
+    "ReviewerView",
+    "Said",
+    "audit_view",
+    "cell_view",
+    "compared",
+    "reviewer_view",
+    "said_views",
+]
+
+PREFERENCES = frozenset(
+    {
+        *("self_preference", "family_preference", "position_effect", "first_shown"),
+        *("length.longer_wins", "length.longer_wins_beyond_people"),
+    }
+)
+"""Measures of what sways a reviewer; the others are of how it grades, and of its ballots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +83,28 @@ class ReviewerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """Reviewers side by side on some measures.
+
+    Parameters
+    ----------
+    title
+        What the measures are about.
+    words
+        Title and meaning of each column.
+    rows
+        Reviewers of whom at least one of them has a value.
+    few
+        The others, who have too little data for any.
+    """
+
+    title: str
+    words: tuple[tuple[str, str], ...]
+    rows: tuple[ReviewerRow, ...]
+    few: tuple[ReviewerRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """One measure in full: what it is called, itself, and what its number says."""
 
@@ -77,24 +119,23 @@ class AuditView:
 
     Parameters
     ----------
-    words
-        Title and meaning of each column.
     concerns
         Reviewer, and what stands out of it.
     calm
         What is said where nothing does.
+    criteria
+        Each as it is shown, and as it is asked for, which the grade as a whole cannot be.
     reliability
         The panel's confidence, pairs, how often it matched people, the interval.
     """
 
     about: str
     level: str
-    words: tuple[tuple[str, str], ...]
-    rows: tuple[ReviewerRow, ...]
+    tables: tuple[Compared, ...]
     concerns: tuple[tuple[str, str], ...]
     calm: str
     panel: tuple[Said, ...]
-    criteria: tuple[tuple[str, tuple[Cell, ...]], ...]
+    criteria: tuple[tuple[str, str, tuple[Cell, ...]], ...]
     criterion_words: tuple[str, ...]
     reliability: tuple[tuple[str, str, str, str], ...]
     unknown: str
@@ -113,30 +154,24 @@ class ReviewerView:
 
 def audit_view(report: "AuditReport") -> AuditView:
     """The page of an audit."""
-    lines = report.overview
-    words = [
-        word
-        for word in REVIEWER_WORDS
-        if word.measure in OVERVIEW and any(word.of(line).n for line in lines)
-    ]
     criteria = report.audit.panel.criteria
     if all(line.criterion is None for line in criteria):
         criteria = ()
     return AuditView(
         about=f"{counted(report.sessions, 'session')} · {report.window}",
         level=f"{report.audit.level * 100:g}%",
-        words=tuple((word.title, word.meaning) for word in words),
-        rows=tuple(_row(line, words, report) for line in lines),
+        tables=tuple(_tables(report)),
         concerns=tuple(
             (clean(name), "; ".join(each.sentence for each in held))
             for name, held in report.concerns.items()
         ),
         calm=calm_text(report),
-        panel=_said(PANEL_WORDS, [word.of(report.audit.panel) for word in PANEL_WORDS]),
+        panel=said_views(PANEL_WORDS, [word.of(report.audit.panel) for word in PANEL_WORDS]),
         criteria=tuple(
             (
                 "overall" if line.criterion is None else clean(line.criterion),
-                tuple(_cell(word, word.of(line)) for word in CRITERION_WORDS),
+                line.criterion or "",
+                tuple(cell_view(word, word.of(line)) for word in CRITERION_WORDS),
             )
             for line in criteria
         ),
@@ -162,35 +197,74 @@ def reviewer_view(report: "AuditReport", reviewer: str) -> ReviewerView:
         about=f"{who_text(report, line)} · {cast} · {report.window}",
         concerns=tuple(each.sentence for each in report.concerns.get(line.reviewer, ())),
         measures=tuple(
-            Said(word.name, _cell(word, measure), word.meaning) for word, measure in measures
+            Said(word.name, cell_view(word, measure), word.meaning) for word, measure in measures
         ),
         criteria=tuple(
             (
                 clean(found.criterion),
-                _said(GRADING_WORDS, [word.of(found) for word in GRADING_WORDS]),
+                said_views(GRADING_WORDS, [word.of(found) for word in GRADING_WORDS]),
             )
             for found in line.criteria
         ),
     )
 
 
-def _row(line: ReviewerAudit, words: Sequence[Word], report: "AuditReport") -> ReviewerRow:
-    cells = tuple(_cell(word, word.of(line)) for word in words)
+def _tables(report: "AuditReport") -> Iterator[Compared]:
+    """The measures of all reviewers by what they are about; what has no data is left out."""
+    lines = [(line, line) for line in report.overview]
+    for title, wanted in (("What they prefer", True), ("How they grade and agree", False)):
+        words = [
+            word
+            for word in REVIEWER_WORDS
+            if word.measure in OVERVIEW and (word.measure in PREFERENCES) == wanted
+        ]
+        table = compared(title, words, lines, report)
+        if table.rows or table.few:
+            yield table
+
+
+def compared(
+    title: str,
+    words: Sequence[Word],
+    lines: Sequence[tuple[ReviewerAudit, ReviewerAudit | GradingAudit]],
+    report: "AuditReport",
+) -> Compared:
+    """Reviewers side by side; with each, what its measures are read off."""
+    told = [word for word in words if any(word.of(of).n for _, of in lines)]
+    rows = [_row(line, of, told, report) for line, of in lines]
+    return Compared(
+        title,
+        tuple((word.title, word.meaning) for word in told),
+        tuple(row for row in rows if any(cell.value for cell in row.cells)),
+        tuple(row for row in rows if not any(cell.value for cell in row.cells)),
+    )
+
+
+def _row(
+    line: ReviewerAudit,
+    of: ReviewerAudit | GradingAudit,
+    words: Sequence[Word],
+    report: "AuditReport",
+) -> ReviewerRow:
+    cells = tuple(cell_view(word, word.of(of)) for word in words)
     who = who_text(report, line) if line.human else ""
     return ReviewerRow(line.reviewer, who, f"{line.ballots:,}", cells)
 
 
-def _cell(word: Word, measure: Measure) -> Cell:
+def cell_view(word: Word, measure: Measure) -> Cell:
+    """One measure in print."""
     if measure.value is None:
         if not measure.n:
-            return Cell(UNKNOWN, "", "")
+            return Cell("", "", "")
         if measure.n < measure.needed:
-            return Cell("", "", f"not enough data: {measure.n:,} of {measure.needed:,}")
-        return Cell("", "", rests_on(measure))
+            rests = f"not enough data: {measure.n:,} of {measure.needed:,}"
+            return Cell("", "", rests, f"{measure.n:,}/{measure.needed:,}")
+        rests = rests_on(measure)
+        return Cell("", "", rests, rests.partition(":")[0])
     interval = interval_text(measure)
     return Cell(
         _printed(value_text(measure)),
-        "interval unknown" if interval == UNKNOWN else _printed(interval),
+        "no interval" if interval == UNKNOWN else _printed(interval),
         f"{measure.n:,} {measure.of}",
         f"n {measure.n:,}",
         stands_out(word, measure),
@@ -201,9 +275,10 @@ def _printed(number: str) -> str:
     return number.replace("-", "−")
 
 
-def _said(words: Sequence[Word], measures: Sequence[Measure]) -> tuple[Said, ...]:
+def said_views(words: Sequence[Word], measures: Sequence[Measure]) -> tuple[Said, ...]:
+    """Measures in full, those without any data left out."""
     return tuple(
-        Said(word.title, _cell(word, measure), word.meaning)
+        Said(word.title, cell_view(word, measure), word.meaning)
         for word, measure in zip(words, measures, strict=True)
         if measure.n or measure.value is not None
     )

@@ -24,6 +24,9 @@ TIED = "neighbours cannot be told apart"
 SHADES = ((0.95, 1), (0.8, 2), (0.65, 3), (0.5, 4))
 """Confidence from which a cell has a shade."""
 
+FIRST = 12
+"""Models that everybody's strength is shown of at once: beyond it one grid is no longer read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -71,10 +74,17 @@ class Beats:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """Everybody against everybody."""
+    """Everybody against everybody.
+
+    Parameters
+    ----------
+    shown
+        How many of the first are shown before all are asked for.
+    """
 
     names: tuple[str, ...]
     rows: tuple[tuple[Beats | None, ...], ...]
+    shown: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +199,7 @@ def _strength(board: Leaderboard) -> Strength | None:
         )
         for i, row_name in enumerate(names)
     ]
-    return Strength(tuple(names), tuple(rows))
+    return Strength(tuple(names), tuple(rows), min(len(names), FIRST))
 
 
 def _beats(p: float | None, name: str, rival: str) -> Beats:

@@ -63,6 +63,8 @@ async def reported(
     report: Report,
     check: Callable[[], object],
     count: Callable[[], object],
+    *,
+    show: str,
 ) -> Response:
     """Answer with the page of a report, or with what it asks for.
 
@@ -72,12 +74,14 @@ async def reported(
         Raises what is known to be wrong before anything is counted.
     count
         Gives the view; it may take long.
+    show
+        What of it is asked for: `PART`, `WHOLE`, or a page that waits.
     """
-    site, asked = site_of(request), request.query_params.get("show", "")
-    template = "report_part.html" if asked == PART else f"{report.page}.html"
+    site = site_of(request)
+    template = "report_part.html" if show == PART else f"{report.page}.html"
     try:
         check()
-        if asked not in (PART, WHOLE):
+        if show not in (PART, WHOLE):
             return Page(report.render(template, site, waiting=_waiting(request, report, site)))
         wanted = (request.app.state.chamber, report.page, tuple(_query(request)))
         view = await once(wanted, count)

@@ -1,9 +1,12 @@
 """The pages: one router, of no account to programs."""
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from witan.errors import UnknownName
+from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.web import (
     exporting,
     routes_asking,
@@ -22,16 +25,18 @@ FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 """What an asset holds is part of its address."""
 
 router = APIRouter()
-pages = APIRouter(include_in_schema=False)
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
 
 
 @pages.get("/assets/{name}")
-async def asset_named(request: Request, name: str) -> Response:
+async def asset_named(
+    name: str, digest: Annotated[str | None, Query(alias="v")] = None
+) -> Response:
     """Give a file that pages are made of."""
     if name not in ASSETS:
         raise UnknownName("asset", name, sorted(ASSETS))
     # Without the digest of what it holds the address says nothing of what it will hold.
-    headers = FOR_GOOD if "v" in request.query_params else {"Cache-Control": "no-cache"}
+    headers = FOR_GOOD if digest is not None else {"Cache-Control": "no-cache"}
     return Compressed(asset(name), headers=headers, media_type=ASSETS[name])
 
 

@@ -22,6 +22,7 @@ from witan.surfaces.inquiries.chambers import history_of
 from witan.surfaces.moments import moment
 from witan.surfaces.text import clean
 from witan.surfaces.views.audit import audit_view, reviewer_view
+from witan.surfaces.views.criterion import criterion_view
 from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
@@ -77,6 +78,51 @@ def _asked(
 
 
 AskedOf = Annotated[Asked, Depends(_asked)]
+
+
+def _windowed(since: str = "", until: str = "", category: str = "") -> Asked:
+    return Asked(since=since, until=until, category=category.strip())
+
+
+WindowOf = Annotated[Asked, Depends(_windowed)]
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """What models are ordered by, as the form says it."""
+
+    rule: str = "borda"
+    kind: str = "model"
+    order_by: str = "score"
+    elo: bool = False
+    min_sessions: int = 10
+
+    def over(self, window: Window) -> Terms:
+        """The terms of a leaderboard.
+
+        Raises
+        ------
+        UnknownName, InvalidParameter
+            If something is none of what it can be.
+        """
+        check_rule(self.rule)
+        return Terms(self.rule, self.kind, window, self.order_by, self.min_sessions)  # type: ignore[arg-type] # it says what it takes
+
+
+def _ordered(
+    *,
+    rule: str = "borda",
+    kind: str = "model",
+    order_by: str = "score",
+    elo: bool = False,
+    min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
+) -> Ordered:
+    return Ordered(rule, kind, order_by, elo, min_sessions)
+
+
+OrderedOf = Annotated[Ordered, Depends(_ordered)]
+
+Show = Annotated[str, Query()]
+"""What of a report is asked for."""
 
 
 @router.get("/history")
@@ -145,52 +191,60 @@ def _link(site: Site, asked: Asked, place: Place) -> str:
 async def leaderboard_page(
     request: Request,
     chamber: ChamberOf,
-    asked: AskedOf,
+    asked: WindowOf,
+    ordered: OrderedOf,
     *,
-    rule: str = "borda",
-    kind: str = "model",
-    order: str = "score",
-    min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
     trend: bool = False,
+    show: Show = "",
 ) -> Response:
     """Show how models fare across sessions; how it went over time takes a while longer."""
 
     def terms() -> Terms:
         history_of(chamber)
-        check_rule(rule)
-        return Terms(rule, kind, asked.window, order, min_sessions)  # type: ignore[arg-type] # it says what it takes
+        return ordered.over(asked.window)
 
     def count() -> object:
         history, config, held = history_of(chamber), chamber.config, terms()
-        board = reports.leaderboard(history, config, held)
+        board = reports.leaderboard(history, config, held, with_elo=ordered.elo)
         return board_view(board, reports.over_time(history, config, held) if trend else ())
 
     known = {name: value for name, value in request.query_params.items() if name != "show"}
     values = {
         "given": asked,
-        "chosen": {"rule": rule, "kind": kind, "order": order, "min_sessions": min_sessions},
+        "chosen": ordered,
         "rules": [(name, name) for name in session_rules() if name != AUTO],
         "trend": trend,
         "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
     }
     report = Report("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
-    return await reported(request, report, terms, count)
+    return await reported(request, report, terms, count, show=show)
 
 
 @router.get("/audit")
 async def audit_page(
-    request: Request, chamber: ChamberOf, asked: AskedOf, *, reviewer: str = ""
+    request: Request,
+    chamber: ChamberOf,
+    asked: WindowOf,
+    *,
+    reviewer: str = "",
+    criterion: str = "",
+    show: Show = "",
 ) -> Response:
-    """Show how reviewers judge, or how one does."""
+    """Show how reviewers judge, or how one does; all of it, or on one criterion."""
 
     def check() -> object:
         return history_of(chamber), asked.window
 
     def count() -> object:
         found = reports.audit(history_of(chamber), chamber.config, asked.window)
+        if criterion:
+            return criterion_view(found, criterion, reviewer or None)
         return reviewer_view(found, reviewer) if reviewer else audit_view(found)
 
-    title = f"How {clean(reviewer)} judges" if reviewer else "How the reviewers judge"
-    body = "parts/reviewer.html" if reviewer else "parts/audit.html"
-    report = Report("audit", body, title, {"given": asked, "reviewer": reviewer})
-    return await reported(request, report, check, count)
+    judges = f"{clean(reviewer)} judges" if reviewer else "the reviewers judge"
+    graded = f"{clean(reviewer)} grades" if reviewer else "the reviewers grade"
+    title = f"How {graded} {clean(criterion)}" if criterion else f"How {judges}"
+    part = "criterion" if criterion else "reviewer" if reviewer else "audit"
+    values = {"given": asked, "reviewer": reviewer, "criterion": criterion}
+    report = Report("audit", f"parts/{part}.html", title, values)
+    return await reported(request, report, check, count, show=show)

@@ -116,6 +116,9 @@ class TestTrust:
         said = witan("ask", "Is it so?", *seats)
 
         assert " · agreement >0.99 · reliability unknown · " in said.err
+        borrowed = "strength borrowed from 50 sessions that compared grades, 50 of them imported"
+        assert f" · {borrowed} · " in said.err
+        assert borrowed in " ".join(witan("show", "last").out.split())
 
     def test_people_make_it_known(self, witan, place):
         """With votes on the same pairs it is a share, with its number and interval."""
@@ -213,6 +216,8 @@ class TestRecounts:
 
         assert 0 <= council["rho"] < 1
         assert 0 <= imported["rho"] < 1
+        said = " ".join(witan("recount", "last", "--rho", "learn").out.split())
+        assert f" effective votes at a shared error of {council['rho']:.2f}" in said
 
     def test_it_says_where_there_is_too_little(self, witan, place):
         """What cannot be learned is said, and the session is counted without."""

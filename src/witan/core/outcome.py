@@ -41,8 +41,8 @@ class Prior:
         Variance of candidate effects between candidates of a session, in the same unit squared.
     unit
         What it was learned on: grade points, or ranks.
-    n_sessions
-        How many sessions it was learned from.
+    n_sessions, n_imported
+        How many sessions it was learned from, and how many of them came in from files.
     """
 
     noise_variance: float
@@ -50,6 +50,7 @@ class Prior:
     quality_variance: float
     unit: Unit
     n_sessions: int
+    n_imported: int = 0
 
 
 @dataclass(frozen=True, slots=True)

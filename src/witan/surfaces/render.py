@@ -101,13 +101,29 @@ def p_best_text(probability: float | None) -> str:
 
 
 def trust_line(outcome: Outcome) -> str:
-    """Who voted, what is tied, what the lead hangs on, what the votes are worth."""
-    parts = [_voted(outcome), _tied(outcome), _flips_sentence(outcome)]
+    """Who voted, what is tied, what the lead hangs on, what the votes are worth, what is borrowed.
+
+    A history lends strength, and teaches the error that reviewers share.
+    """
+    parts = [_voted(outcome), _tied(outcome), _flips_sentence(outcome), _worth(outcome)]
+    return " · ".join(part for part in (*parts, _borrowed(outcome)) if part)
+
+
+def _worth(outcome: Outcome) -> str:
     if outcome.effective_votes is None:
-        parts.append("effective votes unknown")
-    else:
-        parts.append(f"{outcome.effective_votes:.1f} effective votes")
-    return " · ".join(part for part in parts if part)
+        return "effective votes unknown"
+    shared = "" if outcome.rho is None else f" at a shared error of {outcome.rho:.2f}"
+    return f"{outcome.effective_votes:.1f} effective votes{shared}"
+
+
+def _borrowed(outcome: Outcome) -> str:
+    """What it leans on beside its own ballots; empty: nothing."""
+    prior = outcome.prior
+    if prior is None:
+        return ""
+    imported = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
+    sessions = counted(prior.n_sessions, "session")
+    return f"strength borrowed from {sessions} that compared {prior.unit}{imported}"
 
 
 def _voted(outcome: Outcome) -> str:
@@ -165,11 +181,6 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"Kendall's W of the ballots is {outcome.kendall_w:.2f} (0 no agreement, 1 full)."
     if outcome.tie_broken_by is not None:
         yield f"Equal scores were separated by {outcome.tie_broken_by}."
-    if outcome.prior is not None:
-        yield (
-            f"Strength was borrowed from {counted(outcome.prior.n_sessions, 'session')} "
-            f"that compared {outcome.prior.unit}."
-        )
     if outcome.order_kept:
         kept = [f"{name} {alike} of {twice}" for name, (alike, twice) in outcome.order_kept.items()]
         yield f"Pairs judged alike in both orders, a flip being a tie: {listed(kept)}."

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from witan.adapters.history.database import Database, Params
 from witan.adapters.history.reading import answers_shared
 from witan.adapters.history.schema import code_of
+from witan.adapters.history.sessions import COUNCIL
 from witan.adapters.history.superseding import SUPERSEDED
 from witan.core.agreement import shared_error
 from witan.core.calibration import calibrate
@@ -55,7 +56,7 @@ _NEWEST = (
 )
 
 _NOISE = (
-    "SELECT noise_variance, noise_df, effect_variance FROM sessions"
+    "SELECT source, noise_variance, noise_df, effect_variance FROM sessions"
     " WHERE simulated = 0 AND holder = '' AND noise_unit = :unit AND session NOT IN ({without})"
     " AND session NOT IN ({superseded})"
     " AND (:half < 0 OR bucket % 2 = :half)"
@@ -169,7 +170,10 @@ def learned(
 
 def _prior(database: Database, unit: Unit, apart: _Apart) -> Prior | None:
     rows = apart.rows(database, _NOISE, NOISY, unit=unit)
-    return learn_prior_from_noise((Noise(unit, *row) for row in rows), unit)
+    prior = learn_prior_from_noise([Noise(unit, *noise) for _, *noise in rows], unit)
+    if prior is None:
+        return None
+    return replace(prior, n_imported=sum(source != COUNCIL for source, *_ in rows))
 
 
 def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:

@@ -362,6 +362,7 @@ class TestInterrupt:
         )
         assert "interrupted" in shown.stdout.splitlines()[0]
         assert "Ada says so." in shown.stdout
+        assert shown.stdout.endswith(f"\nto take it up: witan resume {path}\n")
 
 
 class _Counter(BaseHTTPRequestHandler):

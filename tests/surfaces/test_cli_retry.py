@@ -53,6 +53,18 @@ class TestRetrying:
         assert again.startswith(row.split()[0])
         assert first.startswith(row.rpartition("retries ")[2])
 
+    def test_in_vain_it_says_that_nothing_was_gained(self, witan, tmp_path):
+        """On the line of trust; where somebody is heard, nothing of the kind."""
+        options = write_council(tmp_path, bob={"review": DOWN})
+        said = witan("ask", "Is it so?", *options, "--json", "--seed", 3)
+        vain = witan("retry", "last")
+        write_council(tmp_path)
+        gained = witan("retry", said.json["session"])
+
+        words = "nothing was gained: bob failed again, and what counts is as before"
+        assert f" · {words} · degraded: bob cast no ballot" in " ".join(vain.err.split())
+        assert "nothing was gained" not in said.err + gained.err
+
     def test_one_seat_of_two(self, witan, tmp_path):
         """Who is not named stays silent."""
         degraded(witan, tmp_path, ada={"review": DOWN}, bob={"review": DOWN})

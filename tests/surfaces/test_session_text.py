@@ -61,8 +61,15 @@ class TestTrust:
         """Without its end a session is called interrupted."""
         line = session_trust(Session.of(three()))
 
-        assert "interrupted" in line
-        assert " s until its last event · " in line
+        assert line.endswith(" s until its last event · interrupted: 3 of 3 answers, 3 of 3 ballots kept")
+
+    def test_interrupted_before_an_outcome_it_says_once_how_far_it_came(self):
+        """That too few ballots were cast would be no news."""
+        line = session_trust(Session.of(Story("a", "b").answers(a="Yes.")))
+
+        assert line.count("interrupted") == line.count(" of 2 ") == 1
+        assert line.endswith(" · interrupted: 1 of 2 answers kept")
+        assert "no outcome" not in line
 
     def test_who_failed_the_gate_is_named(self):
         """An answer that was shut out is no detail of the standings."""
@@ -73,6 +80,7 @@ class TestTrust:
     def test_without_an_outcome_it_counts_the_ballots_there_are(self):
         """Too few ballots are told as such, not as a tie."""
         story = Story("a", "b").answers(a="Yes.", b="No.").abstains("a", "timed out")
+        story = story.closed("a cast no ballot: timed out")
 
         assert session_trust(Session.of(story)).startswith("0 of 2 reviewers · no outcome · ")
 

@@ -84,7 +84,8 @@ class Session:
     outcome
         None: fewer ballots than the quorum.
     missing
-        What a complete session would have had, a sentence each.
+        What a complete session would have had, a sentence each; of one that was interrupted, how
+        far it came.
     """
 
     events: tuple[e.Event, ...]
@@ -160,6 +161,35 @@ class Session:
         return reliability_of(self.outcome, None if self.simulated else self.opened.calibration)
 
     @property
+    def progress(self) -> str:
+        """How many answers and ballots are there of those asked for; of a jury, ballots alone."""
+        parts = []
+        if not self.opened.jury:
+            parts.append(_of(len(self.answers), len(self.opened.seats), "answer"))
+        if self.opened.jury or any(isinstance(event, e.SheetDrawn) for event in self.events):
+            cast = sum(not ballot.abstained for ballot in self.ballots)
+            parts.append(_of(cast, len(self.ballots), "ballot"))
+        return ", ".join(parts)
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether it asked seats that failed again, and ended without hearing any of them."""
+        opened = self.opened
+        if not opened.retried or self.status == "interrupted":
+            return False
+        for event in self.events[1 + opened.kept :]:
+            match event:
+                case e.AnswerDone() | e.BallotCast():
+                    heard = event.seat in opened.retried
+                case e.SynthesisDone():
+                    heard = event.chairman in opened.retried
+                case _:
+                    continue
+            if heard and event.spent.calls:
+                return False
+        return True
+
+    @property
     def over_budget(self) -> bool:
         """Whether some call was not made because of the ceiling on cost."""
         return any(getattr(event, "over_budget", False) for event in self.events)
@@ -233,6 +263,10 @@ class Session:
         )
         own = {name: getattr(asked, name) for name in given if name in Settings.__slots__}
         return replace(kept, **{name: own[name] for name in own if name != "counting"})
+
+
+def _of(there: int, asked: int, noun: str) -> str:
+    return f"{there} of {asked} {noun}{'' if asked == 1 else 's'}"
 
 
 class _Fold:
@@ -317,7 +351,7 @@ class _Fold:
         """The session that these events tell of."""
         seats = [seat.name for seat in self.opened.seats]
         closed = self.closed
-        return Session(
+        session = Session(
             events=events,
             opened=self.opened,
             answers={name: self.answers[name] for name in seats if name in self.answers},
@@ -331,12 +365,13 @@ class _Fold:
             outcome=self.outcome,
             synthesis=self.synthesis,
             status="interrupted" if closed is None else closed.status,
-            missing=("the session was interrupted",) if closed is None else closed.missing,
+            missing=() if closed is None else closed.missing,
             cost=self.costing.total(),
             seconds=(
                 (events[-1].at - events[0].at).total_seconds() if closed is None else closed.seconds
             ),
         )
+        return session if closed else replace(session, missing=(f"{session.progress} kept",))
 
     def _ballot(self, name: str) -> Ballot:
         if name in self.ballots:

@@ -12,14 +12,14 @@ import anyio
 import anyio.to_thread
 
 from witan.adapters.session_files import write_session
-from witan.deliberation.events import Event, SheetDrawn
+from witan.deliberation.events import Event
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.surfaces.histories import Place
 from witan.surfaces.seating import to_trust
 from witan.surfaces.setting_aside import set_aside
 from witan.surfaces.taking_up import TakenUp
-from witan.surfaces.text import clean, counted
+from witan.surfaces.text import clean
 
 __all__ = ["Record"]
 
@@ -131,7 +131,7 @@ class Record:
             unkept = f"{clean(str(error))}; "
         trust = " --trust" if self._asks_for_trust(session, held=held) else ""
         again = f"witan resume {again}{self._option}{trust}"
-        return f"{why}; {unkept}{_kept(session)}; resume with: {again}"
+        return f"{why}; {unkept}{session.progress} kept; resume with: {again}"
 
     def closed(self, session: Session) -> str | None:
         """Wait until the session is durable in the history; say where its record is if it is not.
@@ -185,15 +185,3 @@ class Record:
         except (HistoryError, OverflowError) as error:
             return f"older sessions could not be forgotten: {clean(str(error))}"
         return None if forgotten.note is None else f"older sessions are forgotten; {forgotten.note}"
-
-
-def _kept(session: Session) -> str:
-    """How much of an interrupted session is there: answers, and ballots once they are asked for."""
-    answers, ballots = len(session.answers), session.ballots
-    parts = []
-    if not session.opened.jury:
-        parts.append(f"{answers} of {counted(len(session.opened.seats), 'answer')}")
-    if session.opened.jury or any(isinstance(event, SheetDrawn) for event in session.events):
-        cast = sum(not ballot.abstained for ballot in ballots)
-        parts.append(f"{cast} of {counted(len(ballots), 'ballot')}")
-    return f"{', '.join(parts)} kept"

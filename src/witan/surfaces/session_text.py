@@ -44,7 +44,7 @@ def session_trust(session: Session) -> str:
         parts += approval_text(session.approval)
     if session.outcome is not None:
         parts += [trust_line(session.outcome), *reliability_text(session)]
-    else:
+    elif session.status != "interrupted":
         voted = sum(not ballot.abstained for ballot in session.ballots)
         parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
         parts.append("no outcome")
@@ -53,6 +53,9 @@ def session_trust(session: Session) -> str:
     # When it was broken off is not known, only when something last happened in it.
     until = " until its last event" if session.status == "interrupted" else ""
     parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
+    if session.in_vain:
+        again = listed([*session.opened.retried])
+        parts.append(f"nothing was gained: {again} failed again, and what counts is as before")
     if session.status != "complete":
         missing = "; ".join(session.missing)
         parts.append(f"{session.status}: {missing}" if missing else session.status)

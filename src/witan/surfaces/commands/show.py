@@ -11,6 +11,8 @@ from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from witan.adapters.history import History
     from witan.deliberation.session import Session
 
@@ -69,6 +71,9 @@ def command(
             _write_page(found, place, html)
         else:
             _show(found, place, as_json=as_json, events=events)
+            if found.status == "interrupted" and not (as_json or events or session == "-"):
+                name, options = (session, {}) if place is None else (found.id, {"history": history})
+                _say_how_to_go_on(name, {**options, "config": config})
 
 
 def _show(session: "Session", history: "History | None", *, as_json: bool, events: bool) -> None:
@@ -90,6 +95,14 @@ def _show(session: "Session", history: "History | None", *, as_json: bool, event
             f"{child.relation or 'followed'} as {child.session}" for child in reversed(children)
         ]
         click.echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it, votes)))
+
+
+def _say_how_to_go_on(name: str, options: "Mapping[str, object]") -> None:
+    import shlex
+
+    given = [f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value]
+    again = " ".join(["witan resume", shlex.quote(name), *given])
+    click.echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
 
 
 def _write_page(session: "Session", history: "History | None", path: Path) -> None:

@@ -97,7 +97,7 @@ def _warning(session: Session) -> str:
         missing = "; ".join(session.missing)
         said.append(f"{session.status}: {missing}" if missing else session.status)
     if session.status == "interrupted":
-        said.append("it was broken off, and can be resumed")
+        said.append("it can be resumed")
     return clean(" · ".join(said))
 
 

@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Processes that share the tests.
-WORKERS ?= 2
+# Processes that share the tests: one more than two cores, since much of what is tested waits.
+WORKERS ?= 3
+# A process that a test starts reads what was compiled before it, whatever is set for others.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-slow check bench docs clean
 

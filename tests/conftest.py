@@ -27,16 +27,29 @@ DEAR = {
 }
 """What is dear to start or to install, and what the tests that need it have in their names."""
 
+LONG = (
+    "spark", "test_stdio", "test_browser_", "test_telemetry", "test_web_browser", "test_cli_losing",
+    "test_rollup", "test_history_locked", "test_history_faults", "test_proxy", "test_discretion",
+    "test_cli_ceiling", "test_schemathesis", "test_cli_history_waiting", "test_cli_resume",
+    "test_cli_demo", "test_openai_page", "test_circles", "test_charts", "test_study",
+)  # fmt: skip
+"""Files of ten seconds and more, though their tests are few: what is begun last ends it all."""
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log) -> object:
-    """Let one process run all tests of a file, and all of what is dear: they share it."""
+    """Let one process run all tests of a file, and all of what is dear; begin with the long."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByWhatIsShared(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             dear = (name for name, parts in DEAR.items() if any(part in nodeid for part in parts))
             return next(dear, nodeid.partition("::")[0])
+
+        def _assign_work_unit(self, node: object) -> None:
+            long = (scope for part in LONG for scope in self.workqueue if part in scope)
+            self.workqueue.move_to_end(next(long, next(iter(self.workqueue))), last=False)
+            super()._assign_work_unit(node)
 
     return ByWhatIsShared(config, log)
 

@@ -130,13 +130,13 @@ async def test_what_is_no_model_server_is_not_listed(serve, status, body):
 
 async def test_who_does_not_answer_is_not_awaited(serve):
     """All are asked at once, and 0.3 s is all the time there is, however many are silent."""
-    with silent() as one, silent() as two:
-        table = {"vllm": f"{one}/v1", "ollama": f"{serve(models('a'))}/v1", "jan": f"{two}/v1"}
+    with ExitStack() as held:
+        table = {f"silent{n}": f"{held.enter_context(silent())}/v1" for n in range(12)}
         began = anyio.current_time()
 
-        found = await find_local_servers({}, table)
+        found = await find_local_servers({}, {**table, "ollama": f"{serve(models('a'))}/v1"})
 
-        assert anyio.current_time() - began < 1.0
+        assert anyio.current_time() - began < 3.0
     assert [server.kind for server in found] == ["ollama"]
 
 

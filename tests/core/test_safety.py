@@ -287,11 +287,11 @@ class TestWork:
     def test_a_megabyte_of_almost_matches(self, unit):
         """A megabyte built to be searched in vain takes seconds, not the age of the universe."""
         text = unit * (1_000_000 // len(unit))
-        start = time.perf_counter()
+        start = time.process_time()
 
         check(text)
 
-        assert time.perf_counter() - start < 5.0
+        assert time.process_time() - start < 8.0
 
 
 class TestGate:

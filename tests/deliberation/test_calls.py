@@ -42,19 +42,19 @@ class TestReply:
         assert table.notices == []
 
     async def test_waiting_for_the_provider_is_not_the_calls_fault(self):
-        """Three calls of 100 ms through one slot are all made, each within its 250 ms."""
-        table = Table(throttling=Throttling(concurrency=1), call_seconds=0.25)
+        """Three calls of 0.4 s through one slot are all made, each within its second."""
+        table = Table(throttling=Throttling(concurrency=1), call_seconds=1.0)
         results = []
 
         async def one():
-            results.append(await table.ask(Script(says("yes", after=0.1))))
+            results.append(await table.ask(Script(says("yes", after=0.4))))
 
         async with anyio.create_task_group() as group:
             for _ in range(3):
                 group.start_soon(one)
 
         assert [type(result) for result in results] == [Made] * 3
-        assert all(result.spent.seconds < 0.25 for result in results)
+        assert all(result.spent.seconds < 1.0 for result in results)
 
 
 class TestDeadline:

@@ -139,7 +139,7 @@ def test_a_hostile_answer_takes_no_longer_than_its_length(piece):
     """A hundred thousand characters of half a match are read in seconds, not in hours."""
     text = piece * (100_000 // len(piece)) + "Claude Monet, Google"
 
-    began = time.perf_counter()
+    began = time.process_time()
     mask(text, "", COUNCIL)
 
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

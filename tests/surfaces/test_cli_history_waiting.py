@@ -61,7 +61,7 @@ def test_nobody_is_asked_while_the_history_is_locked(witan, tmp_path, place):
 
     said = witan("ask", "Is it so?", *write_council(tmp_path))
 
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 19
     assert said.status == 2
     assert f"another process has locked {place}: waiting" in said.err
     assert "is locked: another process has kept it for 10 s" in said.err
@@ -77,7 +77,7 @@ def test_what_is_only_read_waits_for_nobody(witan):
     [line] = witan("sessions", "--json").json["sessions"]
 
     assert line["session"] == "s1"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9
 
 
 @pytest.mark.parametrize("days", ["999999999", "365001", "0"])

@@ -237,7 +237,7 @@ class TestTheEnd:
         with History.open(tmp_path / "history.sqlite") as history:
             [found] = history.find(simulated=None)
         assert found.status == "interrupted"
-        assert took < grace + 4
+        assert took < grace + 8
 
 
 async def _ask_and_stop(url, process):

@@ -403,11 +403,46 @@ class TestDeleting:
             if form.attrs["action"].endswith("/forget")
         ]
         root = page(browser.post(form.attrs["action"], data={"session": session[:4]}), 422)
-        assert session in root.text
+        field = root.one("input", id="forget")
+        assert (field.attrs["value"], field.attrs["aria-invalid"]) == (session[:4], "true")
+        assert "Nothing was deleted" in root.one(id=field.attrs["aria-describedby"]).text
+        assert root.all("table", class_="standings")
         assert at_desk.history.has_record(session)
 
         assert asked(browser, form.attrs["action"], session=session) == "/history"
         page(browser.get(f"/sessions/{session}"), 404)
+
+    @pytest.mark.parametrize("session", ["held07", "q00"])
+    def test_no_browser_keeps_its_page(self, browser, session):
+        """Whoever goes back to one that was deleted meanwhile is told that there is none."""
+        assert browser.get(f"/sessions/{session}").headers["cache-control"] == "no-store"
+
+    def test_history_does_not_tell_who_leads_and_leads_to_a_vote(self, browser):
+        """A blind vote begins there: nothing but the answers is told before it."""
+        session = ended(browser)
+        rows = page(browser.get("/history")).one("ol", class_="sessions").all("li")
+        [links] = [
+            links
+            for links in ([a.attrs["href"] for a in row.all("a")] for row in rows)
+            if links[0] == f"/sessions/{session}"
+        ]
+
+        assert links[1:] == [f"/sessions/{session}/vote"]
+        assert not [row for row in rows if re.search(r"led by|bob", row.text)]
+
+    def test_a_vote_of_whoever_saw_the_page_of_the_session_says_so(self, browser, at_desk):
+        """In a note: it tells what the panel made of the answers."""
+        session = ended(browser)
+        veil = page(browser.get(f"/sessions/{session}")).one(class_="veil")
+        who = page(browser.get(veil.all("a")[0].attrs["href"]))
+        hidden = {i.attrs["name"]: i.attrs["value"] for i in who.all("input", type="hidden")}
+        paper = page(browser.get(f"/sessions/{session}/vote", params={**hidden, "as": "kim"}))
+        fields = {i.attrs["name"]: i.attrs["value"] for i in paper.all("input", type="hidden")}
+        fields |= {s.attrs["name"]: "1" for s in paper.all("select")}
+        asked(browser, f"/sessions/{session}/vote", **fields)
+
+        [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
+        assert "after the page of the session was seen" in vote.notes
 
 
 class TestVoting:
@@ -427,7 +462,7 @@ class TestVoting:
             names = [th.text for th in root.one("tbody").all("th")]
             assert sorted(name.split()[0] for name in names) == ["ada", "bob", "cyd"]
         [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
-        assert vote.reviewer == "zoe"
+        assert (vote.reviewer, vote.notes) == ("zoe", None)
 
         paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
         back = paper.one("p", class_="shortfall").one("a").attrs["href"]
@@ -472,9 +507,8 @@ class TestReports:
         with desk(tmp_path, filled=False) as here:
             root = page(httpx2.get(f"{here.url}/", headers=HTML))
 
-        assert [a.attrs["href"] for a in root.one("ol", class_="sessions").all("a")] == [
-            "/sessions/held"
-        ]
+        [row] = root.one("ol", class_="sessions").all("li")
+        assert row.all("a")[0].attrs["href"] == "/sessions/held"
 
     def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
         """Once: page after page, those held here first, those of one moment as files bring them."""
@@ -491,7 +525,8 @@ class TestReports:
             seen, where = [], "/history"
             while where:
                 root = page(client.get(where, headers=HTML))
-                seen += [a.attrs["href"] for a in root.one("ol", class_="sessions").all("a")]
+                rows = root.one("ol", class_="sessions").all("li")
+                seen += [row.all("a")[0].attrs["href"] for row in rows]
                 where = next((a.attrs["href"] for a in root.all("a", rel="next")), "")
             with History.open(place) as history:
                 names = {f"/sessions/{found.session}" for found in history.find()}
@@ -534,7 +569,7 @@ class TestReports:
         [("/leaderboard?order=rating", "did you mean 'order_by'?"), ("/audit?text=x", "known here"),
          ("/history?rule=x", "known here"), ("/?questoin=x", "known here"),
          ("/tally?rule=borda", "known here: none"), ("/sessions/q00?rul=x", "did you mean 'rule'?"),
-         ("/sessions/q00/vote?who=x", "known here: as, cast")],
+         ("/sessions/q00/vote?who=x", "known here: as, cast, seen")],
     )  # fmt: skip
     def test_a_parameter_that_means_nothing_is_refused(self, browser, path, said):
         """In the words of the API, on a page."""

@@ -229,7 +229,7 @@ class TestVeil:
         veil = page(closed(), revealed=False).one(class_="veil")
         links = [a.attrs["href"] for a in veil.all("a")]
 
-        assert links == ["/sessions/s1/vote", "/sessions/s1?reveal=1"]
+        assert links == ["/sessions/s1/vote?seen=1", "/sessions/s1?reveal=1"]
         assert [a.text for a in page(closed()).one(class_="veil").all("a")] == ["Hide them"]
 
     def test_who_a_member_is_does_not_show_in_what_it_wrote(self):

@@ -16,6 +16,9 @@ __all__ = ["behind", "check_unvoted", "vote", "voter"]
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
 
+SEEN = "cast after the page of the session was seen, which tells how the panel ranked"
+"""The note of a ballot whose person had been told more than the answers."""
+
 
 def voter(asker: Asker, person: str | None = None) -> str:
     """Under which name somebody votes.
@@ -52,8 +55,10 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
         raise HistoryConflict(history.database.where, problem, remedy)
 
 
-def vote(history: History, paper: Paper, groups: Groups) -> Revealed:
+def vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) -> Revealed:
     """Keep a person's ranking; then say who wrote what, and how the panel ranked it.
+
+    `seen`: the person comes from a page that told the latter before.
 
     Raises
     ------
@@ -63,6 +68,8 @@ def vote(history: History, paper: Paper, groups: Groups) -> Revealed:
     ballot = cast(paper.sheet, groups, paper.session, SystemClock().now())
     if paper.earlier is not None:
         ballot = replace(ballot, notes=AFTERWARDS)
+    elif seen:
+        ballot = replace(ballot, notes=SEEN)
     history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
     return behind(history, paper, groups)
 

@@ -1,7 +1,7 @@
 """Sessions as a list: what was asked, when, and what came of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from witan.adapters.history import Found
 from witan.deliberation.costing import Cost
@@ -28,6 +28,8 @@ class SessionRow:
         Of the question, on one line.
     origin
         The file that it came from, and the session that it came of; empty: neither.
+    votable
+        There are answers to vote on, and nothing but them is told before.
     """
 
     id: str
@@ -36,13 +38,16 @@ class SessionRow:
     beginning: str
     simulated: bool = False
     category: str = ""
-    leader: str = ""
     cost: str = ""
     origin: str = ""
+    votable: bool = False
 
 
 def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[SessionRow, ...]:
-    """Sessions of a history; of those that go on here, it is said."""
+    """Sessions of a history; of those that go on here, it is said.
+
+    Nobody is told who leads: who is to read and vote without knowing who wrote what begins here.
+    """
     going = {running.id for running in under_way if running.named}
     return tuple(_row(each, going=each.session in going) for each in discreet_found(found))
 
@@ -50,15 +55,11 @@ def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[
 def latest_rows(
     found: Sequence[Found], at_hand: Sequence[Running], *, most: int
 ) -> tuple[SessionRow, ...]:
-    """The latest sessions, those that are kept nowhere yet first; nobody is told who leads.
-
-    Who is to read and vote without knowing who wrote what begins here.
-    """
+    """The latest sessions, those that are kept nowhere yet first."""
     kept = {each.session for each in found}
     new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
     going = [running for running in at_hand if running.under_way]
-    rows = (*map(_new, new), *session_rows(found, going))
-    return tuple(replace(row, leader="") for row in rows[:most])
+    return (*map(_new, new), *session_rows(found, going))[:most]
 
 
 def _row(found: Found, *, going: bool) -> SessionRow:
@@ -70,9 +71,9 @@ def _row(found: Found, *, going: bool) -> SessionRow:
         beginning=_beginning(found.question) or clean(found.session),
         simulated=found.simulated,
         category=clean(found.category or ""),
-        leader=clean(found.leader_seat or found.leader or ""),
         cost="" if found.simulated else cost,
         origin=clean(origin_text(found)),
+        votable=not (going or found.imported) and found.status in ("complete", "degraded"),
     )
 
 

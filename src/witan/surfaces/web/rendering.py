@@ -119,7 +119,7 @@ def part(template: str, name: str, /, *values: Any) -> str:
     return str(_macro(template, name)(*values))
 
 
-def render_session(
+def render_session(  # noqa: PLR0913 - all but one by name
     session: Session,
     *,
     revealed: bool = False,
@@ -129,6 +129,7 @@ def render_session(
     votes: Sequence[Ballot] = (),
     site: Site = SITE,
     problem: str = "",
+    misnamed: str = "",
 ) -> str:
     """The page of a session that is over, or was broken off.
 
@@ -144,6 +145,8 @@ def render_session(
         Ballots that people cast on it.
     problem
         What became of it beside what its record says.
+    misnamed
+        What was written in place of its name, to delete it; empty: nothing was.
     """
     view = session_view(
         session,
@@ -154,7 +157,7 @@ def render_session(
         votes=votes,
         councils=site.councils,
     )
-    return render("session.html", site=site, view=view, problem=clean(problem))
+    return render("session.html", site=site, view=view, problem=clean(problem), misnamed=misnamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +248,19 @@ def render_vote(
     *,
     problem: str = "",
     given: Mapping[str, str] | None = None,
+    seen: bool = False,
     site: Site = SITE,
 ) -> str:
     """The paper of a person: the answers under their labels, and a form to rank them.
 
-    `problem` says what is wrong with the ranking that was `given`, label to place.
+    `problem` says what is wrong with the ranking that was `given`, label to place. `seen`: the
+    person comes from the page of the session.
     """
+    held = given or {}
     texts = [(label, rendered(text)) for label, text in paper.texts.items()]
+    said = clean(problem)
     return render(
-        "vote.html", site=site, paper=paper, texts=texts, problem=clean(problem), given=given or {}
+        "vote.html", site=site, paper=paper, texts=texts, problem=said, given=held, seen=seen
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from witan.adapters.history import History
 from witan.core.outcome import Outcome
-from witan.errors import InvalidParameter, NothingToCount, WitanError
+from witan.errors import NothingToCount, WitanError
 from witan.surfaces.chamber import Judging, Running
 from witan.surfaces.discretion import discreet_found, outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
@@ -36,6 +36,33 @@ router = APIRouter()
 Without = Annotated[Sequence[str], Query()]
 
 MOST_WITHOUT = 64
+
+UNKEPT = {"Cache-Control": "no-store"}
+"""Whoever goes back to a session that was deleted does not see it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How the page of a session is asked for.
+
+    Parameters
+    ----------
+    rule, without
+        What to count it by, and without whose ballots; empty: as it counted itself.
+    misnamed
+        What was written in place of its name, to delete it.
+    """
+
+    rule: str = ""
+    without: tuple[str, ...] = ()
+    reveal: bool = False
+    misnamed: str = ""
+
+    def status(self, refused: WitanError | None) -> int:
+        """That of the response."""
+        if self.misnamed:
+            return 422
+        return 200 if refused is None else status_of(refused)
 
 
 @router.get("/sessions/{session:path}/live")
@@ -116,8 +143,9 @@ async def forget(request: Request, session: str, chamber: ChamberOf) -> Response
     """Delete a session wholly, and show those that are left."""
     form = await form_of(request)
     whole = await chamber.named(session)
-    if form.get("session") != whole:
-        raise InvalidParameter("session", form.get("session"), f"{whole}, to delete it")
+    if (given := form.get("session")) != whole:
+        here = Shown(reveal=bool(form.get("reveal")), misnamed=given or " ")
+        return await _shown(request, chamber, whole, here)
     await chamber.forget(whole)
     return redirect(site_of(request), "history")
 
@@ -133,28 +161,33 @@ async def show(
     reveal: bool = False,
 ) -> Response:
     """Show a session: as far as it came, as it ended, or as its ballots came in."""
-    whole = await chamber.named(session)
+    here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal)
+    return await _shown(request, chamber, await chamber.named(session), here)
+
+
+async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) -> Response:
+    """The page of a session, which no browser keeps: it may be deleted."""
     site, running = site_of(request), chamber.running(whole)
     if running is not None and running.under_way:
         told = (each.event for each in running.stream.told_after(0))
-        here = LiveSession(told, revealed=reveal, site=site, mark=running.stream.mark)
-        return Page(render_live(here, site=site))
-    held, history = [*without][:MOST_WITHOUT], chamber.history
+        live = LiveSession(told, revealed=here.reveal, site=site, mark=running.stream.mark)
+        return Page(render_live(live, site=site), headers=UNKEPT)
+    history = chamber.history
     if history is not None and running is None and not await _has_record(history, whole):
-        return await _imported(request, history, whole, (rule, tuple(held)))
+        return await _imported(request, history, whole, here)
     found = await chamber.session(whole)
-    seats = tuple(seat_called(found, each) for each in held)
+    seats = tuple(seat_called(found, each) for each in here.without)
     recounted, refused = None, None
     try:
-        if rule or seats:
-            recounted = await count_again(chamber, whole, rule or None, without=seats)
+        if here.rule or seats:
+            recounted = await count_again(chamber, whole, here.rule or None, without=seats)
     except WitanError as error:
         refused, seats = error, ()
     known = await beside(chamber, whole)
     write = partial(
         render_session,
         found,
-        revealed=reveal,
+        revealed=here.reveal,
         recounted=recounted,
         without=seats,
         children=known.children,
@@ -163,24 +196,23 @@ async def show(
         problem=_problem(running)
         if refused is None
         else f"It is not counted so: {said_of(request, refused)}",
+        misnamed=here.misnamed,
     )
     html = await anyio.to_thread.run_sync(write)
-    return Page(html, 200 if refused is None else status_of(refused))
+    return Page(html, here.status(refused), UNKEPT)
 
 
 async def _has_record(history: History, session: str) -> bool:
     return await anyio.to_thread.run_sync(history.has_record, session)
 
 
-async def _imported(
-    request: Request, history: History, session: str, count: tuple[str, tuple[str, ...]]
-) -> Response:
+async def _imported(request: Request, history: History, session: str, here: Shown) -> Response:
     """The page of a session of which there are only ballots."""
-    site, chamber, (rule, without) = site_of(request), request.app.state.chamber, count
+    site, chamber = site_of(request), request.app.state.chamber
     outcome: Outcome | None = None
     refused: WitanError | None = None
     try:
-        outcome = await count_again(chamber, session, rule or None, without=without)
+        outcome = await count_again(chamber, session, here.rule or None, without=here.without)
     except WitanError as error:
         refused = error
 
@@ -190,16 +222,18 @@ async def _imported(
             history.ballots(session),
             history.answers(session),
             outcome,
-            recounted=bool(rule or without),
-            without=without,
+            recounted=bool(here.rule or here.without),
+            without=here.without,
         )
         problem = (
             "" if refused is None else clean(f"It is not counted so: {said_of(request, refused)}")
         )
-        return render("imported.html", site=site, view=view, problem=problem)
+        return render(
+            "imported.html", site=site, view=view, problem=problem, misnamed=here.misnamed
+        )
 
     html = await anyio.to_thread.run_sync(write)
-    return Page(html, 200 if refused is None else status_of(refused))
+    return Page(html, here.status(refused), UNKEPT)
 
 
 def _problem(running: Running | None) -> str:

@@ -34,16 +34,17 @@ async def paper(
     *,
     person: Annotated[str, Query(alias="as", max_length=400)] = "",
     cast: bool = False,
+    seen: bool = False,
 ) -> Response:
     """Give a person's paper; once it is `cast`, what is behind it."""
     history, whole = history_of(chamber), await chamber.named(session)
     site, name = site_of(request), person.strip()
     if not name:
         known = "" if request.app.state.askers.open else asker.name
-        return Page(render("voter.html", site=site, session=whole, known=known))
+        return Page(render("voter.html", site=site, session=whole, known=known, seen=seen))
     found = await anyio.to_thread.run_sync(voting_paper, history, whole, voter(asker, name))
     if not cast or found.earlier is None:
-        return Page(render_vote(found, site=site))
+        return Page(render_vote(found, seen=seen, site=site))
     shown = await anyio.to_thread.run_sync(behind, history, found, found.earlier.groups)
     return Page(render_reveal(found, shown, site=site))
 
@@ -62,7 +63,8 @@ async def cast_vote(request: Request, session: str, chamber: ChamberOf, asker: A
     try:
         await anyio.to_thread.run_sync(partial(_keep, history, found, form.fields))
     except InvalidBallot as error:
-        html = render_vote(found, problem=str(error), given=form.fields, site=site)
+        seen = "seen" in form.fields
+        html = render_vote(found, problem=str(error), given=form.fields, seen=seen, site=site)
         return Page(html, status_of(error))
     # Looked at by an address of its own: loading it again casts nothing again.
     return redirect(site, "sessions", whole, "vote", **{"as": person, "cast": "1"})
@@ -70,4 +72,4 @@ async def cast_vote(request: Request, session: str, chamber: ChamberOf, asker: A
 
 def _keep(history: History, paper: Paper, fields: Mapping[str, str]) -> None:
     check_unvoted(history, paper, replacing="replace" in fields)
-    vote(history, paper, ranking_of(paper.sheet, fields))
+    vote(history, paper, ranking_of(paper.sheet, fields), seen="seen" in fields)

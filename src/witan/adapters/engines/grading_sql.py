@@ -15,6 +15,8 @@ __all__ = ["GRADINGS"]
 _NAMES = ("bucket", "reviewer", "human", "criterion")
 _KEY = {name: name for name in _NAMES}
 _BY = ", ".join(_NAMES)
+_BALLOT = f"session, ballot, {_BY}"
+_GRADED = "{window} AND grade IS NOT NULL"
 
 
 def _count(text: str, condition: str) -> str:
@@ -48,13 +50,27 @@ _OF_CANDIDATES = columns_of(
 
 
 def _beside(one: str) -> str:
-    """Sums on a ballot of a column beside the grade x."""
-    return f"""
+    """Sums on each ballot of a column beside the grade x."""
+    return f"""sheets AS (
+    SELECT {_BALLOT},
         COUNT(*) AS n,
         SUM({one}) AS {one}, SUM({one} * {one}) AS {one}{one}, SUM({one} * x) AS {one}x,
         SUM(x) AS x, SUM(x * x) AS xx,
         MIN({one}) AS least_{one}, MAX({one}) AS greatest_{one},
-        MIN(x) AS least_x, MAX(x) AS greatest_x"""
+        MIN(x) AS least_x, MAX(x) AS greatest_x
+    FROM graded
+    GROUP BY {_BALLOT}
+)"""
+
+
+def _over_sheets(columns: str) -> str:
+    """Sums over the ballots that grade two candidates or more."""
+    return f"""SELECT
+    {columns}
+FROM sheets
+WHERE n > 1
+GROUP BY {_BY}
+"""
 
 
 def _centred(one: str, other: str) -> str:
@@ -86,9 +102,6 @@ _BESIDE_THE_REST = columns_of(
     rx=_centred("r", "x"),
     rxx=_centred("x", "x"),
 )
-
-_GRADED = "{window} AND grade IS NOT NULL"
-_BALLOT = f"session, ballot, {_BY}"
 
 _CANDIDATES = f"""
 WITH mine AS (
@@ -131,12 +144,7 @@ WITH sheets AS (
     WHERE {_GRADED} AND own = 0
     GROUP BY {_BALLOT}
 )
-SELECT
-    {_OF_BALLOTS}
-FROM sheets
-WHERE n > 1
-GROUP BY {_BY}
-"""
+{_over_sheets(_OF_BALLOTS)}"""
 
 _LENGTHS = f"""
 WITH graded AS (
@@ -144,17 +152,8 @@ WITH graded AS (
     FROM v_grades
     WHERE {_GRADED} AND own = 0 AND log_chars IS NOT NULL
 ),
-sheets AS (
-    SELECT {_BALLOT},{_beside("l")}
-    FROM graded
-    GROUP BY {_BALLOT}
-)
-SELECT
-    {_BESIDE_LENGTHS}
-FROM sheets
-WHERE n > 1
-GROUP BY {_BY}
-"""
+{_beside("l")}
+{_over_sheets(_BESIDE_LENGTHS)}"""
 
 _RESTS = f"""
 WITH wholes AS (
@@ -171,17 +170,8 @@ graded AS (
     JOIN wholes w ON w.session = v.session AND w.ballot = v.ballot AND w.place = v.place
     WHERE {_GRADED} AND own = 0
 ),
-sheets AS (
-    SELECT {_BALLOT},{_beside("r")}
-    FROM graded
-    GROUP BY {_BALLOT}
-)
-SELECT
-    {_BESIDE_THE_REST}
-FROM sheets
-WHERE n > 1
-GROUP BY {_BY}
-"""
+{_beside("r")}
+{_over_sheets(_BESIDE_THE_REST)}"""
 
 GRADINGS = (_CANDIDATES, _BALLOTS, _LENGTHS, _RESTS)
 """Queries of which each fills some columns: one after the other they hold less at once."""

@@ -8,22 +8,7 @@ import numpy as np
 
 from witan.adapters.engines import grading_sql, length_sql, panel_sql, people_sql, vote_sql
 from witan.adapters.engines.adding import KEYS, Columns
-from witan.core.sums import (
-    AnswerSums,
-    BallotSums,
-    CalibrationSums,
-    CriterionSums,
-    GradingSums,
-    HumanSums,
-    LengthSums,
-    MatchupSums,
-    PanelSums,
-    PositionSums,
-    ReviewerSums,
-    StandingSums,
-    UnitSums,
-    VoteSums,
-)
+from witan.core import sums
 
 __all__ = ["Text", "texts_of"]
 
@@ -104,31 +89,31 @@ def _compared(found: Columns) -> Columns:
 
 
 _TEXTS = (
-    Text(panel_sql.STANDINGS, {StandingSums: _all}, ("rule", "human"), by_span=False),
-    Text(panel_sql.MATCHUPS, {MatchupSums: _all}, ("human",), by_span=False),
-    Text(panel_sql.ANSWERS, {AnswerSums: _all}, by_span=False),
-    Text(panel_sql.PANEL, {PanelSums: _all}, by_span=False),
-    Text(vote_sql.VOTES, {VoteSums: _all}, by_span=False),
-    Text(vote_sql.BALLOTS, {BallotSums: _all}),
+    Text(panel_sql.STANDINGS, {sums.StandingSums: _all}, ("rule", "human"), by_span=False),
+    Text(panel_sql.MATCHUPS, {sums.MatchupSums: _all}, ("human",), by_span=False),
+    Text(panel_sql.ANSWERS, {sums.AnswerSums: _all}, by_span=False),
+    Text(panel_sql.PANEL, {sums.PanelSums: _all}, by_span=False),
+    Text(vote_sql.VOTES, {sums.VoteSums: _all}, by_span=False),
+    Text(vote_sql.BALLOTS, {sums.BallotSums: _all}),
     Text(
         length_sql.SHEETS,
         {
-            BallotSums: _some("gradings", "spread"),
-            LengthSums: _some(
+            sums.BallotSums: _some("gradings", "spread"),
+            sums.LengthSums: _some(
                 *("ballots", "n", "ll", "lx", "xx"),
                 *("n_grades", "grade_ll", "grade_lx", "grade_xx"),
                 kept="measured",
             ),
-            CriterionSums: _overall_lengths,
+            sums.CriterionSums: _overall_lengths,
         },
     ),
-    Text(length_sql.PAIRS, {LengthSums: _all}),
-    Text(vote_sql.BESIDE, {ReviewerSums: _compared, PositionSums: _placed}),
-    Text(vote_sql.UNITS, {UnitSums: _units, CriterionSums: _overall_units}),
-    Text(length_sql.CRITERIA, {CriterionSums: _all}),
-    *(Text(sql, {GradingSums: _all}) for sql in grading_sql.GRADINGS),
-    Text(people_sql.HUMANS, {HumanSums: _all}),
-    Text(people_sql.CALIBRATION, {CalibrationSums: _all}),
+    Text(length_sql.PAIRS, {sums.LengthSums: _all}),
+    Text(vote_sql.BESIDE, {sums.ReviewerSums: _compared, sums.PositionSums: _placed}),
+    Text(vote_sql.UNITS, {sums.UnitSums: _units, sums.CriterionSums: _overall_units}),
+    Text(length_sql.CRITERIA, {sums.CriterionSums: _all}),
+    *(Text(sql, {sums.GradingSums: _all}) for sql in grading_sql.GRADINGS),
+    Text(people_sql.HUMANS, {sums.HumanSums: _all}),
+    Text(people_sql.CALIBRATION, {sums.CalibrationSums: _all}),
 )
 
 

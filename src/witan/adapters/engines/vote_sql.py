@@ -49,33 +49,43 @@ WHERE {window}
 GROUP BY bucket, reviewer, human, model, own
 """
 
+_TOLD = """
+        COUNT(share) AS n_shares, SUM(share) AS shares,
+        COUNT(grade) AS n_grades, SUM(grade) AS grades"""
+
+
+def _beside(one: str, other: str, before: str = "") -> str:
+    """Sums of two columns that are there together, and of their squares and products."""
+    products = {"x": one, "y": other}
+    products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
+    return ",\n    ".join(
+        f"COALESCE(SUM({text}), 0.0) AS {before}{name}" for name, text in products.items()
+    )
+
+
 # The others are whoever is not the same reviewer: sums over all reviewers less those of one. One
 # that votes on a candidate once is its vote; where it may vote again, its votes are added up first.
-BESIDE = """
+BESIDE = f"""
 WITH votes AS (
     SELECT session, bucket, human, reviewer, model, share, grade, position, shown
     FROM v_votes
-    WHERE {window} AND own = 0
+    WHERE {{window}} AND own = 0
 ),
 several AS (
     SELECT session
     FROM v_ballots
-    WHERE {window}
+    WHERE {{window}}
     GROUP BY session, human, reviewer
     HAVING COUNT(*) > 1 OR MAX(twins) > 0
 ),
 mine AS (
-    SELECT session, human, reviewer, model,
-        COUNT(share) AS n_shares, SUM(share) AS shares,
-        COUNT(grade) AS n_grades, SUM(grade) AS grades
+    SELECT session, human, reviewer, model,{_TOLD}
     FROM votes
     WHERE session IN (SELECT session FROM several)
     GROUP BY session, human, reviewer, model
 ),
 theirs AS (
-    SELECT session, human, model,
-        COUNT(share) AS n_shares, SUM(share) AS shares,
-        COUNT(grade) AS n_grades, SUM(grade) AS grades
+    SELECT session, human, model,{_TOLD}
     FROM votes
     GROUP BY session, human, model
 ),
@@ -103,17 +113,9 @@ SELECT
     position,
     shown,
     COUNT(own_grade) AS n_grades,
-    COALESCE(SUM(own_grade), 0.0) AS x,
-    COALESCE(SUM(others_grade), 0.0) AS y,
-    COALESCE(SUM(own_grade * own_grade), 0.0) AS xx,
-    COALESCE(SUM(others_grade * others_grade), 0.0) AS yy,
-    COALESCE(SUM(own_grade * others_grade), 0.0) AS xy,
+    {_beside("own_grade", "others_grade")},
     COUNT(own_share) AS n_shares,
-    COALESCE(SUM(own_share), 0.0) AS share_x,
-    COALESCE(SUM(others_share), 0.0) AS share_y,
-    COALESCE(SUM(own_share * own_share), 0.0) AS share_xx,
-    COALESCE(SUM(others_share * others_share), 0.0) AS share_yy,
-    COALESCE(SUM(own_share * others_share), 0.0) AS share_xy,
+    {_beside("own_share", "others_share", "share_")},
     COUNT(share) AS votes,
     COALESCE(SUM(share), 0.0) AS total,
     COUNT(own_share) AS excess_votes,

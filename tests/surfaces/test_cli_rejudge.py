@@ -56,6 +56,14 @@ class TestRejudging:
         assert leaders == ["ada", "cyd"]
         assert [ballot["reviewer"] for ballot in again["ballots"]] == ["xan", "yma", "zoe"]
 
+    def test_a_plan_says_what_it_would_ask_for_and_asks_nobody(self, witan, held, jury):
+        """It is the plan that its session opens with."""
+        planned = witan("rejudge", held, *jury, "--plan", "--json")
+        again = witan("rejudge", held, *jury, "--json", "--no-history").json
+
+        assert planned.status == 0
+        assert planned.json["lines"] == again["events"][0]["plan"]["lines"]
+
     def test_a_session_of_the_history_is_meant_by_its_name(self, witan, held, jury, place):
         """`last` and a beginning of the name do as well as a file."""
         name = json.loads(held.read_text(encoding="utf-8"))["session"]

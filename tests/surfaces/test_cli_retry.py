@@ -42,6 +42,20 @@ class TestRetrying:
         opened = after["events"][0]
         assert (opened["parent"], opened["relation"]) == (first, "retried")
 
+    def test_a_plan_says_what_it_would_ask_for_and_asks_nobody(self, witan, tmp_path):
+        """It is the plan that the retry opens with; what is said of a session is refused."""
+        degraded(witan, tmp_path, bob={"review": DOWN})
+        planned = witan("retry", "last", "--plan", "--json")
+        text = witan("retry", "last", "--plan")
+        refused = witan("retry", "last", "--plan", "--events")
+        sessions = witan("sessions", "--all", "--json").json
+        again = witan("retry", "last", "--json").json
+
+        assert (planned.status, text.status, refused.status) == (0, 0, 2)
+        assert planned.json["lines"] == again["events"][0]["plan"]["lines"]
+        assert "when nothing fails" in text.out
+        assert len(sessions["sessions"]) == 1
+
     def test_both_are_kept_and_name_each_other(self, witan, tmp_path):
         """Each of the two sessions says which the other is, and who was asked again."""
         first = degraded(witan, tmp_path, bob={"review": DOWN})

@@ -19,9 +19,11 @@ from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.limits import Throttles
+from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Member, Message, Teacher
 from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
+from witan.deliberation.replanning import plan_again, plan_jury
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting
 from witan.errors import InvalidParameter, NoCouncil
@@ -139,6 +141,15 @@ class Council(deliberation.Council):
             history=history,
             throttles=self._throttles,
         )
+
+    def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
+        """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""
+        self._check_begun_by(session)
+        return plan_again(session, seats, self.procedure.limits)
+
+    def plan_rejudge(self, session: Session) -> Plan:
+        """Say what `rejudge` would ask for, and cost at most, without a call; errors as of that."""
+        return plan_jury(session, self.members, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
         if self._kept is not None:

@@ -1,12 +1,13 @@
-"""Whether a value is of the type that an annotation names, said in words where it is not."""
+"""Values of options: what a text says, and whether a value is of the type that a hint names."""
 
+import json
 from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from witan.errors import InvalidParameter
 
-__all__ = ["check_type"]
+__all__ = ["check_type", "scalar_of"]
 
 _WORDS: Mapping[Any, str] = {
     NoneType: "None",
@@ -27,6 +28,15 @@ def check_type(name: str, value: object, hint: Any) -> None:
     """
     if not _fits(value, hint):
         raise InvalidParameter(name, value, _words(hint))
+
+
+def scalar_of(text: str) -> object:
+    """A number, true or false as such; anything else as text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, bool | int | float) else text
 
 
 def _fits(value: object, hint: Any) -> bool:

@@ -300,16 +300,18 @@ class TestEnding:
     def test_another_jury_judges_the_same_answers(self, client):
         """In a session of its own, whose parent is the first."""
         first = client.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
-        again = client.post(
-            f"/api/sessions/{first['session']}/rejudge",
-            params={"wait": 9},
-            json={"options": {"mirrored": True}},
-        ).json()
+        rejudge = f"/api/sessions/{first['session']}/rejudge"
+        jury = {"options": {"mirrored": True}}
+        planned = client.post(f"{rejudge}/plan", json=jury).json()
+        again = client.post(rejudge, params={"wait": 9}, json=jury).json()
 
+        assert planned["lines"] == again["events"][0]["plan"]["lines"]
         assert again["events"][0]["parent"] == first["session"]
         assert again["answers"] == first["answers"]
 
-    @pytest.mark.parametrize("path", ["", "/events", "/cancel", "/resume", "/retry", "/rejudge"])
+    @pytest.mark.parametrize(
+        "path", ["", "/events", "/cancel", "/resume", "/retry", "/rejudge", "/retry/plan"]
+    )
     def test_one_that_is_not_there_is_not_found(self, client, path):
         """Whatever is wanted of it."""
         method = "GET" if path in ("", "/events") else "POST"

@@ -28,7 +28,8 @@ BALLOTS = "\n".join(
 )
 
 READ_ONLY = {
-    "status", "result", "plan", "tally", "compare", "explain", "recount", "rules", "rubrics",
+    "status", "result", "plan", "plan_retry", "plan_rejudge", "tally", "compare", "explain",
+    "recount", "rules", "rubrics",
     "sessions", "leaderboard", "audit", "paper", "profiles",
 }  # fmt: skip
 
@@ -330,8 +331,10 @@ class TestKeeping:
 
     async def test_answers_are_judged_again(self, client, session):
         """In a session of its own."""
+        planned = await client.call_tool("plan_rejudge", {"session": session})
         result = await client.call_tool("rejudge", {"session": session, "wait": 20})
 
+        assert planned.structured_content["lines"][0]["stage"] == "review"
         assert result.structured_content["session"] != session
         assert result.structured_content["status"] == "complete"
 
@@ -344,8 +347,10 @@ class TestKeeping:
                     await client.call_tool("ask", QUESTION)
             with served(seatings(write_config(tmp_path), history)) as server:
                 async with over_http(server.url) as client:
+                    planned = await client.call_tool("plan_retry", {"session": "last"})
                     result = await client.call_tool("retry", {"session": "last", "wait": 20})
 
+        assert {x["stage"] for x in planned.structured_content["lines"]} == {"synthesis"}
         assert result.structured_content["status"] == "complete"
 
     async def test_councils_are_named(self, client):

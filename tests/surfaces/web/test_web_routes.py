@@ -318,6 +318,12 @@ class TestSession:
         root = page(browser.get(f"/sessions/{session}"))
         [seat] = [box.attrs["value"] for box in root.all("input", name="seat")]
         assert browser.post(f"/sessions/{session}/retry", data={}).status_code == 409
+        assert browser.post(f"/sessions/{session}/retry/plan", data={}).status_code == 409
+        form = root.one("form", action=f"/sessions/{session}/retry")
+        [plan] = [each.attrs["formaction"] for each in form.all("button")[1:]]
+        planned = page(browser.post(plan, data={"seat": seat}))
+        assert "At most" in planned.one("section", role="status").text
+        assert planned.one("input", name="seat").attrs["value"] == seat
         again = asked(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
@@ -332,6 +338,8 @@ class TestSession:
         )
         juries = {o.attrs["value"]: o.text for o in form.one("select").all("option")}
         assert juries == {"": "the configured council", "demo": "demo"}
+        planned = page(browser.post(f"{form.attrs['action']}/plan", data={"profile": "demo"}))
+        assert "At most 6 calls" in planned.one("section", role="status").text
         again = asked(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 

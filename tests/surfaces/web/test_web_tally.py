@@ -133,6 +133,7 @@ class TestSettings:
             ({"rubric": "none"}, "unknown rubric"),
             ({"weights": "ada=heavy"}, "the weight of ada"),
             ({"parameters": "variant=roster"}, "choose one"),
+            ({"parameters": "variant=" + "[" * 10_000}, "choose one"),
             ({"recusal": "never"}, "recusal"),
         ],
     )

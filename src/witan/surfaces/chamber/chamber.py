@@ -215,6 +215,15 @@ class Chamber:
         found = await self._at_hand.session(session)
         return await self._start(asker, rejudging(self._seatings, found, judging))
 
+    async def plan_retry(self, session: str, seats: Sequence[str] = ()) -> Plan:
+        """What a retry would ask for, and cost at most; errors as of `retry`."""
+        return retrying(self._seatings, await self._at_rest(session), seats).planned()
+
+    async def plan_rejudge(self, session: str, judging: Judging) -> Plan:
+        """What another jury would ask for, and cost at most; errors as of `rejudge`."""
+        found = await self._at_hand.session(session)
+        return rejudging(self._seatings, found, judging).planned()
+
     async def session(self, name: str) -> Session:
         """A session as askers see it, by an unambiguous beginning of its name, as far as it came.
 

@@ -47,6 +47,10 @@ class Undertaking:
     left_usd: float | None = None
     written: Written = "some"
 
+    def planned(self) -> Plan:
+        """What it asks for where nobody has less for it than it may cost."""
+        return self.plan(self.seat(None))
+
     def least_usd(self, council: Council, plan: Plan, most: float | None) -> float | None:
         """What its least call may cost; None: nobody knows, or it has no money of its own for that.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.commands.stacking import Decorator, stacked
+from witan.surfaces.option_types import scalar_of
 
 if TYPE_CHECKING:
     from witan.core.rubric import Rubric
@@ -57,15 +58,7 @@ def _parameters(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, Any]:
     """Read a rule's parameters: numbers and true or false as such, anything else as text."""
-    return {name: _scalar(given) for name, given in _pairs(ctx, param, values).items()}
-
-
-def _scalar(text: str) -> object:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, bool | int | float) else text
+    return {name: scalar_of(given) for name, given in _pairs(ctx, param, values).items()}
 
 
 def _weights(

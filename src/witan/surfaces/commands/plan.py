@@ -1,6 +1,5 @@
 """``witan plan``: what a question would cost, before it is asked."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,8 @@ from witan.surfaces.asking import read_earlier, read_files, read_question
 from witan.surfaces.commands.council_options import council_options, overrides
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
-from witan.surfaces.text import Page, clean, listed
+from witan.surfaces.commands.planning import print_plan
+from witan.surfaces.text import clean, listed
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Seat
@@ -52,7 +52,6 @@ def command(as_json: bool, **options: Any) -> None:
     from witan.surfaces.arranging import procedure_of
     from witan.surfaces.config import load_config
     from witan.surfaces.council import who_sits
-    from witan.surfaces.plan_text import plan_object, plan_text
 
     given, profile = overrides(options), options["profile"]
     config = load_config(os.environ, Path.cwd(), options["config"], given, profile=profile)
@@ -68,13 +67,7 @@ def command(as_json: bool, **options: Any) -> None:
     )
     for note in (*found.notes, *_missing_keys((*found.seats, *config.chairmen))):
         click.echo(clean(note), err=True)
-    ceiling = procedure.limits.max_cost_usd
-    if as_json:
-        from witan.surfaces.json_output import to_json
-
-        click.echo(to_json(plan_object(plan, ceiling)))
-    else:
-        click.echo("\n".join(plan_text(Page.of(sys.stdout), plan, ceiling)))
+    print_plan(plan, procedure.limits.max_cost_usd, as_json=as_json)
 
 
 def _seat(spec: "SeatSpec") -> "Seat":

@@ -13,6 +13,12 @@ from witan.surfaces.commands.council_options import (
     session_options,
 )
 from witan.surfaces.commands.history_options import recorded_by
+from witan.surfaces.commands.planning import (
+    check_planned,
+    plan_option,
+    print_plan,
+    say_aside,
+)
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
@@ -30,6 +36,7 @@ EXAMPLES = """\b
 Examples:
   witan rejudge last --member openai:gpt-5 --member anthropic:claude-opus-4
   witan rejudge session.json --rubric coding --mirrored --save again.json
+  witan rejudge last --rubric coding --plan
 """
 
 
@@ -39,8 +46,9 @@ Examples:
 @click.argument("session", metavar="ID|FILE")
 @jury_options
 @seed_option
+@plan_option
 @session_options
-def command(session: str, **options: Any) -> int:
+def command(session: str, plan: bool, **options: Any) -> int:
     """Have the council review the stored answers of a session; it answers nothing itself.
 
     Who is seated is the jury; no juror sees what its own model wrote. What comes of it is a new
@@ -48,6 +56,12 @@ def command(session: str, **options: Any) -> int:
     witan ask.
     """
     telling = Telling.of(options)
+    if plan:
+        check_planned(telling)
+        parent = _parent(session, options["config"], options["history"])
+        council = seated_by(options, say_aside, None)
+        ceiling = council.procedure.limits.max_cost_usd
+        return print_plan(council.plan_rejudge(parent), ceiling, as_json=telling.as_json)
 
     def seat(say: Say, place: "Place | None") -> "Hold":
         parent = _parent(session, options["config"], options["history"])

@@ -9,6 +9,7 @@ import click
 from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import config_option, session_options
 from witan.surfaces.commands.history_options import recorded_by
+from witan.surfaces.commands.planning import check_planned, plan_option, print_plan
 from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.holding import Say, hold
 
@@ -25,6 +26,7 @@ EXAMPLES = """\b
 Examples:
   witan retry last
   witan retry session.json --seat ada --save again.json
+  witan retry last --plan
 """
 
 
@@ -35,9 +37,15 @@ Examples:
 )
 @config_option
 @trust_option
+@plan_option
 @session_options
 def command(
-    session: str, config: Path | None, trust: bool, seats: tuple[str, ...], **options: Any
+    session: str,
+    config: Path | None,
+    trust: bool,
+    seats: tuple[str, ...],
+    plan: bool,
+    **options: Any,
 ) -> int:
     """Ask the seats that failed in a session again; what does not hang on them is kept.
 
@@ -48,6 +56,14 @@ def command(
     status: as for witan ask.
     """
     telling = Telling.of(options)
+    if plan:
+        from witan.deliberation.replanning import plan_again
+
+        check_planned(telling)
+        parent, _ = _parent(session, config, options["history"])
+        limits = parent.opened.procedure.limits
+        planned = plan_again(parent, seats or None, limits)
+        return print_plan(planned, limits.max_cost_usd, as_json=telling.as_json)
 
     def seat(say: Say, _: "Place | None") -> "Hold":
         parent, trusted = _parent(session, config, options["history"])

@@ -10,7 +10,15 @@ from starlette.exceptions import HTTPException
 from witan.errors import WitanError
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.config_serve import ServeSettings
-from witan.surfaces.http import counting, health, openai_chat, openai_models, reports, sessions
+from witan.surfaces.http import (
+    counting,
+    health,
+    openai_chat,
+    openai_models,
+    planning,
+    reports,
+    sessions,
+)
 from witan.surfaces.http.door import Door, Passed
 from witan.surfaces.http.event_stream import Streams
 from witan.surfaces.http.logs import passed
@@ -67,6 +75,7 @@ def create_app(
     app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
     app.include_router(health.router)
+    app.include_router(planning.router)
     app.include_router(sessions.router)
     app.include_router(reports.router)
     app.include_router(counting.router)

@@ -16,7 +16,6 @@ from witan.surfaces.http import examples
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
-from witan.surfaces.http.replies import reply
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
 from witan.surfaces.json_output import to_json
 from witan.surfaces.session_text import session_trust
@@ -38,25 +37,6 @@ After = Annotated[
         openapi_examples={"an id": {"value": "17-9f31ab02"}, "a number": {"value": "17"}},
     ),
 ]
-
-
-@router.post(
-    "/plan", summary="What a question would ask for, and cost at most", responses=examples.PLAN
-)
-async def plan(body: QuestionBody, chamber: ChamberOf) -> Response:
-    """Say what would be called, and what it may cost; no call is made."""
-    planned = await chamber.plan(body.asked())
-    return reply(
-        {
-            "calls": planned.calls,
-            "repairs": planned.repairs,
-            "input_tokens": planned.input_tokens,
-            "output_tokens": planned.output_tokens,
-            "worst_usd": planned.worst_usd,
-            "unpriced": planned.unpriced,
-            "lines": planned.lines,
-        }
-    )
 
 
 @router.post(

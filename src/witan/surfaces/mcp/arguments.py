@@ -27,9 +27,11 @@ __all__ = [
     "QuestionBody",
     "RecountArguments",
     "RejudgeArguments",
+    "RejudgePlanArguments",
     "ResultArguments",
     "ResumeArguments",
     "RetryArguments",
+    "RetryPlanArguments",
     "SessionArguments",
     "SessionsArguments",
     "TallyArguments",
@@ -88,17 +90,27 @@ class ResumeArguments(SessionArguments):
     wait: Wait = 45
 
 
-class RetryArguments(RetryBody):
-    """Which seats of which session are asked once more."""
+class RetryPlanArguments(RetryBody):
+    """Which seats of which session would be asked once more."""
 
     session: Session
+
+
+class RetryArguments(RetryPlanArguments):
+    """Which seats of which session are asked once more."""
+
     wait: Wait = 45
 
 
-class RejudgeArguments(JudgingBody):
-    """Whose answers, and who judges them."""
+class RejudgePlanArguments(JudgingBody):
+    """Whose answers, and who would judge them."""
 
     session: Session
+
+
+class RejudgeArguments(RejudgePlanArguments):
+    """Whose answers, and who judges them."""
+
     wait: Wait = 45
 
 

@@ -18,8 +18,6 @@ from witan.surfaces.mcp.arguments import (
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
 from witan.surfaces.mcp.telling import follow, standing, verdict, whole
-from witan.surfaces.plan_text import plan_object, plan_text
-from witan.surfaces.text import Page
 
 __all__ = ["ASKING"]
 
@@ -95,13 +93,6 @@ async def rejudge(call: Call, body: RejudgeArguments) -> Reply:
     judging = body.judging(call.via)
     running = await call.chamber.rejudge(body.session, judging, asker=call.asker)
     return await _held(call, running, body.wait)
-
-
-async def plan(call: Call, body: QuestionBody) -> Reply:
-    """Say what a question would cost."""
-    planned = await call.chamber.plan(body.asked(call.via))
-    ceiling = call.asker.max_cost_usd
-    return Reply("\n".join(plan_text(Page(), planned, ceiling)), plan_object(planned, ceiling))
 
 
 async def _held(call: Call, running: Running, wait: float) -> Reply:
@@ -214,13 +205,5 @@ ASKING: tuple[Tool[Any], ...] = (
         "Put the stored answers of a session before other reviewers, in a session of its own.",
         RejudgeArguments,
         rejudge,
-    ),
-    Tool(
-        "plan",
-        "What a question would cost",
-        "Say what a question would ask for, and what it would cost at most; no call is made.",
-        QuestionBody,
-        plan,
-        reads=True,
     ),
 )

@@ -10,11 +10,12 @@ from witan.surfaces.mcp.asking import ASKING
 from witan.surfaces.mcp.calls import Tool
 from witan.surfaces.mcp.counting import COUNTING
 from witan.surfaces.mcp.keeping import KEEPING
+from witan.surfaces.mcp.planning import PLANNING
 
 __all__ = ["TOOLS", "listed"]
 
 TOOLS: Mapping[str, Tool[Any]] = MappingProxyType(
-    {tool.name: tool for tool in (*ASKING, *COUNTING, *KEEPING)}
+    {tool.name: tool for tool in (*ASKING, *PLANNING, *COUNTING, *KEEPING)}
 )
 
 

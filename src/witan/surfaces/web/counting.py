@@ -1,6 +1,5 @@
 """How the page has ballots read and counted: the fields of its form, and what they say."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from witan.core.rubrics import RUBRICS, find_rubric
 from witan.core.settings import AUTO, Settings
 from witan.errors import InvalidParameter
 from witan.surfaces.inquiries.recounting import settings_given
+from witan.surfaces.option_types import scalar_of
 
 __all__ = ["FIELDS", "Field", "changed", "columns_of", "sessions_of", "settings_of"]
 
@@ -176,16 +176,7 @@ def _weights(text: str) -> dict[str, float]:
 
 
 def _parameters(text: str) -> dict[str, object]:
-    return {name: _scalar(given) for name, given in _pairs("parameters", text).items()}
-
-
-def _scalar(text: str) -> object:
-    """A number, true or false as such; anything else as text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, bool | int | float) else text
+    return {name: scalar_of(given) for name, given in _pairs("parameters", text).items()}
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {

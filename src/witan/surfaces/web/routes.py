@@ -10,6 +10,7 @@ from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.web import (
     exporting,
     routes_asking,
+    routes_plans,
     routes_reports,
     routes_sessions,
     routes_tally,
@@ -46,6 +47,7 @@ pages.include_router(routes_reports.router)
 pages.include_router(routes_tally.router)
 # Last, as names of sessions may hold anything.
 pages.include_router(routes_votes.router)
+pages.include_router(routes_plans.router)
 pages.include_router(routes_sessions.router)
 router.include_router(exporting.router)
 router.include_router(pages)

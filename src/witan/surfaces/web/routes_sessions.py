@@ -28,6 +28,7 @@ from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.live import LiveSession
 from witan.surfaces.web.rendering import render, render_live, render_session
 from witan.surfaces.web.responses import Page, redirect, site_of
+from witan.surfaces.web.routes_plans import chosen_seats
 
 __all__ = ["router"]
 
@@ -116,10 +117,7 @@ async def retry(request: Request, session: str, chamber: ChamberOf, asker: Asker
     """Ask seats that failed once more."""
     form = await form_of(request)
     found = await chamber.session(session)
-    seats = tuple(seat_called(found, each) for each in form.many.get("seat", ()))
-    if not seats:
-        raise NothingToCount("no seat is chosen: tick at least one of those that failed")
-    running = await chamber.retry(found.id, seats, asker=asker)
+    running = await chamber.retry(found.id, chosen_seats(form, found), asker=asker)
     return redirect(site_of(request), "sessions", running.id)
 
 

@@ -1,0 +1,43 @@
+"""Plans on the command line: what would be asked and cost, in place of asking it."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from witan.surfaces.asking import Telling
+from witan.surfaces.text import Page, clean
+
+if TYPE_CHECKING:
+    from witan.deliberation.plan import Plan
+
+__all__ = ["check_planned", "plan_option", "print_plan", "say_aside"]
+
+plan_option = click.option(
+    "--plan", is_flag=True, help="Say what it would ask for and cost at most; no call is made."
+)
+
+
+def check_planned(telling: Telling) -> None:
+    """Refuse what is said of a session where none is held."""
+    if telling.events or telling.save is not None:
+        option = "--events" if telling.events else "--save"
+        raise click.UsageError(f"{option} is of a session; with --plan there is none")
+
+
+def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
+    """Print a plan under a ceiling; the exit status."""
+    from witan.surfaces.plan_text import plan_object, plan_text
+
+    if as_json:
+        from witan.surfaces.json_output import to_json
+
+        click.echo(to_json(plan_object(plan, ceiling)))
+    else:
+        click.echo("\n".join(plan_text(Page.of(sys.stdout), plan, ceiling)))
+    return 0
+
+
+def say_aside(note: str) -> None:
+    """Say something on standard error."""
+    click.echo(clean(note), err=True)

@@ -249,6 +249,18 @@ class TestSession:
         again = page(browser.get("/sessions/q00?rule=schulze&without=r4"))
         assert "Without r4" in again.one(class_="recounted").text
 
+    def test_people_s_votes_stand_beside_those_of_models(self, tmp_path):
+        """The count is the models', so that it cannot be made without a person."""
+        cast = [Ballot(r, (("a",), ("b",)), session="q") for r in ("r1", "r2")]
+        vote = Ballot("ines", (("b",), ("a",)), session="q", kind="human")
+        kept(tmp_path / "history.sqlite", [Imported("q", ballots=(*cast, vote))])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+
+        assert root.one(class_="trust").all("li")[0].text == "2 of 2 reviewers"
+        rows = root.one("table", class_="cast").all("tr")[1:]
+        assert [len(row.all("a")) for row in rows] == [1, 1, 0]
+
     def test_of_a_reviewer_with_many_ballots_there_is_one_row(self, tmp_path):
         """Each order stands once, with how often it was cast; whoever cast none says why."""
         cast = [

@@ -61,7 +61,8 @@ class TestTrust:
         """Without its end a session is called interrupted."""
         line = session_trust(Session.of(three()))
 
-        assert line.endswith(" s until its last event · interrupted: 3 of 3 answers, 3 of 3 ballots kept")
+        assert " s until its last event · " in line
+        assert line.endswith(" · interrupted: 3 of 3 answers, 3 of 3 ballots kept")
 
     def test_interrupted_before_an_outcome_it_says_once_how_far_it_came(self):
         """That too few ballots were cast would be no news."""

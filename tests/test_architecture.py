@@ -1,6 +1,7 @@
 """The house: what may import what, and what each file may weigh."""
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -24,12 +25,16 @@ def layer_of(module: str) -> int | None:
 
 
 def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    test = node.test if isinstance(node, ast.If) else None
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
-def imports(path: Path) -> list[str]:
+MODULES = {name_of(path) for path in FILES}
+
+
+@functools.cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module of ours that a file imports, hidden in a function or not."""
-    modules = {name_of(other) for other in FILES}
     found = []
     skipped = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -44,8 +49,8 @@ def imports(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                found.append(inner if inner in modules else node.module)
-    return [module for module in found if module.split(".")[0] == "witan"]
+                found.append(inner if inner in MODULES else node.module)
+    return tuple(module for module in found if module.split(".")[0] == "witan")
 
 
 class TestDirection:

@@ -147,6 +147,7 @@ class TestWatching:
 
         assert page.evaluate("document.activeElement.textContent") == held
 
+    @pytest.mark.slow
     def test_eight_answers_at_once_leave_the_page_smooth(self, page, server):
         """While eight members write, twenty pieces a second each, no frame takes long."""
         seats = [f"member{n}" for n in range(8)]

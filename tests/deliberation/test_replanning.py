@@ -8,6 +8,7 @@ import pytest
 from councils import QUESTION, council, member, members
 from juries import overheard
 from witan.adapters.scripted import Line
+from witan.deliberation.money import most_input_tokens
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.replanning import plan_again, plan_jury, plan_rest
 from witan.deliberation.session import Session
@@ -85,6 +86,25 @@ class TestAskingAgain:
 
         assert plan == after.opened.plan
         assert plan != plan_again(before, None, before.opened.procedure.limits)
+
+    @pytest.mark.parametrize("options", [{}, {"self_review": True, "mirrored": True}])
+    async def test_answers_that_stand_are_read_as_they_are(self, options):
+        """Not as if they filled their limits; no prompt is longer than planned."""
+        before = await asked([*members("ab"), member("c", reviews=DOWN)], **options)
+        plan = plan_again(before, None, before.opened.procedure.limits)
+        heard = overheard(members("abc"))
+        async with council(heard, attempts=1, **options) as opened:
+            await opened.retry(before)
+
+        planned = {(line.seat, line.stage): line.input_tokens for line in plan.lines}
+        read: Counter[tuple[str, str]] = Counter()
+        for seat in heard:
+            for call in seat.model.calls:
+                read[seat.name, call.stage] += most_input_tokens(call.messages, call.schema)
+        assert ("c", "review") in read
+        assert all(tokens <= planned[key] for key, tokens in read.items() if key in planned)
+        whole = {(line.seat, line.stage): line.input_tokens for line in before.opened.plan.lines}
+        assert planned["c", "review"] < whole["c", "review"] / 2
 
     async def test_where_nobody_failed_there_is_none(self):
         """The refusal is that of the retry."""

@@ -7,6 +7,7 @@ from witan.deliberation import events as e
 from witan.deliberation.jury import told_apart
 from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.planning import plan_of
+from witan.deliberation.planning_stored import plan_judging
 from witan.deliberation.ports import Member
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.rejudging import rejudging
@@ -20,7 +21,8 @@ __all__ = ["plan_again", "plan_jury", "plan_rest"]
 def plan_rest(session: Session) -> Plan:
     """What an interrupted session still asks for when it is taken up, as far as a line tells.
 
-    A seat has a line for all its rounds, which stays whole until the last of them is over.
+    A seat has a line for all its rounds, which stays whole until the last of them is over. Once the
+    answers are there, they are read as they are.
     """
     return plan_of([*_rest(session)])
 
@@ -66,6 +68,11 @@ def _rest(session: Session) -> Iterator[PlanLine]:
     voted = {x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last}
     reviewing = any(isinstance(x, e.SheetDrawn) for x in events)
     closing = any(isinstance(x, e.Decided | e.SynthesisStarted) for x in events)
+    known: dict[tuple[str, str], PlanLine] = {}
+    if reviewing:
+        answers = {seat: answer.text for seat, answer in session.answers.items()}
+        judging = plan_judging(session.opened, answers)
+        known = {(line.seat, line.stage): line for line in judging.lines}
     for line in session.opened.plan.lines:
         match line.stage:
             case "answer":
@@ -75,4 +82,5 @@ def _rest(session: Session) -> Iterator[PlanLine]:
             case _:
                 over = False
         if not over:
-            yield line
+            found = known.get((line.seat, line.stage), line)
+            yield replace(found, if_needed=line.if_needed)

@@ -6,14 +6,13 @@ as an interrupted one does. What was cut off waits in reserve: where those who a
 again, it stands after all, and nobody else is asked for the same a second time.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from witan.deliberation import events as e
-from witan.deliberation.jury import Authorship
-from witan.deliberation.masking import mask, names_of
 from witan.deliberation.plan import Plan
-from witan.deliberation.planning import make_plan, plan_of, plan_rejudging
+from witan.deliberation.planning import plan_of
+from witan.deliberation.planning_stored import plan_judging, plan_whole
 from witan.deliberation.ports import Stage
 from witan.deliberation.reviewing import IDLE
 from witan.deliberation.session import Session
@@ -92,6 +91,7 @@ def retrying(
     failures = {failure for failure in _failures(session) if failure[1] in chosen}
     past = [event for event in standing(session.events) if _place(event) < END]
     kept = _cut(past, failures)
+    answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
         before,
         seq=opened.seq,
@@ -104,7 +104,7 @@ def retrying(
         retried=chosen,
         kept=len(kept),
     )
-    opening = replace(opening, plan=_plan(opening, failures))
+    opening = replace(opening, plan=_plan(opening, failures, answers))
     taken = (
         replace(_renamed(event, opening.session), seq=number, at=opening.at)
         for number, event in enumerate(kept, start=opening.seq + 1)
@@ -218,42 +218,22 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
     return held
 
 
-def _plan(opened: e.SessionOpened, failures: Collection[Failure]) -> Plan:
+def _plan(
+    opened: e.SessionOpened, failures: Collection[Failure], answers: Mapping[str, str]
+) -> Plan:
     """What is asked for again, and costs at most."""
     cut = min(place for place, _ in failures)
     again = {seat for place, seat in failures if place == cut}
     rounds = {ANSWERS: opened.procedure.debate_rounds + 1, REVIEWS: opened.procedure.review_rounds}
     goes_on = cut[1] < rounds.get(cut[0], 1)
     stages: dict[Stage, int] = {"answer": ANSWERS, "review": REVIEWS, "repair": REVIEWS}
+    whole = plan_whole(opened) if cut[0] == ANSWERS else plan_judging(opened, answers)
     lines = []
-    for line in _whole_plan(opened).lines:
+    for line in whole.lines:
         stage = stages.get(line.stage, SYNTHESIS)
         if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in again)):
             lines.append(line)
     return plan_of(lines)
-
-
-def _whole_plan(opened: e.SessionOpened) -> Plan:
-    if not opened.jury:
-        return make_plan(
-            opened.seats,
-            opened.chairmen,
-            opened.procedure,
-            opened.question,
-            conversation=opened.conversation,
-            files=opened.files,
-        )
-    names = names_of((*opened.seats, *opened.jury))
-    return plan_rejudging(
-        opened.jury,
-        opened.chairmen,
-        opened.procedure,
-        opened.question,
-        conversation=opened.conversation,
-        files=opened.files,
-        answers={a.seat: mask(a.text, opened.question, names) for a in opened.answers},
-        own=Authorship.of(opened).own,
-    )
 
 
 def _place(event: e.Event) -> Place:

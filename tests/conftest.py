@@ -6,10 +6,13 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# A gate says the same of the same code; whoever works on it draws new examples every time.
-settings.register_profile("gate", derandomize=True)
+# How long an example takes is the machine's affair, on which two other processes are at work. A
+# gate says the same of the same code; whoever works on it draws new examples every time.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+settings.register_profile("gate", parent=settings.get_profile("house"), derandomize=True)
 
 # Compiling a plan, and Java itself, takes longer than walking through so few rows.
 FOR_FEW_ROWS = {

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 import tomllib
+from array import array
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -39,6 +41,16 @@ def loaded_after(*arguments: object) -> set[str]:
         timeout=60,
     )
     return set(done.stderr.splitlines()[-1].split())
+
+
+def unread(pipe: IO[bytes]) -> int:
+    """How many bytes nobody has taken out of a pipe."""
+    import fcntl
+    import termios
+
+    left = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, left)
+    return left[0]
 
 
 class TestStart:
@@ -144,7 +156,9 @@ class TestPipes:
         ) as process:
             process.stdin.write(b'{"reviewer": "r", "ranking": ["x", "y"]}\n')
             process.stdin.flush()
-            time.sleep(1.5)  # until it waits for the next line
+            while unread(process.stdin):  # until it waits for the next line
+                assert process.poll() is None
+                time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)
 

@@ -231,7 +231,7 @@ class TestTheEnd:
         with serving_process(*arguments, cwd=tmp_path) as (url, process):
             anyio.run(_ask_and_stop, url, process)
             stopped = time.monotonic()
-            assert process.wait(10) == 0
+            assert process.wait(30) == 0
             took = time.monotonic() - stopped
 
         with History.open(tmp_path / "history.sqlite") as history:

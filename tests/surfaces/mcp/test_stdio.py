@@ -18,7 +18,7 @@ from witan.adapters.history import History
 
 pytestmark = pytest.mark.anyio
 
-SLOW = [{"prefers": ["Ada says"], "seconds": 30}]
+SLOW = [{"prefers": ["Ada says"], "seconds": 60}]
 
 QUESTION = {"question": "Is it so?"}
 
@@ -93,7 +93,7 @@ class Process:
 
 @pytest.fixture
 def slow(tmp_path):
-    """A server whose reviewers take half a minute, which is asked a question."""
+    """A server whose reviewers take a minute, which is asked a question."""
     with Process(write_config(tmp_path, review=SLOW)) as process:
         process.say(*HANDSHAKE, calling("ask", QUESTION))
         process.wait_for("interrupted")

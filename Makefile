@@ -31,6 +31,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/council.py
 	$(BIN)/python benchmarks/history_writes.py
 	$(BIN)/python benchmarks/history_reads.py
+	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/lake.py
 	$(BIN)/python benchmarks/serve.py
 

@@ -176,4 +176,9 @@ def with_views(sql: str, dialect: Dialect) -> str:
     views = ",\n".join(f"{name} AS ({known[name]})" for name in named)
     rest = sql.lstrip()
     own = rest.removeprefix("WITH ")
-    return f"WITH {views}" + (f",\n{own}" if own != rest else f"\n{rest}")
+    if own == rest:
+        return f"WITH {views}\n{rest}"
+    if dialect == "sqlite":
+        # Else every item of a list is taken out of its text anew wherever a query names it.
+        own = own.replace(" AS (", " AS MATERIALIZED (", 1)
+    return f"WITH {views},\n{own}"

@@ -129,6 +129,7 @@ def _forget_sums(database: Database, day: int, shard: int) -> None:
         "DELETE FROM rollups WHERE shard = :shard AND day <= :day AND day + span > :day",
         {"day": day, "shard": shard},
     )
+    database.execute("DELETE FROM wholes WHERE asked <> ''")
 
 
 def _forget_imports(database: Database, digests: Sequence[str]) -> None:

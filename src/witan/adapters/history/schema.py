@@ -9,6 +9,7 @@
     names                    code → model, reviewer or criterion
     imports ─── imported     files that were taken in, by their digest, and the sessions of each
     changes → rollups        which days of sessions changed → sums of days and of longer spans
+    wholes                   sums of all sessions; under the name '' the word that they hold under
 
 Times are UTC microseconds in an integer. Models and reviewers stand as codes: 53 bits of a hash of
 their name, so that any two histories agree on them. Lists are JSON text. `searched` is question and
@@ -182,6 +183,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX matchups_of_people ON matchups (session) WHERE human = 1",
         "CREATE INDEX sessions_by_noise ON sessions (noise_unit, at_us)"
         " WHERE noise_unit IS NOT NULL",
+    ),
+    (
+        """
+        CREATE TABLE wholes (
+            asked TEXT PRIMARY KEY,
+            generation TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            body {bytes} NOT NULL
+        )
+        """,
     ),
 )
 """Statements per version, from 1; a version is never changed, only followed by another.

@@ -17,7 +17,7 @@ from witan.adapters.engines import (
 from witan.adapters.history import History
 from witan.adapters.history.learning import NO_ALIASES
 from witan.adapters.reports.weighing import WEIGHTED, weights_by_halves
-from witan.adapters.rollup import HistoryReductions, Node, mend, roll_up
+from witan.adapters.rollup import HistoryReductions, Node, Summed, keep_whole, mend, roll_up
 from witan.adapters.system_clock import SystemClock
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
@@ -76,6 +76,7 @@ class HistorySource:
     def __init__(self, history: History) -> None:
         self._history = history
         self._spoilt: list[Node] = []
+        self._fresh: list[Summed] = []
         self.engine: Engine = SqlEngine(history.database)
 
     @classmethod
@@ -106,7 +107,7 @@ class HistorySource:
 
     def reductions(self, window: Window) -> Reductions:
         """The sums of a window, by the roll-up where it has them."""
-        return HistoryReductions(self._history.database, window, self._spoilt)
+        return HistoryReductions(self._history.database, window, self._spoilt, self._fresh)
 
     def count_under(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count the sessions that were never counted under a rule, and keep what comes of it."""
@@ -127,7 +128,11 @@ class HistorySource:
         roll_up(database)
         with database.snapshot():
             yield
-        if self._spoilt and not database.in_transaction:
+        if database.in_transaction:
+            return
+        keep_whole(database, self._fresh)
+        self._fresh.clear()
+        if self._spoilt:
             mend(database, self._spoilt)
             self._spoilt.clear()
 

@@ -2,5 +2,6 @@
 
 from witan.adapters.rollup.reductions import HistoryReductions
 from witan.adapters.rollup.rolling import Node, mend, roll_up
+from witan.adapters.rollup.whole import Summed, keep_whole
 
-__all__ = ["HistoryReductions", "Node", "mend", "roll_up"]
+__all__ = ["HistoryReductions", "Node", "Summed", "keep_whole", "mend", "roll_up"]

@@ -19,6 +19,7 @@ from witan.adapters.rollup.cells import Cell, blocks, read_cells
 from witan.adapters.rollup.matching import read_matches
 from witan.adapters.rollup.rolling import SPANS, Node, foreign, marked, stored
 from witan.adapters.rollup.tables import NO_RULE, Records, Sums, category_code, joined
+from witan.adapters.rollup.whole import Summed, kept_whole, summed
 from witan.core.elo_history import Match
 from witan.core.sums import AnswerSums, MatchupSums, PanelSums, StandingSums
 from witan.core.window import ALWAYS, Window
@@ -50,22 +51,42 @@ class HistoryReductions(Reductions):
     ----------
     spoilt
         Takes what was kept and cannot be read, which is summed from its rows as well.
+    fresh
+        Takes what was summed from the rows and may be kept.
     """
 
     def __init__(
-        self, database: Database, window: Window = ALWAYS, spoilt: list[Node] | None = None
+        self,
+        database: Database,
+        window: Window = ALWAYS,
+        spoilt: list[Node] | None = None,
+        fresh: list[Summed] | None = None,
     ) -> None:
         super().__init__(SqlEngine(database), window)
         self._database = database
         self._spoilt = spoilt
+        self._fresh = fresh
         self._sums: Sums | None = None
 
     def tables(self, *kinds: type[Any], rule: str = "", human: int = 0) -> Found:
         """Several tables: those of a leaderboard by the roll-up, the others from the rows."""
         rest = [kind for kind in kinds if kind not in _ROLLED]
-        found = super().tables(*rest, rule=rule, human=human)
+        found = self._whole(rest)
         rolled = (self._rolled(kind, rule, human) for kind in kinds if kind in _ROLLED)
         return Found([*(found[kind] for kind in rest), *rolled])
+
+    def _whole(self, kinds: Sequence[type[Any]]) -> Found:
+        """Tables that are not rolled up: as they are kept, or from the rows."""
+        if not kinds:
+            return Found([])
+        with self._database.snapshot():
+            found = kept_whole(self._database, self._window, kinds)
+            if found is None:
+                found = super().tables(*kinds)
+                fresh = summed(self._database, self._window, kinds, found)
+                if fresh is not None and self._fresh is not None:
+                    self._fresh.append(fresh)
+        return found
 
     def matches(self, *, human: int = 0) -> Iterator[Match]:
         """Pairs of models session by session in the order of time, from the rows as they are."""

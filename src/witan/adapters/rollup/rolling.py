@@ -22,6 +22,7 @@ from witan.adapters.history.writing import SHARDS
 from witan.adapters.rollup.cells import Cell, blocks, read_cells, split
 from witan.adapters.rollup.packing import VERSION, pack, unpack
 from witan.adapters.rollup.tables import KEYS, Sums, added_up, joined
+from witan.adapters.rollup.whole import new_generation
 from witan.errors import HistoryError
 
 __all__ = ["SPANS", "Node", "foreign", "marked", "mend", "roll_up", "stored"]
@@ -180,6 +181,7 @@ def _keep(
         cells = [cell for cell, tokens in marks.items() if there.issuperset(tokens)]
         done = {"tokens": json.dumps([token for cell in cells for token in marks[cell]])}
         database.execute(f"DELETE FROM changes WHERE token IN ({listed})", done)  # noqa: S608
+        new_generation(database)
         fresh = {Node(1, *cell): sums.get(cell) for cell in cells}
         _put(database, fresh)
         for span, below in zip(SPANS[-2::-1], SPANS[:0:-1], strict=True):

@@ -422,7 +422,7 @@ class TestDeleting:
             for form in page(browser.get(f"/sessions/{session}")).all("form")
             if form.attrs["action"].endswith("/forget")
         ]
-        root = page(browser.post(form.attrs["action"], data={"session": session[:4]}), 422)
+        root = page(browser.post(form.attrs["action"], data={"session": session[:4]}))
         field = root.one("input", id="forget")
         assert (field.attrs["value"], field.attrs["aria-invalid"]) == (session[:4], "true")
         assert "Nothing was deleted" in root.one(id=field.attrs["aria-describedby"]).text

@@ -38,6 +38,9 @@ Without = Annotated[Sequence[str], Query()]
 
 MOST_WITHOUT = 64
 
+MOST_CALLED = 400
+"""Letters of what is written in place of the name of a session."""
+
 UNKEPT = {"Cache-Control": "no-store"}
 """Whoever goes back to a session that was deleted does not see it again."""
 
@@ -58,12 +61,6 @@ class Shown:
     without: tuple[str, ...] = ()
     reveal: bool = False
     misnamed: str = ""
-
-    def status(self, refused: WitanError | None) -> int:
-        """That of the response."""
-        if self.misnamed:
-            return 422
-        return 200 if refused is None else status_of(refused)
 
 
 @router.get("/sessions/{session:path}/live")
@@ -142,8 +139,10 @@ async def forget(request: Request, session: str, chamber: ChamberOf) -> Response
     form = await form_of(request)
     whole = await chamber.named(session)
     if (given := form.get("session")) != whole:
-        here = Shown(reveal=bool(form.get("reveal")), misnamed=given or " ")
-        return await _shown(request, chamber, whole, here)
+        # An address of its own: whoever goes back to it later is asked to send nothing again.
+        shown = {"reveal": "1"} if form.get("reveal") else {}
+        called = given[:MOST_CALLED] or "nothing"
+        return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
     await chamber.forget(whole)
     return redirect(site_of(request), "history")
 
@@ -157,9 +156,10 @@ async def show(
     rule: str = "",
     without: Without = (),
     reveal: bool = False,
+    misnamed: Annotated[str, Query(max_length=MOST_CALLED)] = "",
 ) -> Response:
     """Show a session: as far as it came, as it ended, or as its ballots came in."""
-    here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal)
+    here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
     return await _shown(request, chamber, await chamber.named(session), here)
 
 
@@ -197,7 +197,7 @@ async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) 
         misnamed=here.misnamed,
     )
     html = await anyio.to_thread.run_sync(write)
-    return Page(html, here.status(refused), UNKEPT)
+    return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
 
 
 async def _has_record(history: History, session: str) -> bool:
@@ -231,7 +231,7 @@ async def _imported(request: Request, history: History, session: str, here: Show
         )
 
     html = await anyio.to_thread.run_sync(write)
-    return Page(html, here.status(refused), UNKEPT)
+    return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
 
 
 def _problem(running: Running | None) -> str:

@@ -29,7 +29,7 @@ from witan.adapters.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
 from witan.adapters.history.sessions import SessionRow, insert_sessions
 from witan.adapters.history.writing import SHARDS
 from witan.adapters.reports import leaderboard
-from witan.adapters.rollup import roll_up
+from witan.adapters.rollup import HistoryReductions, roll_up
 from witan.core.entries import SessionEntry
 from witan.core.leaderboard import Terms
 from witan.core.leaderboard import leaderboard as board_of
@@ -163,6 +163,18 @@ def direct(history: History) -> None:
     board_of(standings, matchups, reductions.answers(), reductions.names())
 
 
+def matches(history: History) -> None:
+    """What Elo is worked out of, a page of sessions at a time."""
+    for _ in HistoryReductions(history.database).matches():
+        pass
+
+
+def taken_apart(history: History) -> None:
+    """The same where the database takes the lists apart."""
+    for _ in Reductions(SqlEngine(history.database)).matches():
+        pass
+
+
 TASKS: dict[str, Callable[[History], None]] = {
     "roll_up": rolled_up,
     "all_time": all_time,
@@ -170,6 +182,8 @@ TASKS: dict[str, Callable[[History], None]] = {
     "one_more": one_more,
     "learns": learns,
     "direct": direct,
+    "matches": matches,
+    "taken_apart": taken_apart,
 }
 
 
@@ -221,6 +235,7 @@ def compare(url: str, n_sessions: int) -> None:
     once, whole = measured("roll_up", url), measured("direct", url, 2)
     board, month, more = (measured(task, url, 4) for task in ("all_time", "a_month", "one_more"))
     learnt = measured("learns", url, 4)
+    pages, apart = measured("matches", url), measured("taken_apart", url)
     most = max(board.peak_mb, month.peak_mb, more.peak_mb)
 
     def within(what: str, seconds: float, most: float = SECONDS) -> Row:
@@ -243,6 +258,8 @@ def compare(url: str, n_sessions: int) -> None:
         within("what a council learns before it counts, CPU", learnt.again, LEARNING_SECONDS),
         plain("every row read again / by the roll-up, CPU", f"{whole.again / board.again:.0f} ×"),
         plain("peak of memory", f"{most:.0f} MB"),
+        plain("matches for Elo, wall and memory", f"{pages.wall:.1f} s, {pages.peak_mb:.0f} MB"),
+        plain("taken apart by the database", f"{apart.wall:.1f} s, {apart.peak_mb:.0f} MB"),
     ]
     show(f"A history of {n_sessions:,} sessions × {SEATS} × {SEATS}", rows)
 

@@ -81,11 +81,12 @@ def _cast(ballot: Ballot, spent: e.Spent) -> dict[str, object]:
 
 
 def write(url: str, first: str, sessions: int, at_once: int) -> None:
-    """Write sessions, some at once, as soon as a line on standard input says so."""
+    """Write sessions, some at once, when a line on standard input says so; print their CPU."""
     held = [session(f"{first}{k}") for k in range(sessions)]
     with History.open(url) as history:
         print("ready", flush=True)
         sys.stdin.readline()
+        busy = time.process_time()
         for start in range(0, sessions, at_once):
             recordings = [(history.recording(), events) for events in held[start:][:at_once]]
             for part in (slice(0, 1), slice(1, None)):
@@ -94,10 +95,11 @@ def write(url: str, first: str, sessions: int, at_once: int) -> None:
                         recording(event)
                 for recording, _ in recordings:
                     recording.flush()
+        print(time.process_time() - busy)
 
 
-def rate(url: str, sessions: int, at_once: int) -> float:
-    """Sessions per second of four writers that begin together."""
+def rate(url: str, sessions: int, at_once: int) -> tuple[float, float]:
+    """Sessions per second of four writers that begin together, and seconds of CPU for each."""
     mine = [sys.executable, __file__, "--write", url, "--at-once", str(at_once)]
     writers = [
         subprocess.Popen(  # noqa: S603 - ourselves
@@ -116,10 +118,10 @@ def rate(url: str, sessions: int, at_once: int) -> float:
         assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    for writer in writers:
-        writer.communicate()
-        assert writer.returncode == 0
-    return WRITERS * sessions / (time.monotonic() - began)
+    told = [writer.communicate()[0] for writer in writers]
+    taken = time.monotonic() - began
+    assert not any(writer.returncode for writer in writers)
+    return WRITERS * sessions / taken, sum(map(float, told)) / (WRITERS * sessions)
 
 
 def fsyncs(folder: Path, seconds: float = 1.0) -> float:
@@ -155,10 +157,10 @@ def main() -> None:
         disk = fsyncs(Path(name))
         rows = []
         for at_once in (1, 16):
-            reached = rate(url, given.sessions, at_once)
+            reached, busy = rate(url, given.sessions, at_once)
             least = min(WANTED, disk)
             what = f"four writers, {at_once} session{'s' * (at_once > 1)} at once each"
-            figure = f"{reached:,.0f} sessions/s"
+            figure = f"{reached:,.0f} /s, {1000 * busy:.1f} ms of CPU each"
             rows.append(Row(what, figure, f"≥ {least:,.0f} /s", reached >= least))
         title = f"durable sessions ({journal}, SQLite {library_version()}; fsync {disk:,.0f}/s)"
         show(title, rows)

@@ -187,15 +187,21 @@ class TestTheVote:
 class TestTheCountOfAnImport:
     """People's votes on a session that came in as ballots stand beside the models'."""
 
+    def _counts(self, witan, held):
+        shown = witan("show", "q1", "--json", "--history", held).json
+        recounted = witan("recount", "q1", "--json", "--history", held).json
+        return shown["outcome"], shown["ballots"], recounted
+
     def test_the_count_stays_that_of_the_models(self, witan, vote, held):
         """Shown and counted again, standings are as before the vote, which is told apart."""
-        counts = [("show", "q1", "--json"), ("recount", "q1", "--json")]
-        before = [witan(*each, "--history", held).json for each in counts]
+        before = self._counts(witan, held)
         for person in ("ines", "jo", "kim", "lea"):
             at = labels(vote, person)
             vote("--ranking", f"{at['z']} > {at['y']} > {at['x']}", person=person)
 
-        assert [witan(*each, "--history", held).json for each in counts] == before
+        assert self._counts(witan, held) == before
+        record = witan("show", "q1", "--json", "--history", held).json
+        assert [ballot["reviewer"] for ballot in record["votes"]] == ["ines", "jo", "kim", "lea"]
         shown = witan("show", "q1", "--history", held).out
         assert "People's votes" in shown
         assert "by the models' ballots" in shown

@@ -24,6 +24,7 @@ from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 
 __all__ = [
+    "imported_object",
     "record_with_votes",
     "session_line",
     "write_battles",
@@ -51,8 +52,11 @@ def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
 
 def session_line(one: Imported) -> str:
     """One whole session as JSON on one line: with its events where it has some."""
-    if one.session_record is not None:
-        return _held_line(one)
+    return _dumps(imported_object(one)) if one.session_record is None else _held_line(one)
+
+
+def imported_object(one: Imported) -> dict[str, Any]:
+    """The object of the line of a session without events: what is known of it."""
     record: dict[str, Any] = {
         IMPORTED: VERSION,
         "session": one.session,
@@ -69,7 +73,7 @@ def session_line(one: Imported) -> str:
         "repaired": list(one.repaired) or None,
         "took": [_told(answer) for answer in one.took] or None,
     }
-    return _dumps({field: value for field, value in record.items() if value is not None})
+    return {field: value for field, value in record.items() if value is not None}
 
 
 def write_session_ballots(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from witan.adapters.history import Found
+from witan.adapters.history import Found, Imported
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.deliberation.ports import Options, Seat
@@ -30,6 +30,7 @@ __all__ = [
     "Veil",
     "discreet",
     "discreet_found",
+    "discreet_import",
     "discreet_seats",
     "discreet_words",
     "outward",
@@ -238,6 +239,16 @@ def discreet_found(found: Iterable[Found]) -> list[Found]:
         replace(line, source=_last(line.source), leader=_shown(models, line.leader))
         for line in lines
     ]
+
+
+def discreet_import(held: Imported) -> Imported:
+    """What came in as ballots as askers see it: who is behind the names is a model, no command."""
+    models = shown_models((*held.models.values(), *(answer.model for answer in held.took)))
+    return replace(
+        held,
+        models={name: models.get(model, model) for name, model in held.models.items()},
+        took=tuple(replace(a, model=models.get(a.model, a.model)) for a in held.took),
+    )
 
 
 def _shown(models: Mapping[str, str], model: str | None) -> str | None:

@@ -1,12 +1,16 @@
 """A session as one HTML file, for commands, programs and clients that do not reach the page."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
 
-__all__ = ["session_to_html"]
+if TYPE_CHECKING:
+    from witan.surfaces.inquiries.imports import ImportedSession
+
+__all__ = ["imported_to_html", "session_to_html"]
 
 
 def session_to_html(
@@ -34,3 +38,18 @@ def session_to_html(
     except ModuleNotFoundError as error:
         raise MissingExtra("a page of a session", "serve") from error
     return export_html(session, children=children, votes=votes)
+
+
+def imported_to_html(found: "ImportedSession") -> str:
+    """The page of a session that came in as ballots, which stands alone likewise.
+
+    Raises
+    ------
+    MissingExtra
+        If what writes pages is not installed.
+    """
+    try:
+        from witan.surfaces.web.rendering import export_imported_html
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a page of a session", "serve") from error
+    return export_imported_html(found)

@@ -250,7 +250,7 @@ class TestWords:
         assert "import" not in told.json()["detail"]
 
     def test_of_seats_that_are_asked_again(self, tmp_path):
-        """Those that failed are named; once they are gone, who is needed, or what is to be mended."""
+        """Those that failed are named; and of seats that are gone, who is needed, or why."""
         amiss = [{"error": "out of order", "status": 400}]
         with History.open(tmp_path / "history.sqlite") as history:
             with (

@@ -20,9 +20,14 @@ BALLOTS = "\n".join(
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory):
+def folder(tmp_path_factory):
+    """Where everything is."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def client(folder):
     """A client of a server with two sessions of scripts and twelve that were imported."""
-    folder = tmp_path_factory.mktemp("server")
     path = folder / "ballots.jsonl"
     path.write_text(BALLOTS)
     assert main(["import", str(path), "--history", str(folder / "history.sqlite")]) == 0
@@ -65,6 +70,71 @@ class TestSessions:
 
         assert response.status_code == 422
         assert said in response.json()["detail"]
+
+
+class TestImports:
+    """A session that came in as ballots has what is known of it in place of a record."""
+
+    @pytest.fixture
+    def record(self, client):
+        """What is given of one."""
+        return client.get("/api/sessions/q3").json()
+
+    def test_its_ballots_come_with_the_outcome_counted_from_them(self, client, record):
+        """In the shape of a record as far as it goes, marked as none."""
+        recounted = client.post("/api/sessions/q3/recount").json()["sessions"][0]
+
+        assert record["witan_imported"] == 1
+        assert "events" not in record
+        assert (record["source"], record["text"], record["votes"]) == ("ballots.jsonl", None, [])
+        assert [b["reviewer"] for b in record["ballots"]] == ["x", "y", "z"]
+        assert record["outcome"]["p_beats"] == recounted["p_beats"]
+        assert record["trust"].startswith("3 of 3 reviewers · ")
+
+    def test_it_is_what_the_command_line_shows(self, record, folder, capsys):
+        """Beside it stands what holds now, as beside the record of a council."""
+        assert main(["show", "q3", "--json", "--history", str(folder / "history.sqlite")]) == 0
+        shown = json.loads(capsys.readouterr().out)
+
+        now = {"under_way", "trust", "record_problem"}
+        assert shown.pop("source") == str(folder / "ballots.jsonl")
+        assert shown == {n: v for n, v in record.items() if n not in {*now, "source"}}
+
+    def test_it_comes_in_again_as_it_is(self, client, tmp_path):
+        """What is not known to an import is passed over."""
+        (tmp_path / "one.jsonl").write_text(client.get("/api/sessions/q3").text + "\n")
+        place = str(tmp_path / "other.sqlite")
+
+        assert main(["import", str(tmp_path / "one.jsonl"), "--history", place]) == 0
+        with History.open(place) as history:
+            assert len(history.ballots("q3")) == 3
+
+    def test_it_is_exported_as_one_file(self, client):
+        """With its standings and ballots, and nothing that needs the server."""
+        page = client.get("/api/sessions/q3/export.html")
+
+        assert page.status_code == 200
+        assert "imported from ballots.jsonl" in page.text
+        assert "y &gt; z" in page.text
+        for tag in ("<script", "<form", "<link", 'href="/'):
+            assert tag not in page.text
+
+    def test_it_cannot_be_broken_off(self, client):
+        """Nor can any session that is over: its record is the answer."""
+        assert client.post("/api/sessions/q3/cancel").json()["session"] == "q3"
+
+    def test_one_that_cannot_be_counted_is_told_all_the_same(self, client, folder):
+        """With the reason in place of an outcome."""
+        line = {"witan_imported": 1, "session": "e1", "answers": {"y": "It is y."}, "ballots": []}
+        (folder / "none.jsonl").write_text(json.dumps(line))
+        place = str(folder / "history.sqlite")
+        assert main(["import", str(folder / "none.jsonl"), "--history", place]) == 0
+        record = client.get("/api/sessions/e1").json()
+        client.delete("/api/sessions/e1")
+
+        assert record["outcome"] is None
+        assert record["not_counted"] == "no ballot ranks or grades anything"
+        assert record["answers"] == {"y": "It is y."}
 
 
 class TestRecounting:

@@ -156,12 +156,16 @@ class TestDocument:
                 assert list(refused) == ["application/problem+json"], f"{method} {path}"
 
     def test_what_it_shows_of_a_session_is_what_there_is(self, document, url):
-        """The example of a record has the fields of a record."""
+        """The examples of a record have its fields: of a council's, and of what came as ballots."""
         shown = document["paths"]["/api/sessions/{session}"]["get"]["responses"]["200"]["content"]
-        record = httpx2.get(f"{url}/api/sessions/last").json()
-
-        assert set(shown["application/json"]["example"]) <= set(record)
-        assert json.dumps(record)
+        examples = shown["application/json"]["examples"]
+        imported = httpx2.get(f"{url}/api/sessions?limit=99").json()["sessions"][-1]["session"]
+        for name, session in (("held", "last"), ("imported", imported)):
+            record = httpx2.get(f"{url}/api/sessions/{session}").json()
+            optional = {"at", "category"}
+            assert set(examples[name]["value"]) - optional <= set(record)
+            mark = "witan_session" if name == "held" else "witan_imported"
+            assert [each for each in record if each.startswith("witan_")] == [mark]
 
 
 def _operations(document):

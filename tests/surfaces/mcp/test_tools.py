@@ -385,12 +385,19 @@ class TestResources:
         assert json.loads(held.text)["question"] == "Is it so?"
 
     async def test_a_name_of_anything_can_be_read(self, client):
-        """Quoted in the template's place; what has no record says so."""
+        """Quoted in the template's place; what came in as ballots has a record of its own kind."""
         template, _ = (await client.list_resource_templates()).resource_templates
-        with pytest.raises(Exception, match="lesson 3"):
-            await client.read_resource("witan://sessions/lesson%203")
+        [held] = (await client.read_resource("witan://sessions/lesson%203")).contents
+        [page] = (await client.read_resource("witan://sessions/lesson%203/export.html")).contents
+        told = await client.call_tool("result", {"session": "lesson 3", "full": True})
 
         assert template.uri_template == "witan://sessions/{session}"
+        assert json.loads(held.text)["witan_imported"] == 1
+        assert told.structured_content["record"] == json.loads(held.text)
+        assert "imported from lessons" in page.text
+        assert not told.is_error
+        assert "imported from lessons" in text_of(told)
+        assert told.structured_content["leaders"]
 
     async def test_a_session_is_read_as_one_page(self, client, session):
         """That of `witan show --html`, with the votes of people; it holds no script."""

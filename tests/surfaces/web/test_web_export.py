@@ -76,6 +76,19 @@ class TestFile:
 class TestHistory:
     """What the history knows beside the record."""
 
+    def test_what_came_in_as_ballots_is_a_page_too(self, witan, write, tmp_path):
+        """Its standings, and every ballot."""
+        history = f"--history={tmp_path / 'h.sqlite'}"
+        cast = [{"session": "q", "reviewer": r, "ranking": ["y", "z"]} for r in ("ada", "bob")]
+        witan("import", write("b.jsonl", *cast), history)
+        said = witan("show", "q", "--html", tmp_path / "s.html", history)
+
+        assert said.status == 0, said.err
+        root = parsed((tmp_path / "s.html").read_text(encoding="utf-8"))
+        assert root.all("table", class_="standings")
+        assert len(root.one("table", class_="cast").one("tbody").all("tr")) == 2
+        assert not [x for tag in ("script", "link", "form") for x in root.all(tag)]
+
     def test_votes_of_people_are_on_it(self, witan, tmp_path):
         """A person's ranking stands on the page, under the person's name."""
         history = f"--history={tmp_path / 'h.sqlite'}"

@@ -663,12 +663,14 @@ class TestExport:
         assert ">bob<" in response.text
         assert ">bob<" not in browser.get(f"/api/sessions/{session}/export.html?reveal=0").text
 
-    def test_one_of_ballots_alone_cannot_be_saved_so(self, browser):
-        """A program is told why."""
-        response = browser.get("/api/sessions/q00/export.html")
+    def test_one_of_ballots_alone_is_saved_likewise(self, browser):
+        """Its page leads there."""
+        links = page(browser.get("/sessions/q00", headers=HTML)).all("a")
+        [link] = [each for each in links if "download" in each.attrs]
+        response = browser.get(link.attrs["href"])
 
-        assert response.status_code == 409
-        assert response.headers["content-type"] == "application/problem+json"
+        assert response.status_code == 200
+        assert "came in as ballots" in response.text
 
 
 class TestTelling:

@@ -31,7 +31,7 @@ VERSION = 1
 """The version of such a line."""
 
 VOTES = "votes"
-"""Under it a council session holds the ballots that people cast on it later."""
+"""Under it a session holds the ballots of people that it is not counted by."""
 
 
 def read_session_lines(source: Source, report: Report) -> Iterator[Imported]:
@@ -92,7 +92,10 @@ def _imported(record: Mapping[str, Any]) -> Imported:
         at=None if record.get("at") is None else moment(record["at"]),
         question=_text("question", record.get("question")) or "",
         category=_text("category", record.get("category")),
-        ballots=_ballots("ballots", record.get("ballots", []), session),
+        ballots=(
+            *_ballots("ballots", record.get("ballots", []), session),
+            *_ballots(VOTES, record.get(VOTES, []), session),
+        ),
         answers=_map("answers", record.get("answers", {}), str),
         lengths={c: length("lengths", n) for c, n in _lengths(record).items()},
         simulated=simulated,

@@ -62,11 +62,7 @@ def command(
     with session_called(session, config, history) as (found, place):
         if isinstance(found, str):
             assert place is not None  # noqa: S101 - only a history has ballots alone
-            if html is not None:
-                raise click.UsageError(
-                    "a session that came in as ballots has no page; show it here"
-                )
-            _show_imported(place, found, as_json=as_json, events=events)
+            _show_imported(place, found, html, as_json=as_json, events=events)
         elif html is not None:
             _write_page(found, place, html)
         else:
@@ -120,17 +116,24 @@ def _write_page(session: "Session", history: "History | None", path: Path) -> No
     write_whole(page.encode(), path)
 
 
-def _show_imported(history: "History", session: str, *, as_json: bool, events: bool) -> None:
-    from witan.core.settings import Settings
-    from witan.surfaces.imported_text import imported_outcomes, imported_text
+def _show_imported(
+    history: "History", session: str, html: Path | None, *, as_json: bool, events: bool
+) -> None:
+    from witan.surfaces.inquiries.imports import imported_session, record_object
 
     if events:
         raise click.UsageError("a session that came in as ballots has no events; show it without")
-    outcomes = imported_outcomes(history, session, Settings())
-    if as_json:
-        from witan.surfaces.json_output import sessions_json
+    found = imported_session(history, session)
+    if html is not None:
+        from witan.adapters.session_files import write_whole
+        from witan.surfaces.session_pages import imported_to_html
 
-        for piece in sessions_json(outcomes, []):
-            click.echo(piece, nl=False)
+        write_whole(imported_to_html(found).encode(), html)
+    elif as_json:
+        from witan.surfaces.json_output import to_json
+
+        click.echo(to_json(record_object(found)))
     else:
-        click.echo("\n".join(imported_text(Page.of(sys.stdout), history, session, outcomes)))
+        from witan.surfaces.imported_text import imported_text
+
+        click.echo("\n".join(imported_text(Page.of(sys.stdout), found)))

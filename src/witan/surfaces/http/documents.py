@@ -14,6 +14,7 @@ __all__ = [
     "TOKEN",
     "Responses",
     "SessionNamed",
+    "either",
     "operations",
     "refused",
     "streamed_events",
@@ -92,6 +93,20 @@ def told(words: str, example: Mapping[str, Any], *, nullable: Collection[str] = 
     return {
         "description": words,
         "content": {"application/json": {"schema": shape, "example": example}},
+    }
+
+
+def either(**answers: Any) -> Any:
+    """An answer in JSON that is one of several, each with its name, its words and its example."""
+    held = {name: answer["content"]["application/json"] for name, answer in answers.items()}
+    shown = {
+        name: {"summary": answers[name]["description"], "value": each["example"]}
+        for name, each in held.items()
+    }
+    shape = {"oneOf": [each["schema"] for each in held.values()]}
+    return {
+        "description": " ".join(answer["description"] for answer in answers.values()),
+        "content": {"application/json": {"schema": shape, "examples": shown}},
     }
 
 

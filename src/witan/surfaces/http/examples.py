@@ -1,6 +1,6 @@
 """What the native API answers, an example of each operation."""
 
-from witan.surfaces.http.documents import Responses, refused, streamed_events, told
+from witan.surfaces.http.documents import Responses, either, refused, streamed_events, told
 
 __all__ = [
     "AUDIT",
@@ -111,7 +111,30 @@ PLAN = {
     **refused(404, 409),
 }
 
-RECORD = {200: _RECORD, **refused(404, 409)}
+_IMPORT = told(
+    "What is known of a session that came in as ballots.",
+    {
+        "under_way": False,
+        "trust": "2 of 2 reviewers · b leads · 1 ballot would flip it",
+        "record_problem": None,
+        "witan_imported": 1,
+        "session": "exam/1",
+        "at": "2026-11-22T04:36:40.231196+00:00",
+        "simulated": False,
+        "source": "ballots.jsonl",
+        "question": "Is a hash map always faster than a sorted array?",
+        "status": "complete",
+        "text": None,
+        "answers": {"b": "No. A sorted array has no hashing to pay for."},
+        "ballots": [{"reviewer": "ada", "ranking": ["b", "c"]}],
+        "votes": [{"reviewer": "ines", "ranking": ["c", "b"], "kind": "human"}],
+        "outcome": {**OUTCOME, "session": "exam/1", "leaders": ["b"]},
+        "not_counted": None,
+    },
+    nullable=["trust", "text", "outcome", "not_counted"],
+)
+
+RECORD = {200: either(held=_RECORD, imported=_IMPORT), **refused(404, 409)}
 
 STARTED = {200: _RECORD, 202: _UNDER_WAY, **refused(402, 404, 409)}
 

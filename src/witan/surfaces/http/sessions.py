@@ -16,7 +16,10 @@ from witan.surfaces.http import examples
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
+from witan.surfaces.http.replies import reply
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
+from witan.surfaces.inquiries.chambers import imported_of
+from witan.surfaces.inquiries.imports import ImportedSession, record_object
 from witan.surfaces.json_output import to_json
 from witan.surfaces.session_text import session_trust
 
@@ -62,7 +65,14 @@ async def ask(
     responses=examples.RECORD,
 )
 async def show(session: SessionNamed, chamber: ChamberOf) -> Response:
-    """Give the record of a session: answers, ballots, outcome, closing text, every event."""
+    """Give the record of a session: answers, ballots, outcome, closing text, every event.
+
+    One that came in as ballots has no events; what is known of it stands in its place, marked by
+    `witan_imported` in place of `witan_session`.
+    """
+    imported = await imported_of(chamber, session)
+    if imported is not None:
+        return _import(imported)
     found = await chamber.session(session)
     return _record(found, chamber.running(found.id))
 
@@ -103,11 +113,14 @@ async def follow(
     "/sessions/{session:quoted}/cancel", summary="Break a session off", responses=examples.RECORD
 )
 async def cancel(session: SessionNamed, chamber: ChamberOf) -> Response:
-    """Cancel every call of a session; what came in is kept, and it can be resumed."""
+    """Cancel every call of a session; what came in is kept, and it can be resumed.
+
+    A session that is over stays as it is, and its record is the answer.
+    """
     whole = await chamber.named(session)
     running = chamber.running(whole)
     if running is None:
-        return _record(await chamber.session(whole), None)
+        return await show(whole, chamber)
     running.cancel()
     return _record(await running.ended(), running)
 
@@ -209,6 +222,12 @@ def _record(session: Session, running: Running | None) -> Response:
         record = to_json({**json.loads(record), "status": None, "missing": []})
     text = to_json(beside)[:-1] + ", " + record[1:]
     return Response(text, 200, media_type="application/json")
+
+
+def _import(found: ImportedSession) -> Response:
+    """A session that came in as ballots, with the same said of it beside."""
+    beside = {"under_way": False, "trust": found.trust, "record_problem": None}
+    return reply({**beside, **record_object(found)})
 
 
 async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:

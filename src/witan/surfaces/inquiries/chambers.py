@@ -1,6 +1,7 @@
 """What is asked of a chamber and of its history together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,11 +12,13 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict
 from witan.surfaces.chamber import Chamber, Profile
-from witan.surfaces.discretion import Veil
+from witan.surfaces.discretion import Veil, discreet_found, discreet_import
+from witan.surfaces.inquiries.imports import ImportedSession, imported_session
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.recounting import recounted, recounted_import, settings_given
+from witan.surfaces.inquiries.wording import as_request
 
-__all__ = ["count_again", "history_of", "profiles"]
+__all__ = ["count_again", "history_of", "imported_of", "profiles"]
 
 
 def history_of(chamber: Chamber) -> History:
@@ -52,12 +55,9 @@ async def count_again(
     WitanError
         As of `recounted` and `recounted_import`, or if there is no such session.
     """
-    whole, history = await chamber.named(session), chamber.history
-    if (
-        history is not None
-        and chamber.running(whole) is None
-        and not await anyio.to_thread.run_sync(history.has_record, whole)
-    ):
+    whole = await chamber.named(session)
+    history = await _history_of_import(chamber, whole)
+    if history is not None:
         named = given or {}
         settings = settings_given(rule, named)
         count = partial(
@@ -66,8 +66,38 @@ async def count_again(
         return await in_turn(count)
     # What was learned of a model is found by how its seat is written.
     held = await _held(chamber, whole)
-    outcome = await in_turn(partial(recounted, held, history, rule, without=without, given=given))
+    count_held = partial(recounted, held, chamber.history, rule, without=without, given=given)
+    outcome = await in_turn(count_held)
     return Veil(held.opened).outcome(outcome)
+
+
+async def imported_of(chamber: Chamber, session: str) -> ImportedSession | None:
+    """A session that came in as ballots, as askers see it; None: a council held it.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    HistoryError
+        If several begin so, or it cannot be read.
+    """
+    whole = await chamber.named(session)
+    history = await _history_of_import(chamber, whole)
+    if history is None:
+        return None
+    found = await in_turn(partial(imported_session, history, whole))
+    [about] = discreet_found([found.about])
+    said = None if found.not_counted is None else as_request(found.not_counted)
+    return replace(found, about=about, held=discreet_import(found.held), not_counted=said)
+
+
+async def _history_of_import(chamber: Chamber, whole: str) -> History | None:
+    """Where the ballots of a session are that no council held; None: one did."""
+    history = chamber.history
+    if history is None or chamber.running(whole) is not None:
+        return None
+    held = await anyio.to_thread.run_sync(history.has_record, whole)
+    return None if held else history
 
 
 async def _held(chamber: Chamber, whole: str) -> Session:

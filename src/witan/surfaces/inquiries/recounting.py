@@ -10,7 +10,7 @@ from witan.core.settings import AUTO, Settings
 from witan.deliberation.session import Session
 from witan.deliberation.teaching import taught_for_recount, unlearned
 from witan.errors import InvalidParameter, NothingToCount
-from witan.surfaces.imported_text import imported_outcomes
+from witan.surfaces.inquiries.imports import imported_outcomes
 
 __all__ = ["recounted", "recounted_import", "settings_given"]
 

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
+from witan.surfaces.inquiries.imports import ImportedSession
 from witan.surfaces.json_output import session_object
 from witan.surfaces.session_text import session_trust
 
-__all__ = ["verdict_object"]
+__all__ = ["import_object", "verdict_object"]
 
 SUMMARY = (
     "rule", "interpretation", "leaders", "tied_for_best", "clear_leader", "disputed_by",
@@ -38,9 +40,30 @@ def verdict_object(session: Session, record_problem: str | None = None) -> dict[
         "record_problem": record_problem,
     }
     if session.outcome is not None:
-        outcome = session_object(session.outcome)
-        lines = [{name: line[name] for name in STANDING} for line in outcome["standings"]]
-        told["outcome"] = {name: outcome[name] for name in SUMMARY} | {"standings": lines}
+        told["outcome"] = _in_short(session.outcome)
     if (held := session.synthesis) is not None:
         told |= {"chairman": held.chairman, "labels": held.labels, "approved": held.approved}
     return told
+
+
+def import_object(found: ImportedSession) -> dict[str, Any]:
+    """The same of a session that came in as ballots, as far as it is known."""
+    outcome = found.outcome
+    return {
+        "session": found.about.session,
+        "status": found.about.status,
+        "simulated": found.held.simulated,
+        "missing": (),
+        "text": found.held.closing,
+        "trust": found.trust,
+        "leaders": () if outcome is None else outcome.leaders,
+        "outcome": None if outcome is None else _in_short(outcome),
+        "source": found.about.source,
+        "not_counted": found.not_counted,
+    }
+
+
+def _in_short(outcome: Outcome) -> dict[str, Any]:
+    told = session_object(outcome)
+    lines = [{name: line[name] for name in STANDING} for line in told["standings"]]
+    return {name: told[name] for name in SUMMARY} | {"standings": lines}

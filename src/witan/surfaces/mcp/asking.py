@@ -8,6 +8,7 @@ import anyio
 
 from witan.deliberation.session import Session
 from witan.surfaces.chamber import Running
+from witan.surfaces.inquiries.chambers import imported_of
 from witan.surfaces.mcp.arguments import (
     QuestionBody,
     RejudgeArguments,
@@ -17,7 +18,7 @@ from witan.surfaces.mcp.arguments import (
     SessionArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
-from witan.surfaces.mcp.telling import follow, standing, verdict, whole
+from witan.surfaces.mcp.telling import follow, imported, standing, verdict, whole
 
 __all__ = ["ASKING"]
 
@@ -54,11 +55,15 @@ async def start(call: Call, body: QuestionBody) -> Reply:
 
 async def status(call: Call, body: SessionArguments) -> Reply:
     """Say how far a session has come."""
+    if (found := await imported_of(call.chamber, body.session)) is not None:
+        return imported(found)
     return standing(*await _found(call, body.session))
 
 
 async def result(call: Call, body: ResultArguments) -> Reply:
     """Wait for the end of a session, for so long."""
+    if (found := await imported_of(call.chamber, body.session)) is not None:
+        return imported(found, full=body.full)
     session, running = await _found(call, body.session)
     if running is not None:
         if not await _over(call, running, body.wait):
@@ -69,6 +74,8 @@ async def result(call: Call, body: ResultArguments) -> Reply:
 
 async def cancel(call: Call, body: SessionArguments) -> Reply:
     """Break a session off."""
+    if (found := await imported_of(call.chamber, body.session)) is not None:
+        return imported(found)
     session, running = await _found(call, body.session)
     if running is not None:
         running.cancel()

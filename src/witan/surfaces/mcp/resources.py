@@ -14,11 +14,12 @@ from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
 from witan.surfaces.chamber import Chamber
 from witan.surfaces.inquiries import catalogues, reports
-from witan.surfaces.inquiries.chambers import history_of, profiles
+from witan.surfaces.inquiries.chambers import history_of, imported_of, profiles
+from witan.surfaces.inquiries.imports import record_object
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.json_output import to_json
 from witan.surfaces.mcp.telling import address
-from witan.surfaces.session_pages import session_to_html
+from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.sessions_text import origin_text
 from witan.surfaces.web.beside import beside
 
@@ -90,7 +91,8 @@ def templates() -> list[types.ResourceTemplate]:
             uri_template=f"{SESSION}{{session}}",
             name="session",
             title="A session",
-            description="The whole record of a session: answers, ballots, outcome, every event.",
+            description="The whole record of a session: answers, ballots, outcome, every event; of "
+            "one that came in as ballots, what is known.",
             mime_type=JSON,
         ),
         types.ResourceTemplate(
@@ -118,14 +120,24 @@ async def read(chamber: Chamber, uri: str) -> tuple[str, str]:
         name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
         if uri.endswith(PAGE):
             return await _page(chamber, name), HTML
-        return session_to_json(await chamber.session(name)), JSON
+        return await _record(chamber, name), JSON
     if uri not in READ:
         named = [template.uri_template for template in templates()]
         raise UnknownName("resource", uri, [*FIXED, *named])
     return await READ[uri](chamber), JSON
 
 
+async def _record(chamber: Chamber, name: str) -> str:
+    found = await imported_of(chamber, name)
+    if found is not None:
+        return to_json(record_object(found))
+    return session_to_json(await chamber.session(name))
+
+
 async def _page(chamber: Chamber, name: str) -> str:
+    found = await imported_of(chamber, name)
+    if found is not None:
+        return await anyio.to_thread.run_sync(imported_to_html, found)
     session = await chamber.session(name)
     known = await beside(chamber, session.id)
     return await anyio.to_thread.run_sync(

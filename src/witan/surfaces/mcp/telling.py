@@ -8,14 +8,17 @@ from witan.deliberation import events as e
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.surfaces.chamber import Running
-from witan.surfaces.inquiries.verdicts import verdict_object
+from witan.surfaces.imported_text import imported_text
+from witan.surfaces.inquiries.imports import ImportedSession, record_object
+from witan.surfaces.inquiries.verdicts import import_object, verdict_object
+from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.mcp.calls import Reply, Report
 from witan.surfaces.progress_text import Progress, told_in_short
 from witan.surfaces.render import outcome_text
 from witan.surfaces.session_text import legend_text, session_text, session_trust
 from witan.surfaces.text import Page, clean, counted, listed, readable
 
-__all__ = ["Steps", "address", "follow", "standing", "verdict", "whole"]
+__all__ = ["Steps", "address", "follow", "imported", "standing", "verdict", "whole"]
 
 STEPS = e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisDone
 """Events by which a session has come a step further."""
@@ -110,6 +113,19 @@ def _body(session: Session) -> list[str]:
         lines = outcome_text(PAGE, session.outcome, simulated=session.simulated)
         said.append("\n".join(lines))
     return said
+
+
+def imported(found: ImportedSession, *, full: bool = False) -> Reply:
+    """A session that came in as ballots, and what they come to; its record where it is asked for.
+
+    It is no failure that there is no closing text: nobody was to write one.
+    """
+    known = f"the whole record: {address(found.about.session)}"
+    text = "\n".join(imported_text(PAGE, found, as_request))
+    told = {**import_object(found), "under_way": False}
+    if full:
+        told["record"] = record_object(found)
+    return Reply(f"{text}\n\n{known}", told)
 
 
 def whole(session: Session, running: Running | None) -> Reply:

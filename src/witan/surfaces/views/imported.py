@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
-from witan.surfaces.imported_text import votes_beside
+from witan.surfaces.inquiries.imports import votes_beside
 from witan.surfaces.render import trust_line
 from witan.surfaces.text import clean, counted, readable
 from witan.surfaces.views.answers import is_long

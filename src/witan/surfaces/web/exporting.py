@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from witan.surfaces.http.access import ChamberOf
 from witan.surfaces.http.documents import SessionNamed, operations, refused
+from witan.surfaces.inquiries.chambers import imported_of
 from witan.surfaces.web.assets import style_source, styles
 from witan.surfaces.web.beside import beside
-from witan.surfaces.web.rendering import export_html
+from witan.surfaces.web.rendering import export_html, export_imported_html
 from witan.surfaces.web.responses import Compressed
 
 __all__ = ["router"]
@@ -39,14 +40,21 @@ async def export(
     reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
 ) -> Response:
     """Give a session as a page that stands alone: its own styles, no script, nothing fetched."""
+    imported = await imported_of(chamber, session)
+    if imported is not None:
+        html = await anyio.to_thread.run_sync(export_imported_html, imported)
+        return _file(html, imported.about.session)
     found = await chamber.session(session)
     known = await beside(chamber, found.id)
 
     def write() -> str:
         return export_html(found, revealed=reveal, children=known.children, votes=known.votes)
 
-    html = await anyio.to_thread.run_sync(write)
-    name = "".join(c if (c.isascii() and c.isalnum()) or c in "-_" else "-" for c in found.id)
+    return _file(await anyio.to_thread.run_sync(write), found.id)
+
+
+def _file(html: str, session: str) -> Response:
+    name = "".join(c if (c.isascii() and c.isalnum()) or c in "-_" else "-" for c in session)
     policy = f"sandbox; default-src 'none'; style-src {style_source(styles())}"
     headers = {
         "Content-Disposition": f'attachment; filename="witan-{name}.html"',

@@ -13,6 +13,7 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.surfaces.text import clean, readable
+from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
@@ -21,6 +22,7 @@ from witan.surfaces.web.markdown import rendered
 if TYPE_CHECKING:
     from witan.adapters.voting_papers import Paper, Revealed
     from witan.surfaces.chamber import Profile
+    from witan.surfaces.inquiries.imports import ImportedSession
     from witan.surfaces.web.live import LiveSession
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Choice",
     "Site",
     "export_html",
+    "export_imported_html",
     "part",
     "render",
     "render_ask",
@@ -231,13 +234,24 @@ def export_html(
 ) -> str:
     """A session as one file: its own styles, no script, nothing that is fetched."""
     view = session_view(session, revealed=revealed, children=children, votes=votes)
+    return _alone("session.html", view, "")
+
+
+def export_imported_html(found: "ImportedSession") -> str:
+    """A session that came in as ballots as one file likewise."""
+    view = imported_view(found.about, found.held.ballots, found.held.answers, found.outcome)
+    problem = "" if found.not_counted is None else f"It is not counted: {found.not_counted}"
+    return _alone("imported.html", view, problem)
+
+
+def _alone(template: str, view: object, problem: str) -> str:
     style = styles()
     policy = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
     return render(
-        "session.html",
+        template,
         site=Site(alone=True),
         view=view,
-        problem="",
+        problem=clean(problem),
         style=Markup(style),  # noqa: S704 - our own file
         policy=policy,
     )

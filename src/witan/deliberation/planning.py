@@ -15,6 +15,7 @@ from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.review_prompts import (
+    PROBLEM_BYTES,
     REPLY_LENGTH,
     repair_messages,
     review_messages,
@@ -36,8 +37,8 @@ code; the rest is room for fences and masks.
 STANDINGS_TOKENS, CANDIDATE_TOKENS, PAIR_TOKENS = 256, 128, 32
 """What a chairman is told of an outcome that is not known yet: in all, per candidate, per pair."""
 
-LONG_PROBLEM = "<<<OWN" * 200
-"""What is wrong with a review, at its worst: longer than is repeated, and all of it markers."""
+LONG_PROBLEM, PROBLEM_MARKERS = "x" * PROBLEM_BYTES, PROBLEM_BYTES // len("<<<OWN")
+"""What is wrong with a review, as long as it is repeated; and the most markers in so much."""
 
 CHARACTER_BYTES, MARKER_LENGTH = 4, 4
 """The longest character; and the shortest marker, in characters: of two tokens at least."""
@@ -303,7 +304,8 @@ class _Blank:
         schema = review_schema(sheet, rubric, holistic=self._procedure.holistic)
         form = most_input_tokens([], schema) - most_input_tokens([])
         repair = repair_messages(messages, "", LONG_PROBLEM)
-        return most_input_tokens(messages) + form, most_input_tokens(repair) + form
+        asked = most_input_tokens(messages) + form
+        return asked, most_input_tokens(repair) + PROBLEM_MARKERS + form
 
     def synthesis(self) -> int:
         """The closing text."""

@@ -13,7 +13,13 @@ from witan.deliberation.fences import neutral
 from witan.deliberation.material import answers_shown, data_rule, opening, question_shown
 from witan.deliberation.ports import Message
 
-__all__ = ["REPLY_LENGTH", "repair_messages", "review_messages", "review_schema"]
+__all__ = [
+    "PROBLEM_BYTES",
+    "REPLY_LENGTH",
+    "repair_messages",
+    "review_messages",
+    "review_schema",
+]
 
 _REVIEWER = """\
 You are one of several reviewers. Each of you judges anonymous answers to one question, \

@@ -1,5 +1,6 @@
 """A council's sessions as a history keeps them, used from Python."""
 
+import logging
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -19,6 +20,8 @@ from witan.surfaces.setting_aside import set_aside
 
 __all__ = ["Kept"]
 
+
+_log = logging.getLogger("witan.history")
 
 MOST_HELD = 1_000
 """Sessions whose end nobody waited for, beyond which the oldest are let go of."""
@@ -45,6 +48,7 @@ class Kept:
         self._history: History | None = None
         self._recordings: dict[str, Recording] = {}
         self._failure: Exception | None = None
+        self._waited = False
 
     async def open(self) -> None:
         """Open the history, if that is not done, and see that it can be written.
@@ -60,13 +64,13 @@ class Kept:
     def _opened(self) -> History:
         given = self._given
         if isinstance(given, History):
-            given.require_writable()
+            given.require_writable(self.patience())
             return given
-        history = History.open(given)
+        history = History.open(given, patience=self.patience())
         history.aliases = self._aliases
         with ExitStack() as undo:
             undo.callback(history.close)
-            history.require_writable()
+            history.require_writable(self.patience())
             undo.pop_all()
         return history
 
@@ -97,6 +101,7 @@ class Kept:
     def listening(self, listener: Listener | None) -> Listener:
         """A listener for one session, which tells the other, too."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
+        self._waited = False
         return _Telling(self, self._history.recording(), listener)
 
     def hold(self, session: str, recording: Recording) -> None:
@@ -144,7 +149,16 @@ class Kept:
         """Wait until what was told of a session is durable."""
         recording = self._recordings.pop(session, None)
         if recording is not None:
-            await anyio.to_thread.run_sync(recording.flush)
+            await anyio.to_thread.run_sync(recording.flush, self.patience())
+
+    def patience(self) -> Patience:
+        """As long as another process is waited for; the log has it, once for a session."""
+        return Patience(self._wait)
+
+    def _wait(self, said: str) -> None:
+        if not self._waited:
+            self._waited = True
+            _log.warning("%s", said)
 
 
 class _Telling:
@@ -152,7 +166,7 @@ class _Telling:
 
     def __init__(self, kept: Kept, recording: Recording, listener: Listener | None) -> None:
         self._kept, self._recording, self._listener = kept, recording, listener
-        self._meanwhile = Patience()
+        self._meanwhile = kept.patience()
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""

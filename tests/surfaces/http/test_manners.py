@@ -1,6 +1,7 @@
 """What is asked amiss is answered by what is wrong with it, in the words of the request."""
 
 import json
+from threading import Timer
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -309,6 +310,26 @@ class TestAway:
                 assert "gone" not in told.text
             voted = client.post("/api/sessions/last/votes", json={"as": "x", "ranking": "A"})
             assert voted.status_code == 503
+
+    def test_a_wait_for_a_locked_history_stands_in_the_log(self, tmp_path, caplog):
+        """Once, with its place, though who asks is told nothing of it."""
+        place = tmp_path / "history.sqlite"
+        with (
+            History.open(place) as history,
+            served(seatings(write_config(tmp_path), history)) as server,
+            httpx2.Client(base_url=server.url, timeout=20) as client,
+            History.open(place) as busy,
+        ):
+            busy.database.execute("BEGIN IMMEDIATE")
+            release = Timer(3, busy.database.execute, ("ROLLBACK",))
+            release.start()
+            told = client.post("/api/sessions", params={"wait": 15}, json=QUESTION)
+            release.join()
+
+        said = [each.getMessage() for each in caplog.records if each.name == "witan.history"]
+        assert told.json()["status"] == "complete"
+        assert len(said) == 1
+        assert said[0].startswith(f"another process has locked {place}: waiting ")
 
     def test_there_may_be_no_history(self, tmp_path):
         """Every door says so alike."""

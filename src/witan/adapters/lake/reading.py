@@ -135,6 +135,8 @@ class Lake:
             With the name of one such session, and the files that hold it.
         """
         twice = self._twice()
+        # Held for another reading, which an engine does by itself.
+        arrow().default_memory_pool().release_unused()
         if twice:
             name = min(twice)
             n = f"{len(twice):,} session{'s' if len(twice) > 1 else ''}"
@@ -224,7 +226,7 @@ def _alike(held: Any, wanted: Any) -> bool:
 
 def _read(path: Path, columns: list[str] | None = None) -> Any:
     try:
-        return arrow().parquet.ParquetFile(path).read(columns=columns)
+        return arrow().parquet.ParquetFile(path, pre_buffer=False).read(columns, use_threads=False)
     except (OSError, arrow().ArrowException) as error:
         raise _damage(path, error) from error
 

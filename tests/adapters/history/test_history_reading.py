@@ -8,7 +8,7 @@ import pytest
 
 from elections import ballots
 from histories import ASKED, told
-from witan.adapters.history import Imported
+from witan.adapters.history import Imported, Place, Search
 from witan.adapters.history.database import percent_style
 from witan.adapters.history.schema import bucket_of, code_of
 from witan.adapters.history.writing import microseconds
@@ -45,7 +45,37 @@ class TestFinding:
 
         assert [found.session for found in history.find()] == ["s1", "a", "b"]
         assert [found.session for found in history.find(limit=2)] == ["s1", "a"]
+        assert [found.held for found in history.find()] == [True, False, False]
         assert [found.imported for found in history.find()] == [False, True, True]
+
+    def test_a_record_that_came_in_from_a_file_was_held_all_the_same(self, history):
+        """It stands among what was held, and still says that it was imported."""
+        record = Session.of(told("s1"))
+        later = Imported("b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),))
+        history.add([Imported("s1", session_record=record), later], "sessions.jsonl", "digest")
+
+        found = history.find()
+        assert [(f.session, f.held, f.imported) for f in found] == [
+            ("s1", True, True),
+            ("b", False, True),
+        ]
+
+    def test_page_after_page_each_session_stands_once(self, history):
+        """In the order of the list, however many are of one time, and where the parts meet."""
+        keep(history, "c", "a", "b")
+        cast = (Ballot("ada", (("x",), ("y",))),)
+        brought = [Imported(f"m{n}", ASKED, ballots=cast) for n in range(7)]
+        history.add([*brought, Imported("old", ASKED - timedelta(days=1), ballots=cast)], "f", "d")
+        whole = [found.session for found in history.find()]
+
+        for size in (1, 2, 3, 11):
+            seen, place = [], Place()
+            while place is not None:
+                found, place = history.page(Search(until=ASKED + timedelta(days=1)), size, place)
+                assert len(found) <= size
+                seen += [each.session for each in found]
+            assert seen == whole
+        assert len(whole) == 11
 
     def test_a_line_says_what_there_is_of_a_session(self, history):
         """Time, status, question, rule, leader and cost stand in its line."""

@@ -19,6 +19,7 @@ from markup import Element, parsed
 from served import served
 from witan.adapters.history import History, Imported
 from witan.core.ballot import Ballot
+from witan.deliberation.session import Session
 from witan.surfaces.chamber import Asked
 from witan.surfaces.config_serve import ServeSettings, TokenSettings
 from witan.surfaces.demonstration import SEED, demonstration
@@ -529,6 +530,19 @@ class TestReports:
 
         [row] = root.one("ol", class_="sessions").all("li")
         assert row.all("a")[0].attrs["href"] == "/sessions/held"
+
+    def test_answers_that_no_page_names_can_be_voted_on_from_the_list(self, tmp_path):
+        """Of a session that has a record, wherever it was held; ballots come with the names."""
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        record = Imported("held", session_record=Session.of(told("held", at=at)))
+        kept(tmp_path / "history.sqlite", [record, Imported("q", ballots=jury("q"))])
+        with desk(tmp_path, filled=False) as here:
+            root = page(httpx2.get(f"{here.url}/history", headers=HTML))
+
+        held, cast = root.one("ol", class_="sessions").all("li")
+        assert "imported from" in held.text
+        assert held.all("a")[-1].attrs["href"] == "/sessions/held/vote"
+        assert [a.attrs["href"] for a in cast.all("a")] == ["/sessions/q"]
 
     def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
         """Once: page after page, those held here first, those of one moment as files bring them."""

@@ -22,11 +22,13 @@ from witan.adapters.history.describing import Described, describe
 from witan.adapters.history.holders import another_alive, new_token
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.history.keeping import Forgotten
+from witan.adapters.history.listing import Place
 from witan.adapters.history.opening import damaged, open_database
 from witan.adapters.history.patience import Patience
-from witan.adapters.history.reading import Found, Search
+from witan.adapters.history.reading import Found
 from witan.adapters.history.recording import Recording
 from witan.adapters.history.recounting import Weigh
+from witan.adapters.history.searching import Search
 from witan.adapters.history.sqlite import SqliteDatabase
 from witan.adapters.history.stored_events import read_events
 from witan.adapters.history.versions import version_of
@@ -127,8 +129,7 @@ class History:
         HistoryError
             If it cannot be written, or another process keeps it locked.
         """
-        patience = Patience() if patience is None else patience
-        patience.through(self.database.where, self.database.turn)
+        (patience or Patience()).through(self.database.where, self.database.turn)
 
     def close(self) -> None:
         """Write what recordings were told, then close; a second call does nothing."""
@@ -143,10 +144,9 @@ class History:
         HistoryError
             If it is damaged; it is then copied aside.
         """
-        if isinstance(self.database, SqliteDatabase):
-            found = self.database.damage()
-            if found is not None:
-                raise damaged(self.database.path, found, self._clock.now())
+        file = self.database
+        if isinstance(file, SqliteDatabase) and (found := file.damage()) is not None:
+            raise damaged(file.path, found, self._clock.now())
 
     def recording(self) -> Recording:
         """Make a listener that keeps the sessions it is told of, one after another.
@@ -250,6 +250,10 @@ class History:
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
         return listing.listed(self.database, search)
+
+    def page(self, search: Search, size: int, place: Place) -> tuple[list[Found], Place | None]:
+        """Sessions as `find` lists them, so many, and where the next page begins, if one does."""
+        return listing.page_of(self.database, search, size, place)
 
     def about(self, session: str) -> Found:
         """One session, as `find` lists it.

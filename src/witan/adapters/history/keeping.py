@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from witan.adapters.history.database import Database
-from witan.adapters.history.reading import require, require_moment, require_name
+from witan.adapters.history.reading import require, require_name
+from witan.adapters.history.searching import require_moment
 from witan.adapters.history.superseding import leave_to_heirs
 from witan.adapters.history.writing import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
 

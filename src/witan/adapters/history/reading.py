@@ -11,24 +11,17 @@ from typing import Any
 
 from witan.adapters.ballots.records import read_record
 from witan.adapters.history.database import Database
+from witan.adapters.history.searching import HELD, Search, conditions
 from witan.adapters.history.sessions import COUNCIL
 from witan.adapters.history.stored_events import read_events
-from witan.adapters.history.writing import (
-    folded,
-    microseconds,
-    names_of,
-    storable,
-    stored_text,
-)
+from witan.adapters.history.writing import names_of, storable
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 
 __all__ = [
-    "STATUSES",
     "Found",
-    "Search",
     "answers",
     "answers_shared",
     "ballots",
@@ -36,15 +29,9 @@ __all__ = [
     "find",
     "moment_of",
     "require",
-    "require_moment",
     "require_name",
     "session_of",
 ]
-
-STATUSES = ("complete", "degraded", "failed", "interrupted")
-
-MOST_FOUND = 2**53
-"""What a list of sessions may be bounded by; nobody has so many."""
 
 SUGGESTED = 200
 """How many of the latest sessions a misspelt name is compared with."""
@@ -66,8 +53,10 @@ class Found:
         ``council``, or the file that it came from.
     parent, relation
         The session that it came of, and how, such as ``rejudged``.
+    held
+        A council held it, and there is its record; else it came in as ballots.
     imported
-        It came in from a file.
+        It came in from a file, with a record or as ballots.
     """
 
     session: str
@@ -83,6 +72,7 @@ class Found:
     parent: str | None
     relation: str | None
     leader_seat: str | None = None
+    held: bool = True
     imported: bool = False
 
 
@@ -167,77 +157,12 @@ def ballot_of(body: str) -> Ballot:
     return read_record(json.loads(body))
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What a list of sessions is chosen by; None: by everything.
-
-    Parameters
-    ----------
-    text
-        Words that the question and the closing text hold between them, in any case.
-    since, until
-        From, and before, these times.
-    simulated
-        Only those in which scripts sat, or only the others.
-    session
-        Its name.
-    parent
-        What it came of.
-    held
-        Only those that a council held, or only those that came in as ballots.
-
-    Raises
-    ------
-    InvalidParameter
-        If one is not of its kind.
-    """
-
-    text: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    category: str | None = None
-    status: str | None = None
-    limit: int | None = None
-    simulated: bool | None = None
-    session: str | None = None
-    parent: str | None = None
-    held: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("text", "category", "status", "session", "parent"):
-            if (value := getattr(self, name)) is not None and not isinstance(value, str):
-                raise InvalidParameter(name, value, "a text, or None")
-        if self.status is not None and self.status not in STATUSES:
-            raise InvalidParameter("status", self.status, f"one of {', '.join(STATUSES)}")
-        for name in ("since", "until"):
-            if (at := getattr(self, name)) is not None:
-                require_moment(name, at)
-        if self.simulated is not None and not isinstance(self.simulated, bool):
-            raise InvalidParameter("simulated", self.simulated, "True, False or None")
-        whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
-        if self.limit is not None and not (whole and 0 <= self.limit <= MOST_FOUND):
-            expected = f"a whole number from 0 to {MOST_FOUND:,}, or None for all"
-            raise InvalidParameter("limit", self.limit, expected)
-
-
-def require_moment(name: str, at: object) -> None:
-    """Refuse what is no moment.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is no time, or one without a zone.
-    """
-    if not isinstance(at, datetime) or at.utcoffset() is None:
-        raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
-
-
 def find(database: Database, search: Search) -> list[Found]:
     """Sessions by the latest, those of one time by name."""
-    wheres, given = _conditions(search)
+    wheres, given = conditions(search)
     sql = (
-        "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"
-        " parent, relation FROM sessions"
+        "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
+        f" parent, relation, {HELD} FROM sessions"
     )
     sql += f" WHERE {' AND '.join(wheres)}" if wheres else ""
     sql += " ORDER BY at_us DESC, session"
@@ -253,7 +178,7 @@ def find(database: Database, search: Search) -> list[Found]:
 
 def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
     session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
-    source, parent, relation = beside
+    source, parent, relation, held = beside
     return Found(
         session,
         moment_of(at_us),
@@ -268,30 +193,9 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
         parent,
         relation,
         leader_seat=seat,
+        held=bool(held),
         imported=source != COUNCIL,
     )
-
-
-def _conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
-    wheres, given = [], dict[str, Any]()
-    for name in ("category", "status", "simulated", "session", "parent"):
-        if (value := getattr(search, name)) is not None:
-            wheres.append(f"{name} = :{name}")
-            given[name] = int(value) if name == "simulated" else stored_text(value)
-    if search.held is not None:
-        record = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
-        wheres.append(record if search.held else f"NOT {record}")
-    for name, sign in (("since", ">="), ("until", "<")):
-        if (at := getattr(search, name)) is not None:
-            wheres.append(f"at_us {sign} :{name}")
-            given[name] = microseconds(at)
-    for k, word in enumerate(() if search.text is None else search.text.split()):
-        wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
-        plain = folded(stored_text(word))
-        for sign in "!%_":
-            plain = plain.replace(sign, f"!{sign}")
-        given[f"word{k}"] = f"%{plain}%"
-    return wheres, given
 
 
 def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:

@@ -73,7 +73,7 @@ def _row(found: Found, *, going: bool) -> SessionRow:
         category=clean(found.category or ""),
         cost="" if found.simulated else cost,
         origin=clean(origin_text(found)),
-        votable=not (going or found.imported) and found.status in ("complete", "degraded"),
+        votable=found.held and not going and found.status in ("complete", "degraded"),
     )
 
 

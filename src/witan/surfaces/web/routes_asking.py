@@ -6,7 +6,7 @@ import anyio
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from witan.adapters.history.reading import Search, find
+from witan.adapters.history import Place, Search
 from witan.deliberation.ports import Seat
 from witan.errors import InvalidParameter, WitanError
 from witan.surfaces.chamber import DEMO, Asked, Chamber, Judging
@@ -132,5 +132,5 @@ def _seated(seat: Seat) -> str:
 def _latest(chamber: Chamber) -> tuple[SessionRow, ...]:
     if chamber.history is None:
         return latest_rows([], chamber.at_hand, most=LATEST)
-    held = find(chamber.history.database, Search(limit=LATEST, held=True))
+    held, _ = chamber.history.page(Search(held=True), LATEST, Place())
     return latest_rows(held, chamber.under_way, most=LATEST)

@@ -8,8 +8,7 @@ import anyio
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from witan.adapters.history import Found, History
-from witan.adapters.history.reading import Search
+from witan.adapters.history import Found, History, Place, Search
 from witan.adapters.reports.sources import check_rule
 from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
@@ -26,7 +25,6 @@ from witan.surfaces.views.criterion import criterion_view
 from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
-from witan.surfaces.web.paging import Place, page_of
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.reporting import Report, reported
 from witan.surfaces.web.responses import Page, site_of
@@ -37,6 +35,9 @@ router = APIRouter()
 
 
 STATUSES = ("complete", "degraded", "failed", "interrupted")
+
+PAGE = 30
+"""Sessions on a page of the history."""
 
 SIMULATED = {"": None, "yes": True, "no": False}
 
@@ -86,6 +87,7 @@ def _windowed(since: str = "", until: str = "", category: str = "") -> Asked:
 
 WindowOf = Annotated[Asked, Depends(_windowed)]
 
+
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """What models are ordered by, as the form says it."""
@@ -131,8 +133,9 @@ async def history_page(
     chamber: ChamberOf,
     asked: AskedOf,
     *,
-    before: str = "",
-    part: Literal["", "imported"] = "",
+    at: str = "",
+    after: str = "",
+    part: Literal["", "ballots"] = "",
 ) -> Response:
     """List sessions, and search them."""
     site, refused = site_of(request), None
@@ -140,7 +143,8 @@ async def history_page(
     where = "" if chamber.history is None else chamber.history.database.dialect
     try:
         held = history_of(chamber)
-        begins = Place(moment("before", before or None), imported=bool(part))
+        below = moment("at", at or None)
+        begins = Place(not part, None if below is None else (below, after))
         shown, following = await anyio.to_thread.run_sync(_found, held, asked, begins)
     except WitanError as error:
         refused = error
@@ -153,7 +157,7 @@ async def history_page(
         rows=session_rows(shown, chamber.under_way),
         older="" if following is None else _link(site, asked, following),
         latest=_link(site, asked, Place()),
-        paged=bool(before or part),
+        paged=bool(at or part),
         searched=asked != Asked(),
         problem="" if refused is None else clean(said_of(request, refused)),
     )
@@ -175,15 +179,16 @@ def _found(history: History, asked: Asked, place: Place) -> tuple[list[Found], P
         asked.status or None,
         simulated=SIMULATED[asked.simulated],
     )
-    return page_of(history.database, search, place)
+    return history.page(search, PAGE, place)
 
 
 def _link(site: Site, asked: Asked, place: Place) -> str:
     fields = {name: getattr(asked, name) for name in Asked.__slots__ if getattr(asked, name)}
-    if place.before is not None:
-        fields["before"] = place.before.isoformat()
-    if place.imported:
-        fields["part"] = "imported"
+    if place.after is not None:
+        at, fields["after"] = place.after
+        fields["at"] = at.isoformat()
+    if not place.held:
+        fields["part"] = "ballots"
     return f"{site.at('history')}{'?' if fields else ''}{urlencode(fields)}"
 
 

@@ -9,8 +9,9 @@ from crowd import ended, fork
 from rolled import START, add, assert_same, child, human, imported, marks
 
 from witan.adapters.history import History
+from witan.adapters.history.database import NONE
 from witan.adapters.history.schema import bucket_of
-from witan.adapters.reports import HistorySource
+from witan.adapters.reports import HistorySource, audit
 from witan.adapters.rollup import roll_up
 from witan.core.window import ALWAYS
 
@@ -30,6 +31,23 @@ class Late:
         if happens is not None:
             happens()
         return self._database.transaction(**options)
+
+
+class Interrupted:
+    """A history's database, on which something happens before the first statement of a kind."""
+
+    def __init__(self, database, statement, happens):
+        self._database = database
+        self._statement = statement
+        self._happens = [happens]
+
+    def __getattr__(self, name):
+        return getattr(self._database, name)
+
+    def execute(self, sql, params=NONE):
+        if self._happens and sql.startswith(self._statement):
+            self._happens.pop()()
+        return self._database.execute(sql, params)
 
 
 class TestAtOnce:
@@ -79,6 +97,42 @@ class TestAtOnce:
             assert roll_up(Late(history.database, another))
 
             assert marks(history) == 0
+            assert_same(history)
+
+    def test_a_session_that_is_forgotten_while_it_is_summed_is_not_written_back(self, place):
+        """Sums of before are not kept where they would tell of it."""
+        with History.open(place) as history, History.open(place) as other:
+            [name] = add(history, Random(24), 1)  # noqa: S311
+
+            assert roll_up(Late(history.database, lambda: other.forget(name)))
+
+            assert history.database.rows("SELECT COUNT(*) FROM rollups") == [(0,)]
+            assert roll_up(history.database)
+            assert marks(history) == 0
+            assert_same(history)
+
+    def test_forgetting_waits_for_a_roll_up_that_is_keeping_sums(self, postgresql_url):
+        """On a server neither waits for the other in a ring."""
+        with (
+            ThreadPoolExecutor(1) as others,
+            History.open(postgresql_url) as history,
+            History.open(postgresql_url) as other,
+            History.open(postgresql_url) as watching,
+        ):
+            names = add(history, Random(25), 20, days=1)  # noqa: S311
+            audit(history)
+            add(history, Random(26), 20, days=1, prefix="more")  # noqa: S311
+            forgetting = []
+
+            def forgets():
+                forgetting.append(others.submit(other.forget, names[0]))
+                waits = "SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+                waits += " WHERE NOT l.granted AND a.datname = current_database()"
+                while not watching.database.rows(waits):
+                    assert not forgetting[0].done()
+
+            assert roll_up(Interrupted(history.database, "DELETE FROM rollups", forgets))
+            assert forgetting[0].result(timeout=30).n_sessions == 1
             assert_same(history)
 
     def test_killed_in_the_middle(self, place):

@@ -4,11 +4,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from rolled import add, human
+from rolled import START, add, human, imported
 
 from witan.adapters.engines import Reductions, SqlEngine
 from witan.adapters.history import History
 from witan.adapters.reports import HistorySource, audit
+from witan.adapters.rollup import roll_up
 from witan.core.sums import BallotSums, LengthSums, ReviewerSums
 from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount
@@ -86,6 +87,54 @@ def test_a_write_while_it_is_summed_is_in_the_next_audit(place):
             assert_true(history)
 
 
+def test_a_session_that_is_forgotten_while_it_is_summed_is_not_written_back(place):
+    """Neither before the next roll-up nor after one of somebody else."""
+    draw = Random(6)  # noqa: S311
+    for rolled in (False, True):
+        with History.open(place) as history, History.open(place) as other:
+            [name, *_] = add(other, draw, 6, prefix=f"{rolled}")
+            source = HistorySource(history)
+            with source.moment():
+                source.reductions(ALWAYS).tables(*KINDS)
+                other.forget(name)
+                if rolled:
+                    roll_up(other.database)
+
+            assert not held(history)
+
+
+def test_what_was_summed_in_vain_is_not_kept_later(history):
+    """Where whoever asked failed before the end, the same source keeps nothing of it."""
+    add(history, Random(7), 6)  # noqa: S311
+    source = HistorySource(history)
+
+    def fails():
+        with source.moment():
+            source.reductions(ALWAYS).tables(*KINDS)
+            raise NothingToCount("nothing")
+
+    with pytest.raises(NothingToCount):
+        fails()
+    with source.moment():
+        pass
+
+    assert not held(history)
+
+
+def test_an_alias_that_is_new_is_in_the_audit_of_what_was_kept(history):
+    """Models are called by their present names after the sums, which are kept under the old."""
+    add(history, Random(8), 20)  # noqa: S311
+    before = audit(history).audit
+    kept = held(history)
+    renamed = audit(history, aliases={"a": "b"}).audit
+    assert held(history) == kept
+    history.database.execute("DELETE FROM wholes WHERE asked <> ''")
+
+    assert renamed == audit(history, aliases={"a": "b"}).audit
+    assert renamed != before
+    assert audit(history).audit == before
+
+
 def test_a_session_that_is_forgotten_leaves_nothing_in_what_is_kept(history):
     """In the transaction that forgets it."""
     [name, *_] = add(history, Random(3), 6)  # noqa: S311
@@ -108,12 +157,19 @@ def test_what_cannot_be_read_is_summed_again(history):
 
 
 def test_few_windows_are_kept_and_only_of_all_time(history):
-    """By category; one of some days would hardly be asked for again."""
-    add(history, Random(5), 6)  # noqa: S311
-    for number in range(40):
+    """By category, if sessions have it; that of all stays, whatever else is asked for."""
+    draw = Random(5)  # noqa: S311
+    new = [imported(draw, f"s{number}", START, f"c{number}") for number in range(20)]
+    history.add(new, "file", "digest")
+    asked(history)
+    [everything] = held(history)
+    asked(history, Window(category="what nobody asked about"))
+    assert held(history) == [everything]
+    for number in range(20):
         asked(history, Window(category=f"c{number}"))
-    assert 0 < len(held(history)) <= 16
     before = held(history)
+    assert everything in before
+    assert 1 < len(before) <= 17
     with pytest.raises(NothingToCount):
         audit(history, Window(until=history.find(limit=1)[0].at.replace(year=1999)))
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from witan.adapters.history.database import Database
 from witan.adapters.history.reading import require, require_name
 from witan.adapters.history.searching import require_moment
+from witan.adapters.history.summing import forget_sums
 from witan.adapters.history.superseding import leave_to_heirs
 from witan.adapters.history.writing import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
 
@@ -49,8 +50,9 @@ def forget(database: Database, sessions: Sequence[str]) -> Forgotten:
     with database.transaction():
         for name in names:
             require(database, name)
-        forgotten = sum(_delete(database, block) for block in _blocks(names))
-    return _swept(database, forgotten)
+        cells = [cell for block in _blocks(names) for cell in _delete(database, block)]
+        forget_sums(database, cells)
+    return _swept(database, len(cells))
 
 
 def forget_before(database: Database, at: datetime) -> Forgotten:
@@ -75,7 +77,9 @@ def _forget_older(database: Database, column: str, at: datetime) -> Forgotten:
     while True:
         with database.transaction():
             sessions = [name for (name,) in database.rows(sql, given)]
-            forgotten += _delete(database, sessions)
+            cells = _delete(database, sessions)
+            forget_sums(database, cells)
+        forgotten += len(cells)
         if len(sessions) < AT_ONCE:
             return _swept(database, forgotten)
 
@@ -84,14 +88,14 @@ def _blocks(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE))
 
 
-def _delete(database: Database, sessions: Sequence[str]) -> int:
-    """Delete sessions; return how many were there.
+def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
+    """Delete sessions; return the day and the shard of each that was there.
 
     Their rows are locked in the order of their names, as every writer locks them, and go before all
     that hangs on them: whoever waits for one finds it gone, and adds nothing.
     """
     if not sessions:
-        return 0
+        return []
     given = {f"s{k}": session for k, session in enumerate(sessions)}
     among = f"IN ({', '.join(':' + name for name in given)})"
     rows = Rows()
@@ -99,7 +103,6 @@ def _delete(database: Database, sessions: Sequence[str]) -> int:
     held = database.rows(sql + database.locking, given)
     for session, at_us, bucket in held:
         rows.mark(session, at_us, bucket)
-        _forget_sums(database, day_of(at_us), bucket % SHARDS)
     people = [
         code
         for (code,) in database.rows(
@@ -121,16 +124,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> int:
     _forget_imports(database, digests)
     _forget_names(database, people)
     rows.write(database)
-    return len(held)
-
-
-def _forget_sums(database: Database, day: int, shard: int) -> None:
-    """What is rolled up of a day may tell of a single session; it is summed anew."""
-    database.execute(
-        "DELETE FROM rollups WHERE shard = :shard AND day <= :day AND day + span > :day",
-        {"day": day, "shard": shard},
-    )
-    database.execute("DELETE FROM wholes WHERE asked <> ''")
+    return [(day_of(at_us), bucket % SHARDS) for _, at_us, bucket in held]
 
 
 def _forget_imports(database: Database, digests: Sequence[str]) -> None:

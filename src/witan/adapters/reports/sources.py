@@ -126,15 +126,17 @@ class HistorySource:
         """A snapshot of the database, once its roll-up is up to date."""
         database = self._history.database
         roll_up(database)
-        with database.snapshot():
-            yield
-        if database.in_transaction:
-            return
-        keep_whole(database, self._fresh)
-        self._fresh.clear()
-        if self._spoilt:
-            mend(database, self._spoilt)
-            self._spoilt.clear()
+        try:
+            with database.snapshot():
+                yield
+            if not database.in_transaction:
+                keep_whole(database, self._fresh)
+                if self._spoilt:
+                    mend(database, self._spoilt)
+        finally:
+            if not database.in_transaction:
+                self._fresh.clear()
+                self._spoilt.clear()
 
 
 class LakeSource:

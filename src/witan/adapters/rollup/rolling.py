@@ -2,8 +2,9 @@
 
 Every write of a session's rows leaves a mark on its cell, in the same transaction. A cell is summed
 from the rows as they are after its marks were read, and then, in one transaction, its sums are
-kept and exactly those marks are deleted. A write that came in between has a mark of its own, which
-stays. Where a mark is gone by then, another process has been faster, and what it kept stands.
+kept and exactly those marks are deleted. Where a mark is gone by then, another process has been
+faster, and what it kept stands. Where there is one more, a session was written or forgotten in
+between, and nothing is kept.
 
 Above the cells are spans of `SPANS` days, each the sum of those below it. A span is summed in the
 transaction that deletes the last mark in it, so that it holds whatever no mark lies in, and is not
@@ -18,6 +19,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from witan.adapters.history.database import Database, Dialect
+from witan.adapters.history.summing import hold_sums
 from witan.adapters.history.writing import SHARDS
 from witan.adapters.rollup.cells import Cell, blocks, read_cells, split
 from witan.adapters.rollup.packing import VERSION, pack, unpack
@@ -32,9 +34,6 @@ SPANS = (1024, 32, 1)
 
 WAIT_SECONDS = 1.0
 """How long a roll-up waits for whoever writes; what is not rolled up is summed as it is read."""
-
-_ADVISORY_KEY = 0x77_69_74_61_6F
-"""Of the lock that those who roll up a PostgreSQL history take for the moment of writing."""
 
 
 class Node(NamedTuple):
@@ -126,6 +125,7 @@ def mend(database: Database, spoilt: Iterable[Node]) -> None:
     with suppress(HistoryError):
         for node in sorted(set(spoilt)):
             with database.transaction(wait=WAIT_SECONDS):
+                hold_sums(database)
                 marks = [(token_hex(8), *cell) for cell in _cells(database, node)]
                 database.insert("changes", ("token", "day", "shard"), marks)
                 database.execute(
@@ -153,6 +153,7 @@ def _of_rows(database: Database, node: Node) -> Sums:
 def _mark_everything(database: Database) -> None:
     sql = f"SELECT DISTINCT day, bucket % {SHARDS} FROM sessions"  # noqa: S608
     with database.transaction(wait=WAIT_SECONDS):
+        hold_sums(database)
         database.execute("DELETE FROM rollups")
         marks = [(token_hex(8), day, shard) for day, shard in database.rows(sql)]
         database.insert("changes", ("token", "day", "shard"), marks)
@@ -169,16 +170,19 @@ def _marks(database: Database) -> dict[Cell, list[str]]:
 def _keep(
     database: Database, marks: Mapping[Cell, Sequence[str]], sums: Mapping[Cell, Sums]
 ) -> None:
-    """Keep the sums of cells whose marks are all there still, and of the spans above them."""
+    """Keep the sums of cells that have just these marks still, and of the spans above them."""
     listed = _TOKENS[database.dialect]
     given = {"tokens": json.dumps([token for tokens in marks.values() for token in tokens])}
     with database.transaction(wait=WAIT_SECONDS):
-        if database.dialect == "postgresql":
-            # Statements after it see what others have kept until now.
-            database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _ADVISORY_KEY})
+        hold_sums(database)
         sql = f"SELECT token FROM changes WHERE token IN ({listed})"  # noqa: S608
         there = {token for (token,) in database.rows(sql, given)}
-        cells = [cell for cell, tokens in marks.items() if there.issuperset(tokens)]
+        n_marks = _n_marks(database, marks)
+        cells = [
+            cell
+            for cell, tokens in marks.items()
+            if there.issuperset(tokens) and n_marks[cell] == len(tokens)
+        ]
         done = {"tokens": json.dumps([token for cell in cells for token in marks[cell]])}
         database.execute(f"DELETE FROM changes WHERE token IN ({listed})", done)  # noqa: S608
         new_generation(database)
@@ -189,6 +193,17 @@ def _keep(
             clean = sorted(above - _dirty(database, above))
             fresh = {node: _of_those_below(database, node, below, fresh) for node in clean}
             _put(database, fresh)
+
+
+def _n_marks(database: Database, cells: Collection[Cell]) -> dict[Cell, int]:
+    """How many marks the cells of these days have."""
+    days = [cell.day for cell in cells]
+    sql = (
+        "SELECT day, shard, COUNT(*) FROM changes WHERE day >= :first AND day <= :last"
+        " GROUP BY day, shard"
+    )
+    counted = database.rows(sql, {"first": min(days), "last": max(days)})
+    return {Cell(day, shard): n for day, shard, n in counted}
 
 
 def _dirty(database: Database, nodes: Collection[Node]) -> set[Node]:

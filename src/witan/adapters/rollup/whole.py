@@ -12,18 +12,23 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import cache
+from importlib.resources import files
 from secrets import token_hex
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
+from witan.adapters import engines
 from witan.adapters.engines.reductions import Found
 from witan.adapters.engines.sql_views import with_views
 from witan.adapters.engines.texts import texts_of
 from witan.adapters.history.database import Database
+from witan.adapters.history.summing import hold_sums
 from witan.core.window import Window
 from witan.errors import HistoryError
+from witan.version import __version__
 
 __all__ = ["Summed", "keep_whole", "kept_whole", "new_generation", "summed"]
 
@@ -31,7 +36,7 @@ WAIT_SECONDS = 1.0
 """How long one waits for whoever writes; what cannot be kept is summed again another time."""
 
 MOST = 16
-"""Windows that are kept at most; one more, and it takes the place of all."""
+"""Categories that are kept at most; one more, and it takes the place of all."""
 
 Kinds = Sequence[type[Any]]
 
@@ -71,25 +76,41 @@ def kept_whole(database: Database, window: Window, kinds: Kinds) -> Found | None
 
 
 def summed(database: Database, window: Window, kinds: Kinds, found: Found) -> Summed | None:
-    """What may be kept of tables that were summed in the snapshot under way; None: nothing."""
+    """What may be kept of tables that were summed in the snapshot under way; None: nothing.
+
+    Nothing is kept of what has no rows: anybody may ask for categories that no session has.
+    """
     if not kinds or not _is_whole(window) or _is_changed(database):
+        return None
+    if not any(len(found[kind].bucket) for kind in kinds):
         return None
     version, body = _version(database, kinds), _packed(found[kind] for kind in kinds)
     return Summed(_asked(window, kinds), _generation(database), version, body)
 
 
 def keep_whole(database: Database, fresh: Iterable[Summed]) -> None:
-    """Keep sums for whoever reads next; what cannot be written is left."""
+    """Keep sums for whoever reads next; what cannot be written is left, or holds no more.
+
+    A session that was forgotten since has left a mark, or its mark went with the generation: so
+    nothing of it is written back.
+    """
     with suppress(HistoryError):
         for one in fresh:
             with database.transaction(wait=WAIT_SECONDS):
-                [(n,)] = database.rows("SELECT COUNT(*) FROM wholes WHERE asked <> ''")
-                given = {"asked": one.asked, "all": int(n >= MOST)}
-                database.execute(
-                    "DELETE FROM wholes WHERE asked = :asked OR (:all = 1 AND asked <> '')", given
-                )
+                hold_sums(database)
+                if _is_changed(database) or _generation(database) != one.generation:
+                    continue
+                database.execute("DELETE FROM wholes WHERE asked = :asked", {"asked": one.asked})
+                of_all = {"of_all": _OF_ALL}
+                sql = "FROM wholes WHERE asked <> '' AND asked NOT LIKE :of_all"
+                [(n,)] = database.rows(f"SELECT COUNT(*) {sql}", of_all)
+                if n >= MOST:
+                    database.execute(f"DELETE {sql}", of_all)
                 database.insert("wholes", _COLUMNS, [one])
 
+
+_OF_ALL = "[null,%"
+"""How `_asked` begins where it is of every category."""
 
 _COLUMNS = ("asked", "generation", "version", "body")
 
@@ -113,12 +134,22 @@ def _asked(window: Window, kinds: Kinds) -> str:
 
 
 def _version(database: Database, kinds: Kinds) -> int:
-    """A number that is another once anything is summed otherwise."""
-    version = 0
+    """A number that is another once anything is summed otherwise: by queries, or by our Python."""
+    version = _sources()
     for text in texts_of(kinds):
         version = crc32(with_views(text.sql, database.dialect).encode(), version)
     names = [f"{kind.__name__}.{column.name}" for kind in kinds for column in fields(kind)]
     return crc32(" ".join(names).encode(), version) & 0x7FFFFFFF
+
+
+@cache
+def _sources() -> int:
+    """A checksum of Witan's version, and of the sources that ask queries and fill tables."""
+    version = crc32(__version__.encode())
+    for file in sorted(files(engines).iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            version = crc32(file.read_bytes(), version)
+    return version
 
 
 def _packed(tables: Iterable[Any]) -> bytes:

@@ -19,6 +19,7 @@ from witan.adapters.history.postgresql import PostgresDatabase
 from witan.adapters.history.schema import MIGRATIONS
 from witan.adapters.history.sqlite import (
     SqliteDatabase,
+    check_library,
     copied_aside,
     library_version,
     wanted_journal,
@@ -92,6 +93,18 @@ class TestMaking:
             assert history.journal == wanted_journal() == ("wal" if new else "truncate")
             assert history.database.rows("PRAGMA synchronous") == [(2,)]
             assert history.database.rows("PRAGMA secure_delete") == [(1,)]
+
+    def test_a_library_that_is_too_old_is_refused_by_its_version(self):
+        """From SQLite 3.35 on: an older one does not know what an audit asks."""
+        for version in ("3.35.0", "3.100.1", library_version()):
+            check_library("h.sqlite", version)
+
+        with pytest.raises(HistoryError) as error:
+            check_library("h.sqlite", "3.34.1")
+        assert str(error.value) == (
+            "h.sqlite: needs SQLite 3.35.0 or newer, and this Python has 3.34.1;"
+            " install pysqlite3, or a newer Python or SQLite"
+        )
 
     @pytest.mark.parametrize("mode", ["wal", "delete"])
     def test_a_file_in_another_journal_is_put_into_the_safe_one(self, file, mode):

@@ -14,7 +14,13 @@ from witan.adapters.history.locking import locked
 from witan.adapters.history.patience import Patience
 from witan.adapters.history.postgresql import PostgresDatabase
 from witan.adapters.history.schema import MIGRATIONS
-from witan.adapters.history.sqlite import SqliteDatabase, copied_aside, is_damage
+from witan.adapters.history.sqlite import (
+    SqliteDatabase,
+    check_library,
+    copied_aside,
+    is_damage,
+    library_version,
+)
 from witan.adapters.history.unwritable import has_log, may_write, open_to_read
 from witan.adapters.history.versions import look_into, version_of
 from witan.adapters.history_places import place_of
@@ -75,6 +81,7 @@ def damaged(path: Path, problem: str, at: datetime) -> HistoryError:
 
 def _open_sqlite(path: Path, clock: Clock, patience: Patience, *, reading: bool) -> SqliteDatabase:
     _refuse_other(path)
+    check_library(str(path), library_version())
     size = path.stat().st_size if path.exists() else 0
     if size == 0 and has_log(path):
         problem = "is damaged: it has lost every byte, and its log has not"

@@ -25,6 +25,7 @@ from witan.errors import HistoryError
 __all__ = [
     "BUSY_SECONDS",
     "SqliteDatabase",
+    "check_library",
     "copied_aside",
     "is_busy",
     "is_damage",
@@ -36,6 +37,9 @@ BUSY_SECONDS = 60.0
 """How long a statement waits for another process; an import may hold the file that long."""
 
 _WAL_IS_SAFE = (3, 51, 3)
+
+_OLDEST = (3, 35, 0)
+"""The first library that knows ``AS MATERIALIZED``, which sums are asked with."""
 
 _PAUSE_SECONDS = 0.001
 """Between two attempts to have the file for writing."""
@@ -71,6 +75,20 @@ def library_version() -> str:
 def wanted_journal() -> str:
     """The journal mode that this library is safe with."""
     return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
+
+
+def check_library(where: str, version: str) -> None:
+    """Refuse a SQLite library that does not know all that a history is asked in.
+
+    Raises
+    ------
+    HistoryError
+        If its version is too old.
+    """
+    if tuple(map(int, version.split("."))) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        problem = f"needs SQLite {oldest} or newer, and this Python has {version}"
+        raise HistoryError(where, problem, "install pysqlite3, or a newer Python or SQLite")
 
 
 class SqliteDatabase(Database):

@@ -1,13 +1,17 @@
 """Files come in whole, once, and never into other ballots."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from math import nan
 
 import pytest
 
 from elections import ballot, ballots
 from histories import ASKED, told
 from witan.adapters.history import Added, History, Imported
+from witan.adapters.history.writing import Rows
 from witan.core.ballot import Ballot
+from witan.core.entries import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 
@@ -106,6 +110,20 @@ class TestAdding:
             history.add([Imported("s1", ballots=(ballot("a: b > c"),))], "f", "d")
 
             assert history.find()[0].at == datetime(2026, 1, 1, tzinfo=UTC)
+
+    def test_every_list_is_json(self, history):
+        """Truths, gaps, and what is not finite, in any company."""
+        lists = ((True, 2.0), (False, 1e-9), (True, True), (nan, None))
+        entry = SessionEntry("s1", ASKED, None)
+        rows = Rows()
+        rows.add(
+            "s1", Entries(entry, matchups=(MatchupEntry("model", ("a", "b"), *lists),)), (), {}
+        )
+        with history.database.transaction():
+            rows.write(history.database)
+
+        [found] = history.database.rows("SELECT wins, losses, ties, p_beats FROM matchups")
+        assert list(map(json.loads, found)) == [[1, 2.0], [0, 1e-9], [1, 1], [None, None]]
 
     def test_people_and_models_stand_apart(self, history):
         """Ballots of people have standings of their own."""

@@ -87,7 +87,8 @@ def _word(value: float | None) -> str:
 def _list(values: Sequence[float | None]) -> str:
     # Millions of these are written: as Python has it, a list is JSON but for the gaps and None.
     written = repr([*values]).replace(" ", "").replace("None", "null")
-    if "a" in written or "i" in written:  # nan, inf, or a number of another library
+    # nan, inf, False or a number of another library, and True
+    if "a" in written or "i" in written or "T" in written:
         return f"[{','.join([_word(value) for value in values])}]"
     return written
 

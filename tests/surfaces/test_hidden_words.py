@@ -3,9 +3,13 @@
 import pytest
 
 from sessions import Story
+from witan.adapters.history import Imported
+from witan.core.ballot import Ballot
+from witan.core.entries import AnswerEntry
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
+from witan.surfaces.discreet_imports import discreet_import
 from witan.surfaces.discretion import (
     discreet,
     discreet_words,
@@ -23,7 +27,8 @@ class TestModels:
         [("cmd:/opt/vault/member --key k", "cmd:member"), ("cmd:'/opt/my vault/m' -x", "cmd:m"),
          ("cmd:ollama run x", "cmd:ollama"), ("script:/srv/vault/ada.toml", "script:ada"),
          (r"script:C:\vault\ada.toml", "script:ada"), ("http://10.0.0.5:8000/v1#qwen", "qwen"),
-         ("https://host/v1#/models/q.gguf", "q.gguf"), ("llamacpp:/m/q.gguf", "llamacpp:q.gguf")],
+         ("https://host/v1#/models/q.gguf", "q.gguf"), ("llamacpp:/m/q.gguf", "llamacpp:q.gguf"),
+         ("/m/q.gguf", "q.gguf"), ("http://10.0.0.5/v1", "…"), ("m (http://h/v1)", "m (…)")],
     )  # fmt: skip
     def test_what_is_written_with_more_is_shown_with_less(self, written, shown):
         """Neither where it is, nor what it is told."""
@@ -45,6 +50,42 @@ class TestModels:
         assert all(name.startswith("cmd:m~") for name in here.values())
         assert there["cmd:/b/m --y"] == here["cmd:/b/m --y"]
         assert shown_models(here.values()) == {}
+
+
+class TestImports:
+    """What came in as ballots names seats as its file does."""
+
+    def test_where_nothing_is_to_hide_it_is_the_same(self):
+        """No copy is made of ballots, however many there are."""
+        cast = (Ballot("openai:gpt-5", (("a/b",), ("c",)), reason="either/or", positions={"c": 1}),)
+        held = Imported("q", ballots=cast, answers={"c": "See /etc/hosts."})
+
+        assert discreet_import(held) == (held, {})
+        assert discreet_import(held)[0] is held
+
+    def test_every_name_is_shown_and_no_two_alike(self):
+        """On ballots, and in all that is known beside them."""
+        one, two = "cmd:/v/m --a", "cmd:/v/m --b"
+        ballot = Ballot(
+            one, ((one,), (two,)), {two: 8}, candidates=(one, two), authors={one: two},
+            positions={one: 1}, notes=f"{two} failed",
+        )  # fmt: skip
+        held = Imported(
+            "q", ballots=(ballot,), lengths={one: 3}, models={"seat": one}, kept={two: (1, 2)},
+            repaired=(one,), took=(AnswerEntry(one, two),),
+        )  # fmt: skip
+        shown, names = discreet_import(held)
+        first, second = names[one], names[two]
+
+        assert first != second
+        assert "/v/m" not in str(shown)
+        assert shown.ballots[0] == Ballot(
+            first, ((first,), (second,)), {second: 8}, candidates=(first, second),
+            authors={first: second}, positions={first: 1}, notes=f"{second} failed",
+        )  # fmt: skip
+        assert (shown.lengths, shown.models) == ({first: 3}, {"seat": first})
+        assert (shown.kept, shown.repaired) == ({second: (1, 2)}, (first,))
+        assert shown.took == (AnswerEntry(first, second),)
 
 
 class TestSentences:

@@ -17,7 +17,7 @@ from witan.errors import HistoryConflict, InvalidBallot
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
-    from witan.adapters.history.importing import Imported
+    from witan.adapters.history.importing import Imported, Shown
 
 __all__ = ["Paper", "Revealed", "Unmasked", "reveal", "voting_paper"]
 
@@ -54,6 +54,8 @@ class Unmasked:
 
     Parameters
     ----------
+    position
+        Its place on the paper, 1-based.
     model
         How its seat is written, where it has one.
     place
@@ -63,6 +65,7 @@ class Unmasked:
     """
 
     label: str
+    position: int
     candidate: str
     model: str
     place: int
@@ -156,10 +159,18 @@ def _earlier(ballots: Sequence[Ballot], person: str) -> Ballot | None:
     return next(own, None)
 
 
-def reveal(history: "History", paper: Paper, groups: Groups) -> Revealed:
-    """Who wrote what is on a paper, and how the panel ranked it, beside a person's ranking."""
+def reveal(
+    history: "History", paper: Paper, groups: Groups, shown: "Shown | None" = None
+) -> Revealed:
+    """Who wrote what is on a paper, and how the panel ranked it, beside a person's ranking.
+
+    `shown` calls what came in as ballots otherwise than it is called in the history.
+    """
     held = history.whole(paper.session)
     record = held.session_record
+    names: Mapping[str, str] = {}
+    if record is None and shown is not None:
+        held, names = shown(held)
     if record is None:
         models = [ballot for ballot in held.ballots if ballot.kind == "model"]
         voted = any(not ballot.abstained for ballot in models)
@@ -169,14 +180,17 @@ def reveal(history: "History", paper: Paper, groups: Groups) -> Revealed:
         outcome = record.outcome
         written = {seat.name: seat.source for seat in record.opened.seats if seat.source}
     ranks = {} if outcome is None else {one.candidate: one.rank for one in outcome.standings}
+    positions = paper.sheet.positions
     lines, place = [], 1
     for group in groups:
-        for candidate in sorted(group, key=paper.sheet.positions.__getitem__):
-            label, model = paper.sheet.label(candidate), written.get(candidate, candidate)
-            lines.append(Unmasked(label, candidate, model, place, ranks.get(candidate)))
+        for candidate in sorted(group, key=positions.__getitem__):
+            label, called = paper.sheet.label(candidate), names.get(candidate, candidate)
+            who, rank = written.get(called, called), ranks.get(called)
+            lines.append(Unmasked(label, positions[candidate], called, who, place, rank))
         place += len(group)
+    ranked = tuple(tuple(names.get(c, c) for c in group) for group in groups)
     known = {candidate: float(rank) for candidate, rank in ranks.items()}
-    return Revealed(tuple(lines), outcome, accord(groups, known) if known else None)
+    return Revealed(tuple(lines), outcome, accord(ranked, known) if known else None)
 
 
 def _authors(ballots: Sequence[Ballot]) -> dict[str, str]:

@@ -5,12 +5,13 @@ no command line, no address of a model, no instruction to a seat and no place of
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from witan.adapters.history import Found, Imported
+from witan.adapters.history import Found
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.deliberation.ports import Options, Seat
@@ -28,9 +29,9 @@ from witan.errors import (
 
 __all__ = [
     "Veil",
+    "Words",
     "discreet",
     "discreet_found",
-    "discreet_import",
     "discreet_seats",
     "discreet_words",
     "outward",
@@ -83,9 +84,9 @@ def shown_models(written: Iterable[str]) -> dict[str, str]:
     """
     sources = dict.fromkeys(written)
     bare = {source: shown for source in sources if (shown := _bare(source)) != source}
-    taken = [*bare.values(), *(source for source in sources if source not in bare)]
+    taken = Counter([*bare.values(), *(source for source in sources if source not in bare)])
     return {
-        source: f"{shown}~{_mark(source)}" if taken.count(shown) > 1 else shown
+        source: f"{shown}~{_mark(source)}" if taken[shown] > 1 else shown
         for source, shown in bare.items()
     }
 
@@ -98,13 +99,17 @@ def _bare(source: str) -> str:
     kind, _, rest = source.partition(":")
     if kind in ("http", "https"):
         model = source.partition("#")[2]
-        return _last(model) if model else source
+        return _last(model) if model else HIDDEN
     if kind == "cmd":
         return f"cmd:{_last(_program(rest))}"
     if kind == "script":
         return f"script:{_last(rest).removesuffix('.toml')}"
     # Some servers call a model by the file that it was loaded from.
-    return f"{kind}:{_last(rest)}" if re.match(_OPEN, rest) else source
+    if re.match(_OPEN, source):
+        return _last(source)
+    if re.match(_OPEN, rest) and not rest.startswith("//"):
+        return f"{kind}:{_last(rest)}"
+    return discreet_words(source)
 
 
 def _program(command: str) -> str:
@@ -119,6 +124,32 @@ def _last(path: str) -> str:
     return re.split(r"[/\\]", path.strip().rstrip("/\\"))[-1]
 
 
+class Words:
+    """Says sentences without what of some seats is to stand in none.
+
+    Parameters
+    ----------
+    models
+        How they are written, to what askers see of it.
+    hidden
+        What else is not to be seen.
+    """
+
+    __slots__ = ("_forms",)
+
+    def __init__(self, models: Mapping[str, str], hidden: Iterable[str] = ()) -> None:
+        secret = (form for source in models for form in _parts(source))
+        forms = {form: HIDDEN for form in (*hidden, *secret) if len(form) >= _LONG_ENOUGH}
+        forms |= models
+        self._forms = dict(sorted(forms.items(), key=lambda pair: -len(pair[0])))
+
+    def __call__(self, text: str) -> str:
+        """A sentence of ours, or of a provider, on what befell a seat."""
+        for form, shown in self._forms.items():
+            text = text.replace(form, shown)
+        return discreet_words(text)
+
+
 class Veil:
     """Shows the events of one session as askers see them.
 
@@ -128,14 +159,12 @@ class Veil:
         How it was opened: what its seats are written as is what is hidden.
     """
 
-    __slots__ = ("_forms", "_models")
+    __slots__ = ("_models", "words")
 
     def __init__(self, opened: e.SessionOpened) -> None:
         seats = (*opened.seats, *opened.jury, *opened.chairmen)
         self._models = shown_models(seat.source for seat in seats)
-        forms = {form: HIDDEN for seat in seats for form in _hidden(seat)}
-        forms |= self._models
-        self._forms = dict(sorted(forms.items(), key=lambda pair: -len(pair[0])))
+        self.words = Words(self._models, (form for seat in seats for form in _hidden(seat)))
 
     def __call__(self, event: e.Event) -> e.Event:
         """The event; the same one where there is nothing to hide."""
@@ -147,12 +176,6 @@ class Veil:
         told = {name: self._said(getattr(event, name)) for name in _SENTENCES.get(event.kind, ())}
         changed = any(getattr(event, name) != said for name, said in told.items())
         return replace(event, **told) if changed else event
-
-    def words(self, text: str) -> str:
-        """A sentence of ours, or of a provider, on what befell a seat."""
-        for form, shown in self._forms.items():
-            text = text.replace(form, shown)
-        return discreet_words(text)
 
     def _opened(self, event: e.SessionOpened) -> e.SessionOpened:
         shown = replace(
@@ -205,17 +228,23 @@ def _told(options: Options) -> Options:
     return options if options.system is None else replace(options, system=HIDDEN)
 
 
-def _hidden(seat: Seat) -> list[str]:
+def _hidden(seat: Seat) -> Iterator[str]:
     """What of a seat is to stand in no sentence."""
-    kind, _, rest = seat.source.partition(":")
-    hidden = [] if seat.url is None else [seat.url]
-    if kind in ("cmd", "script"):
-        hidden += [rest, *(word.strip("'\"") for word in rest.split() if len(word) > _LONG_ENOUGH)]
-    elif "://" in seat.source:
-        hidden.append(seat.source.partition("#")[0])
+    yield from _parts(seat.source)
+    if seat.url is not None:
+        yield seat.url
     if "://" in seat.provider:
-        hidden.append(seat.provider.partition("://")[2])
-    return [form for form in hidden if len(form) >= _LONG_ENOUGH]
+        yield seat.provider.partition("://")[2]
+
+
+def _parts(source: str) -> Iterator[str]:
+    """What of how a seat is written is to stand in no sentence, not even alone."""
+    kind, _, rest = source.partition(":")
+    if kind in ("cmd", "script"):
+        yield rest
+        yield from (word.strip("'\"") for word in rest.split() if len(word) > _LONG_ENOUGH)
+    elif "://" in source:
+        yield source.partition("#")[0]
 
 
 def discreet(session: Session) -> Session:
@@ -234,21 +263,17 @@ def discreet(session: Session) -> Session:
 def discreet_found(found: Iterable[Found]) -> list[Found]:
     """Lines of a list of sessions as askers see them."""
     lines = [*found]
-    models = shown_models(line.leader for line in lines if line.leader is not None)
+    leaders = (who for line in lines for who in (line.leader, line.leader_seat))
+    models = shown_models(who for who in leaders if who is not None)
     return [
-        replace(line, source=_last(line.source), leader=_shown(models, line.leader))
+        replace(
+            line,
+            source=_last(line.source),
+            leader=_shown(models, line.leader),
+            leader_seat=_shown(models, line.leader_seat),
+        )
         for line in lines
     ]
-
-
-def discreet_import(held: Imported) -> Imported:
-    """What came in as ballots as askers see it: who is behind the names is a model, no command."""
-    models = shown_models((*held.models.values(), *(answer.model for answer in held.took)))
-    return replace(
-        held,
-        models={name: models.get(model, model) for name, model in held.models.items()},
-        took=tuple(replace(a, model=models.get(a.model, a.model)) for a in held.took),
-    )
 
 
 def _shown(models: Mapping[str, str], model: str | None) -> str | None:

@@ -119,7 +119,7 @@ def revealed_object(paper: "Paper", revealed: "Revealed") -> dict[str, Any]:
         "answers": [
             {
                 "label": one.label,
-                "position": paper.sheet.positions[one.candidate],
+                "position": one.position,
                 "candidate": one.candidate,
                 "model": one.model,
                 "rank": one.place,

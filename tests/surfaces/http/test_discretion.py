@@ -40,6 +40,24 @@ BALLOTS = "".join(
     for reviewer, ranking in (("x", ["y", "z"]), ("y", ["z", "x"]), ("z", ["x", "y"]))
 )
 
+MEMBER = f"cmd:/srv/{VAULT}/member --key {SECRET}"
+
+SERVED = "http://127.0.0.1:8000/v1#llama-3"
+
+WRITTEN = {
+    "witan_imported": 1,
+    "session": "w1",
+    "question": "Which one?",
+    "answers": {MEMBER: "It is this.", SERVED: "It is that.", f"/{VAULT}/q.gguf": "It is not."},
+    "ballots": [
+        {"reviewer": MEMBER, "ranking": [[SERVED], [f"/{VAULT}/q.gguf"]], "notes": f"by {MEMBER}"},
+        {"reviewer": SERVED, "ranking": [[f"/{VAULT}/q.gguf"], [MEMBER]]},
+        {"reviewer": "z", "abstained": True, "reason": f"{MEMBER} failed: no such key as {SECRET}"},
+    ],
+    "models": {"z": f"script:/srv/{VAULT}/zoe.toml"},
+}
+"""What came in as ballots from where seats are called as they are written."""
+
 QUESTION = {"question": "Is it so?"}
 
 VOTE = {"as": "ines", "ranking": "A > B"}
@@ -79,6 +97,12 @@ async def _told_by_tools(url, session):
         for tool in ("status", "result"):
             given = {"session": session, **({"full": True} if tool == "result" else {})}
             told[f"tool {tool}"] = (await client.call_tool(tool, given)).model_dump_json()
+        told["tool result of w1"] = (
+            await client.call_tool("result", {"session": "w1", "full": True})
+        ).model_dump_json()
+        told["tool recount"] = (
+            await client.call_tool("recount", {"session": "w1", "without": ["llama-3"]})
+        ).model_dump_json()
         broken = {"question": "Is it so?", "profile": "broken"}
         told["tool ask"] = (await client.call_tool("ask", broken)).model_dump_json()
         for resource in ("sessions", f"sessions/{session}", "leaderboard", "audit"):
@@ -98,6 +122,9 @@ def _told_by_http(client, session):
             "/v1/models", "/openapi.json", "/healthz", "/metrics", here, f"{here}/events",
             f"{here}/export.html", "/api/sessions/q1", "/api/sessions/2",
             f"{here}/paper?as=ines", "/api/sessions/q1/paper?as=ines",
+            "/api/sessions/w1", "/api/sessions/w1/export.html", "/api/sessions/w1/paper?as=ines",
+            "/sessions/w1", "/sessions/w1?rule=schulze", "/sessions/w1?without=cmd:member",
+            "/sessions/w1?without=nobody",
             "/", "/history", "/leaderboard?show=whole", "/audit?show=whole",
             f"/sessions/{session}", "/sessions/q1",
             f"/sessions/{session}?reveal=true", f"/sessions/{session}/vote?as=ines",
@@ -114,12 +141,15 @@ def _told_by_http(client, session):
         "/api/sessions/q1/votes": VOTE,
         "/api/sessions/q1/rejudge": {},
         "/api/sessions/q1/recount": {},
+        "/api/sessions/w1/votes": {"as": "ines", "ranking": "A > B > C"},
+        "/api/sessions/w1/recount": {"rule": "weighted_borda", "without": ["cmd:member"]},
     }
     for path, body in posted.items():
         told[f"POST {path}"] = client.post(path, json=body)
     told["POST again"] = client.post(f"{here}/votes", json=VOTE)
     broken = {**chat, "model": "witan/broken"}
     told["POST broken"] = client.post("/v1/chat/completions", json=broken)
+    told["a vote on w1"] = client.get("/sessions/w1/vote?as=ines&cast=1")
     told["a vote"] = client.get(f"/sessions/{session}/vote?as=ines&cast=1")
     return told
 
@@ -134,7 +164,10 @@ def told(request, tmp_path_factory):
     if request.param == "postgresql":
         place = _guarded(next(databases))
     (folder / VAULT / "ballots.jsonl").write_text(BALLOTS)
-    assert main(["import", str(folder / VAULT / "ballots.jsonl"), "--history", place]) == 0
+    (folder / VAULT / "written.jsonl").write_text(json.dumps(WRITTEN))
+    for name in ("ballots", "written"):
+        brought = str(folder / VAULT / f"{name}.jsonl")
+        assert main(["import", brought, "--history", place]) == 0
     with (
         serving_process("--config", file, "--history", place, cwd=folder, heard=heard) as served,
         httpx2.Client(base_url=served[0], timeout=60) as client,
@@ -209,6 +242,24 @@ class TestAskers:
 
         assert {"x", "y", "z"} < models
         assert len([model for model in models if model.startswith("cmd:python~")]) == 2
+
+    def test_sees_who_cast_what_in_a_file(self, told):
+        """By the names that a recount leaves out, a page counts by, and a vote reveals."""
+        answers, texts, _, _ = told
+        record = answers["/api/sessions/w1"].json()
+        recount = answers["POST /api/sessions/w1/recount"].json()["sessions"][0]
+        revealed = answers["POST /api/sessions/w1/votes"].json()
+
+        assert {*record["answers"]} == {"cmd:member", "llama-3", "q.gguf"}
+        cast = {ballot["reviewer"]: ballot for ballot in record["ballots"]}
+        assert [*cast] == ["cmd:member", "llama-3", "z"]
+        assert cast["z"]["reason"] == "cmd:member failed: no such key as …"
+        assert {line["candidate"] for line in recount["standings"]} == {"cmd:member", "q.gguf"}
+        assert recount["n_ballots"] == 1
+        assert {line["candidate"] for line in revealed["answers"]} == {*record["answers"]}
+        assert all(line["panel_rank"] for line in revealed["answers"])
+        assert "Without cmd:member" in texts["/sessions/w1?without=cmd:member"]
+        assert answers["/sessions/w1?without=nobody"].status_code == 422
 
     def test_is_told_what_is_wrong_without_a_place_before_it(self, told):
         """No sentence begins with where the history is, or with who says so."""

@@ -1,6 +1,6 @@
 """What comes into a history from a file: sessions that Witan did not hold itself."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry, Entries
 from witan.deliberation.session import Session
 
-__all__ = ["Added", "Imported"]
+__all__ = ["Added", "Imported", "Shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Imported:
     repaired: Collection[str] = ()
     took: tuple[AnswerEntry, ...] = ()
     entries: Entries | None = None
+
+
+Shown = Callable[[Imported], tuple[Imported, Mapping[str, str]]]
+"""Shows what came in to somebody: with it, name to what is shown of it, where that is not all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,9 @@ def command(session: str, config: Path | None, **options: Any) -> None:
     asked = not options["show"] and options["ranking"] is None
     if asked and (options["as_json"] or not sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
-    from witan.adapters.voting_papers import voting_paper
+    from witan.adapters.voting_papers import reveal, voting_paper
     from witan.surfaces.histories import configured, open_history, whole_name
-    from witan.surfaces.inquiries.voting import vote
+    from witan.surfaces.inquiries.voting import keep_vote
 
     person = _person(options["person"])
     with open_history(configured(config, options["history"]), reading=True) as history:
@@ -63,7 +63,8 @@ def command(session: str, config: Path | None, **options: Any) -> None:
             return
         _check_earlier(paper, replacing=options["replace"])
         groups = _ask(paper) if asked else _read(paper, options["ranking"])
-        revealed = vote(history, paper, groups)
+        keep_vote(history, paper, groups)
+        revealed = reveal(history, paper, groups)
     _reveal(paper, revealed, as_json=options["as_json"])
 
 

@@ -12,7 +12,8 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict
 from witan.surfaces.chamber import Chamber, Profile
-from witan.surfaces.discretion import Veil, discreet_found, discreet_import
+from witan.surfaces.discreet_imports import discreet_import
+from witan.surfaces.discretion import Veil, discreet_found
 from witan.surfaces.inquiries.imports import ImportedSession, imported_session
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.recounting import recounted, recounted_import, settings_given
@@ -49,6 +50,8 @@ async def count_again(
     ----------
     session
         An unambiguous beginning of its name.
+    without
+        Reviewers, called as askers see them.
 
     Raises
     ------
@@ -61,7 +64,13 @@ async def count_again(
         named = given or {}
         settings = settings_given(rule, named)
         count = partial(
-            recounted_import, history, whole, settings, without=without, named=named.keys()
+            recounted_import,
+            history,
+            whole,
+            settings,
+            without=without,
+            named=named.keys(),
+            shown=discreet_import,
         )
         return await in_turn(count)
     # What was learned of a model is found by how its seat is written.
@@ -71,11 +80,20 @@ async def count_again(
     return Veil(held.opened).outcome(outcome)
 
 
-async def imported_of(chamber: Chamber, session: str) -> ImportedSession | None:
+async def imported_of(
+    chamber: Chamber, session: str, rule: str | None = None, *, without: Sequence[str] = ()
+) -> ImportedSession | None:
     """A session that came in as ballots, as askers see it; None: a council held it.
+
+    Parameters
+    ----------
+    rule, without
+        What to count it by, and without whose ballots; unless given, as it is usually counted.
 
     Raises
     ------
+    NothingToCount, UnknownName, InvalidParameter
+        If it cannot be counted as it is asked for; that it usually cannot is no error.
     UnknownName
         If there is no such session.
     HistoryError
@@ -85,10 +103,21 @@ async def imported_of(chamber: Chamber, session: str) -> ImportedSession | None:
     history = await _history_of_import(chamber, whole)
     if history is None:
         return None
-    found = await in_turn(partial(imported_session, history, whole))
+    found = await in_turn(partial(_known, history, whole, rule, without))
     [about] = discreet_found([found.about])
     said = None if found.not_counted is None else as_request(found.not_counted)
-    return replace(found, about=about, held=discreet_import(found.held), not_counted=said)
+    return replace(found, about=about, not_counted=said)
+
+
+def _known(
+    history: History, whole: str, rule: str | None, without: Sequence[str]
+) -> ImportedSession:
+    if rule is None and not without:
+        return imported_session(history, whole, discreet_import)
+    settings = settings_given(rule, {})
+    outcome = recounted_import(history, whole, settings, without=without, shown=discreet_import)
+    held, _ = discreet_import(history.whole(whole))
+    return ImportedSession(history.about(whole), held, outcome, None)
 
 
 async def _history_of_import(chamber: Chamber, whole: str) -> History | None:

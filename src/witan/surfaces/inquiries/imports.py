@@ -1,7 +1,8 @@
 """A session that came in as ballots: all that is known of it, and what its ballots come to."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
@@ -14,15 +15,24 @@ from witan.surfaces.render import trust_line
 
 if TYPE_CHECKING:
     from witan.adapters.history import Found, History
-    from witan.adapters.history.importing import Imported
+    from witan.adapters.history.importing import Imported, Shown
 
 __all__ = [
     "ImportedSession",
+    "as_it_came",
     "imported_outcomes",
     "imported_session",
     "record_object",
     "votes_beside",
 ]
+
+
+AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
+
+
+def as_it_came(held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+    """All of it, for whoever runs the history."""
+    return held, AS_WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +71,12 @@ def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
 
 def imported_outcomes(
     history: "History",
-    session: str,
+    held: "Imported",
     settings: Settings,
     *,
     without: Sequence[str] = (),
     named: Collection[str] = (),
+    names: Mapping[str, str] = AS_WRITTEN,
 ) -> list[Outcome]:
     """Count the ballots of one session; one outcome, if any of them can be counted.
 
@@ -73,12 +84,17 @@ def imported_outcomes(
     from the other sessions. Unless the `kind` is named among the settings that were asked for,
     people's ballots count only where no model voted, as in every session that was held.
 
+    Parameters
+    ----------
+    names
+        What the history has by another name than `held`, to that.
+
     Raises
     ------
     UnknownName
         If a reviewer that is to be left out cast none.
     """
-    cast = history.ballots(session)
+    cast = held.ballots
     reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
     for name in without:
         if name not in reviewers:
@@ -90,20 +106,24 @@ def imported_outcomes(
         for ballot in cast
         if settings.kind in ("all", ballot.kind) and ballot.reviewer not in without
     ]
-    simulated = history.about(session).simulated
     weighed = settings.rule == "weighted_borda" and settings.reliability is None
     if weighed or "learn" in (settings.prior, settings.rho):
-        learned = history.learned(reviewers if weighed else (), without=session)
+        written = {shown: name for name, shown in names.items()}
+        models = [written.get(name, name) for name in reviewers] if weighed else ()
+        learned = history.learned(models, without=held.session)
         graded = any(ballot.grades for ballot in ballots)
         settings = with_learned(settings, learned, "grades" if graded else "ranks")
-        settings = replace(settings, reliability=learned.reliability or settings.reliability)
+        reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
+        settings = replace(settings, reliability=reliability or settings.reliability)
     return [
-        replace(outcome, details={**outcome.details, "simulated": simulated})
+        replace(outcome, details={**outcome.details, "simulated": held.simulated})
         for outcome in tally_sessions(ballots, settings)
     ]
 
 
-def imported_session(history: "History", session: str) -> ImportedSession:
+def imported_session(
+    history: "History", session: str, shown: "Shown" = as_it_came
+) -> ImportedSession:
     """All of a session that came in as ballots; that these cannot be counted is no error.
 
     Raises
@@ -113,9 +133,9 @@ def imported_session(history: "History", session: str) -> ImportedSession:
     HistoryError
         If it cannot be read.
     """
-    about, held = history.about(session), history.whole(session)
+    about, (held, names) = history.about(session), shown(history.whole(session))
     try:
-        outcomes = imported_outcomes(history, session, Settings())
+        outcomes = imported_outcomes(history, held, Settings(), names=names)
     except HistoryError:
         raise
     except WitanError as error:

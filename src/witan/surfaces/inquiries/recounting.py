@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from witan.adapters.history import History
+from witan.adapters.history.importing import Shown
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
 from witan.deliberation.session import Session
 from witan.deliberation.teaching import taught_for_recount, unlearned
 from witan.errors import InvalidParameter, NothingToCount
-from witan.surfaces.inquiries.imports import imported_outcomes
+from witan.surfaces.inquiries.imports import as_it_came, imported_outcomes
 
 __all__ = ["recounted", "recounted_import", "settings_given"]
 
@@ -68,6 +69,7 @@ def recounted_import(
     *,
     without: Sequence[str] = (),
     named: Collection[str] = (),
+    shown: Shown = as_it_came,
 ) -> Outcome:
     """Count the ballots of a session that came in as ballots.
 
@@ -75,6 +77,8 @@ def recounted_import(
     ----------
     named
         Settings that were asked for, in place of what holds by itself.
+    shown
+        As whom it is counted to see: `without` and the outcome have the names that are shown.
 
     Raises
     ------
@@ -83,7 +87,8 @@ def recounted_import(
     UnknownName
         If a reviewer that is to be left out cast none.
     """
-    outcomes = imported_outcomes(history, session, settings, without=without, named=named)
+    held, names = shown(history.whole(session))
+    outcomes = imported_outcomes(history, held, settings, without=without, named=named, names=names)
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
     # Shared error is learned unless something else is said, and missed only where it was asked for.

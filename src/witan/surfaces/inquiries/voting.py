@@ -9,9 +9,10 @@ from witan.core.ballot import Groups
 from witan.core.blind_vote import cast
 from witan.errors import HistoryConflict, MissingParameter
 from witan.surfaces.chamber import Asker
+from witan.surfaces.discreet_imports import discreet_import
 from witan.surfaces.discretion import shown_models
 
-__all__ = ["behind", "check_unvoted", "vote", "voter"]
+__all__ = ["behind", "check_unvoted", "keep_vote", "vote", "voter"]
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
@@ -58,7 +59,19 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
 def vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) -> Revealed:
     """Keep a person's ranking; then say who wrote what, and how the panel ranked it.
 
-    `seen`: the person comes from a page that told the latter before.
+    Raises
+    ------
+    HistoryError
+        If it cannot be kept.
+    """
+    keep_vote(history, paper, groups, seen=seen)
+    return behind(history, paper, groups)
+
+
+def keep_vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) -> None:
+    """Keep a person's ranking.
+
+    `seen`: the person comes from a page that told before how the panel ranked.
 
     Raises
     ------
@@ -71,12 +84,11 @@ def vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) 
     elif seen:
         ballot = replace(ballot, notes=SEEN)
     history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
-    return behind(history, paper, groups)
 
 
 def behind(history: History, paper: Paper, groups: Groups) -> Revealed:
-    """Who wrote what is on a paper, and how the panel ranked it."""
-    revealed = reveal(history, paper, groups)
+    """Who wrote what is on a paper, and how the panel ranked it, as askers see it."""
+    revealed = reveal(history, paper, groups, discreet_import)
     models = shown_models(line.model for line in revealed.lines)
     lines = tuple(
         replace(line, model=models.get(line.model, line.model)) for line in revealed.lines

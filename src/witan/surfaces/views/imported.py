@@ -1,15 +1,13 @@
 """A session that came in as ballots, as its page shows it: what is known, how they count."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from witan.core.ballot import Ballot
-from witan.core.outcome import Outcome
-from witan.surfaces.inquiries.imports import votes_beside
+from witan.surfaces.inquiries.imports import ImportedSession, votes_beside
 from witan.surfaces.render import trust_line
 from witan.surfaces.text import clean, counted, readable
 from witan.surfaces.views.answers import is_long
@@ -17,9 +15,6 @@ from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.ranking import Ranking, ranking
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.web.markdown import rendered
-
-if TYPE_CHECKING:
-    from witan.adapters.history import Found
 
 __all__ = ["ImportedView", "imported_view"]
 
@@ -82,15 +77,11 @@ class ImportedView:
 
 
 def imported_view(
-    about: "Found",
-    ballots: Sequence[Ballot],
-    answers: Mapping[str, str],
-    outcome: Outcome | None,
-    *,
-    recounted: bool = False,
-    without: tuple[str, ...] = (),
+    found: ImportedSession, *, recounted: bool = False, without: tuple[str, ...] = ()
 ) -> ImportedView:
-    """The page of an imported session; `outcome` is None where nothing can be counted."""
+    """The page of an imported session."""
+    about, outcome = found.about, found.outcome
+    ballots, answers = found.held.ballots, found.held.answers
     naming = Naming.plain([*answers])
     casts, more = _casts(ballots)
     beginning = clean(" ".join(about.question.split()))[:80]

@@ -239,9 +239,34 @@ def export_html(
 
 def export_imported_html(found: "ImportedSession") -> str:
     """A session that came in as ballots as one file likewise."""
-    view = imported_view(found.about, found.held.ballots, found.held.answers, found.outcome)
-    problem = "" if found.not_counted is None else f"It is not counted: {found.not_counted}"
-    return _alone("imported.html", view, problem)
+    return _alone("imported.html", imported_view(found), _not_counted(found))
+
+
+def render_imported(
+    found: "ImportedSession",
+    *,
+    recounted: bool = False,
+    without: tuple[str, ...] = (),
+    problem: str = "",
+    misnamed: str = "",
+    site: Site = SITE,
+) -> str:
+    """The page of a session that came in as ballots.
+
+    Parameters
+    ----------
+    recounted, without
+        It is counted by something else than usually, and without whose ballots.
+    misnamed
+        What was written in place of its name, to delete it.
+    """
+    view = imported_view(found, recounted=recounted, without=without)
+    said = clean(problem or _not_counted(found))
+    return render("imported.html", site=site, view=view, problem=said, misnamed=misnamed)
+
+
+def _not_counted(found: "ImportedSession") -> str:
+    return "" if found.not_counted is None else f"It is not counted: {found.not_counted}"
 
 
 def _alone(template: str, view: object, problem: str) -> str:

@@ -10,23 +10,20 @@ import anyio
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from witan.adapters.history import History
-from witan.core.outcome import Outcome
 from witan.errors import NothingToCount, WitanError
-from witan.surfaces.chamber import Judging, Running
-from witan.surfaces.discretion import discreet_found, outward
+from witan.surfaces.chamber import Chamber, Judging, Running
+from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.inquiries.chambers import count_again
-from witan.surfaces.text import clean
-from witan.surfaces.views.imported import imported_view
+from witan.surfaces.inquiries.chambers import count_again, imported_of
+from witan.surfaces.inquiries.imports import ImportedSession
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.feed import follow_live
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.live import LiveSession
-from witan.surfaces.web.rendering import render, render_live, render_session
+from witan.surfaces.web.rendering import render_imported, render_live, render_session
 from witan.surfaces.web.responses import Page, redirect, site_of
 from witan.surfaces.web.routes_plans import chosen_seats
 
@@ -170,9 +167,9 @@ async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) 
         told = (each.event for each in running.stream.told_after(0))
         live = LiveSession(told, revealed=here.reveal, site=site, mark=running.stream.mark)
         return Page(render_live(live, site=site), headers=UNKEPT)
-    history = chamber.history
-    if history is not None and running is None and not await _has_record(history, whole):
-        return await _imported(request, history, whole, here)
+    imported, refused = await _imported(chamber, whole, here)
+    if imported is not None:
+        return await _import(request, imported, here, refused)
     found = await chamber.session(whole)
     seats = tuple(seat_called(found, each) for each in here.without)
     recounted, refused = None, None
@@ -191,47 +188,43 @@ async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) 
         children=known.children,
         votes=known.votes,
         site=site,
-        problem=_problem(running)
-        if refused is None
-        else f"It is not counted so: {said_of(request, refused)}",
+        problem=_refused(request, refused) or _problem(running),
         misnamed=here.misnamed,
     )
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
 
 
-async def _has_record(history: History, session: str) -> bool:
-    return await anyio.to_thread.run_sync(history.has_record, session)
-
-
-async def _imported(request: Request, history: History, session: str, here: Shown) -> Response:
-    """The page of a session of which there are only ballots."""
-    site, chamber = site_of(request), request.app.state.chamber
-    outcome: Outcome | None = None
-    refused: WitanError | None = None
+async def _imported(
+    chamber: Chamber, whole: str, here: Shown
+) -> tuple[ImportedSession | None, WitanError | None]:
+    """A session of which there are only ballots, and why it is not counted as it is asked for."""
     try:
-        outcome = await count_again(chamber, session, here.rule or None, without=here.without)
+        return await imported_of(chamber, whole, here.rule or None, without=here.without), None
     except WitanError as error:
-        refused = error
+        return await imported_of(chamber, whole), error
 
-    def write() -> str:
-        view = imported_view(
-            discreet_found([history.about(session)])[0],
-            history.ballots(session),
-            history.answers(session),
-            outcome,
-            recounted=bool(here.rule or here.without),
-            without=here.without,
-        )
-        problem = (
-            "" if refused is None else clean(f"It is not counted so: {said_of(request, refused)}")
-        )
-        return render(
-            "imported.html", site=site, view=view, problem=problem, misnamed=here.misnamed
-        )
 
+async def _import(
+    request: Request, found: ImportedSession, here: Shown, refused: WitanError | None
+) -> Response:
+    """The page of a session of which there are only ballots."""
+    write = partial(
+        render_imported,
+        found,
+        recounted=refused is None and bool(here.rule or here.without),
+        without=here.without if refused is None else (),
+        site=site_of(request),
+        problem=_refused(request, refused),
+        misnamed=here.misnamed,
+    )
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
+
+
+def _refused(request: Request, error: WitanError | None) -> str:
+    """Why a session is not counted as it is asked for; empty: it is."""
+    return "" if error is None else f"It is not counted so: {said_of(request, error)}"
 
 
 def _problem(running: Running | None) -> str:

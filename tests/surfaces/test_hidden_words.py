@@ -2,21 +2,24 @@
 
 import pytest
 
-from sessions import Story
+from sessions import Story, spent
 from witan.adapters.history import Imported
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
+from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
 from witan.surfaces.discreet_imports import discreet_import
 from witan.surfaces.discretion import (
+    Words,
     discreet,
     discreet_words,
     outward,
     shown_models,
     why_unseated,
 )
+from witan.surfaces.web.rendering import render_session
 
 
 class TestModels:
@@ -128,3 +131,33 @@ def test_a_session_with_nothing_to_hide_is_shown_as_it_is():
     story = Story("ada", "bob", seats=seats).answers(ada="So.", bob="At /srv/x.").closed()
     session = Session.of(story)
     assert discreet(session) is session
+
+
+class TestNamesOfSeats:
+    """Askers are told what seats are called, whatever that looks like."""
+
+    TOLD = ("dan <b>x</b> did not answer: no /srv/x", "/models/qwen cast no ballot: down")
+
+    def test_are_said_whole(self):
+        """What is struck out stands beside them."""
+        words = Words(
+            {"cmd:/opt/ada-one --k": "cmd:ada-one"},
+            names=("dan <b>x</b>", "/models/qwen", "ada-one"),
+        )
+
+        assert [*map(words, self.TOLD)] == ["dan <b>x</b> did not answer: no …", self.TOLD[1]]
+        assert words("ada-one: /opt/ada-one --k") == "ada-one: …"
+        assert words("/srv/models/qwen/x") == "…"
+
+    def test_give_way_to_labels_before_the_reveal(self):
+        """On the page, in its trust line, and in what a session is short of."""
+        odd = ("dan <b>x</b>", "/models/qwen", "ada", "bob")
+        story = Story(*odd).answers(**dict.fromkeys(odd[1:], "So."))
+        story.tell(e.AnswerFailed, seat=odd[0], reason="no /srv/x", spent=spent())
+        story.casts("ada: bob > /models/qwen")
+        story.casts("bob: ada > /models/qwen").abstains(odd[1], "down").closed(*self.TOLD)
+        page = render_session(discreet(Session.of(story)))
+
+        assert "did not answer: no …" in page
+        assert "cast no ballot: down" in page
+        assert not any(part in page for part in ("dan", "qwen", "/srv", "‹"))

@@ -133,21 +133,44 @@ class Words:
         How they are written, to what askers see of it.
     hidden
         What else is not to be seen.
+    names
+        What the seats are called: askers are told it, so it is said whatever it looks like.
     """
 
-    __slots__ = ("_forms",)
+    __slots__ = ("_forms", "_like_paths", "_search")
 
-    def __init__(self, models: Mapping[str, str], hidden: Iterable[str] = ()) -> None:
+    def __init__(
+        self, models: Mapping[str, str], hidden: Iterable[str] = (), names: Iterable[str] = ()
+    ) -> None:
         secret = (form for source in models for form in _parts(source))
         forms = {form: HIDDEN for form in (*hidden, *secret) if len(form) >= _LONG_ENOUGH}
         forms |= models
-        self._forms = dict(sorted(forms.items(), key=lambda pair: -len(pair[0])))
+        called = {name: _whole(name) for name in names if name}
+        self._forms = {form: shown for form, shown in forms.items() if form not in called}
+        self._search = _longest({form: re.escape(form) for form in forms} | called)
+        self._like_paths = _longest(
+            {name: whole for name, whole in called.items() if discreet_words(name) != name}
+        )
 
     def __call__(self, text: str) -> str:
         """A sentence of ours, or of a provider, on what befell a seat."""
-        for form, shown in self._forms.items():
-            text = text.replace(form, shown)
-        return discreet_words(text)
+        text = self._search.sub(lambda found: self._forms.get(found[0], found[0]), text)
+        said, at = "", 0
+        for name in self._like_paths.finditer(text):
+            said += discreet_words(text[at : name.start()]) + name[0]
+            at = name.end()
+        return said + discreet_words(text[at:])
+
+
+def _whole(name: str) -> str:
+    """The pattern of a name that is no part of a longer word."""
+    return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+
+
+def _longest(patterns: Mapping[str, str]) -> re.Pattern[str]:
+    """One of these texts by their patterns: of two that begin at one place the longer."""
+    ordered = sorted(patterns, key=len, reverse=True)
+    return re.compile("|".join(patterns[text] for text in ordered) or r"(?!)")
 
 
 class Veil:
@@ -164,7 +187,8 @@ class Veil:
     def __init__(self, opened: e.SessionOpened) -> None:
         seats = (*opened.seats, *opened.jury, *opened.chairmen)
         self._models = shown_models(seat.source for seat in seats)
-        self.words = Words(self._models, (form for seat in seats for form in _hidden(seat)))
+        hidden = (form for seat in seats for form in _hidden(seat))
+        self.words = Words(self._models, hidden, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
         """The event; the same one where there is nothing to hide."""

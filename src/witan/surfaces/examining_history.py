@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from witan.adapters.history import Described, place_of
+from witan.adapters.history.sqlite import SqliteDatabase, is_full
 from witan.adapters.history.unwritable import has_log
 from witan.adapters.history_places import without_password
 from witan.errors import HistoryError, WitanError
@@ -18,6 +19,7 @@ __all__ = ["HistoryFinding", "examine_history", "settings_shown"]
 UNWRITABLE = (
     "can be read and not written, so that no session can be recorded there; name another place"
 )
+FULL = "can be read and not written, as the disk is full; free some space, or name another place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,10 @@ def examine_history(config: Config, *, offline: bool = False) -> HistoryFinding:
             return HistoryFinding(place, enabled, note=note)
         with open_history(config, reading=True) as history:
             history.check()
-            problem = f"{place}: {UNWRITABLE}" if history.read_only else None
+            database = history.database
+            full = isinstance(database, SqliteDatabase) and is_full(database.path)
+            why = FULL if full else UNWRITABLE
+            problem = f"{place}: {why}" if history.read_only else None
             return HistoryFinding(place, enabled, history.describe(), problem)
     except HistoryError as error:
         return HistoryFinding(place, enabled, problem=str(error))

@@ -155,6 +155,45 @@ def test_a_file_system_that_refuses_writing(folder):
     assert "cannot be written" in said_by(WRITES, file, bind)
 
 
+FILLED = """
+cd "$1" && mount -t tmpfs -o size=2m tmpfs full && cp -p history.sqlite* full/
+cat /dev/zero > full/fill 2> /dev/null
+shift && exec "$@"
+"""
+
+
+def test_a_full_disk(folder):
+    """What a file says by itself is read where nothing more fits; a log beside it needs room."""
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare here")
+    (folder / "full").mkdir()
+    file = folder / "history.sqlite"
+    fill(file)
+    filled = ["unshare", "-m", "sh", "-c", FILLED, "sh", str(folder)]
+    tried = subprocess.run(  # noqa: S603 - of our own making
+        [*filled, "true"], capture_output=True, check=False
+    )
+    if tried.returncode:
+        pytest.skip("nothing can be mounted here")
+
+    with History.open(file, reading=True) as history:
+        if history.journal != "wal":
+            pytest.skip("this SQLite lays nothing beside a file to read it")
+    whole = said_by(READS, folder / "full" / file.name, filled)
+    wanted = said_by(WRITES, folder / "full" / file.name, filled)
+    with History.open(file) as history, history.recording() as recording:
+        for event in told("s2"):
+            recording(event)
+        recording.flush()
+        (folder / "history.sqlite-shm").rename(folder / "aside")
+        logged = said_by(READS, folder / "full" / file.name, filled)
+        (folder / "aside").rename(folder / "history.sqlite-shm")
+
+    assert whole == "['s1'] True"
+    for said in (wanted, logged):
+        assert "the disk is full; free some space, then try again" in said
+
+
 class TestReadingOnly:
     """Who only reads makes nothing."""
 

@@ -7,6 +7,7 @@ which it has had. A history of a later version is left as it is.
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from witan.adapters.history.database import Database
@@ -19,9 +20,10 @@ from witan.adapters.history.sqlite import (
     check_library,
     copied_aside,
     is_damage,
+    lacks_room,
     library_version,
 )
-from witan.adapters.history.unwritable import has_log, may_write, open_to_read
+from witan.adapters.history.unwritable import has_log, is_whole, may_write, open_to_read
 from witan.adapters.history.versions import look_into, version_of
 from witan.adapters.history_places import place_of
 from witan.deliberation.ports import Clock
@@ -95,7 +97,14 @@ def _open_sqlite(path: Path, clock: Clock, patience: Patience, *, reading: bool)
         problem = "cannot be written: the file, its folder or the disk refuses it"
         raise HistoryError(str(path), problem, "allow yourself to write both, or only read it")
     if size:
-        opened = patience.through(str(path), lambda wait: _opened(path, wait))
+        try:
+            opened = patience.through(str(path), lambda wait: _opened(path, wait))
+        except HistoryError as error:
+            # Whoever has it open has laid there what a reader shares, so that nobody has.
+            if not (reading and lacks_room(error.__cause__, path) and is_whole(path)):
+                raise
+            full = partial(open_to_read, path, is_full=True)
+            return patience.through(str(path), full)
         if opened is not None:
             return opened
     _make_place(path)

@@ -23,12 +23,15 @@ from witan.adapters.history.sqlite_functions import lend
 from witan.errors import HistoryError
 
 __all__ = [
+    "BESIDE",
     "BUSY_SECONDS",
     "SqliteDatabase",
     "check_library",
     "copied_aside",
     "is_busy",
     "is_damage",
+    "is_full",
+    "lacks_room",
     "library_version",
     "wanted_journal",
 ]
@@ -53,8 +56,11 @@ _HEADER_BYTES = 100
 _SCHEMA_BYTES = 65_536
 """The header of a file, and its first page, which the tables are written in."""
 
-_BESIDE = ("-wal", "-journal")
+BESIDE = ("-wal", "-journal")
 """What lies beside a file and belongs to it: without it the file says something else."""
+
+_ROOM = 65_536
+"""Bytes; with less SQLite cannot lay beside a file what it needs even to read it."""
 
 
 @cache
@@ -226,6 +232,9 @@ class SqliteDatabase(Database):
 
     def _said(self, error: Exception) -> HistoryError:
         code, words = getattr(error, "sqlite_errorname", ""), str(error)
+        if lacks_room(error, self.path):
+            problem = "cannot be read or written: the disk is full"
+            return HistoryError(self.where, problem, "free some space, then try again")
         for starts, said in _SENTENCES:
             if code.startswith(starts) or any(sign in words for sign in _SIGNS.get(starts, ())):
                 problem, remedy = said
@@ -279,6 +288,24 @@ def _is_busy(error: BaseException) -> bool:
     return code.startswith("SQLITE_BUSY") or "is locked" in str(error)
 
 
+def lacks_room(error: BaseException | None, path: Path) -> bool:
+    """Whether SQLite failed where nothing more fits on the disk: it has no word for that itself."""
+    code, words = getattr(error, "sqlite_errorname", ""), str(error)
+    failed = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
+    if not code.startswith(failed) and not any(s in words for key in failed for s in _SIGNS[key]):
+        return False
+    return is_full(path)
+
+
+def is_full(path: Path) -> bool:
+    """Whether nothing more fits on the disk that a file is on."""
+    try:
+        disk = os.statvfs(path.absolute().parent)
+    except (OSError, AttributeError):  # Windows tells nothing of the kind
+        return False
+    return disk.f_bavail * disk.f_frsize < _ROOM or (disk.f_files > 0 and not disk.f_favail)
+
+
 def is_damage(error: HistoryError, path: Path) -> bool:
     """Whether an error says that the file is damaged, and not that it is something else."""
     cause = error.__cause__
@@ -316,7 +343,7 @@ def copied_aside(path: Path, at: datetime) -> Path:
     target = path.with_name(f"{path.name}.corrupt-{at:%Y%m%d-%H%M%S}")
     parts = {}
     try:
-        for suffix in (*_BESIDE, ""):
+        for suffix in (*BESIDE, ""):
             source = Path(f"{path}{suffix}")
             if suffix == "" or (source.exists() and source.stat().st_size):
                 part = path.with_name(f"{path.name}.copying-{os.getpid()}{suffix}")

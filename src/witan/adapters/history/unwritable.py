@@ -1,4 +1,4 @@
-"""A history that can only be read: a file, a folder or a disk that refuses writing, or a backup."""
+"""A history that can only be read: a file, a folder or a disk that refuses writing or is full."""
 
 import os
 import stat
@@ -6,11 +6,11 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from witan.adapters.history.schema import MIGRATIONS
-from witan.adapters.history.sqlite import SqliteDatabase, is_busy
+from witan.adapters.history.sqlite import BESIDE, SqliteDatabase, is_busy
 from witan.adapters.history.versions import look_into, version_of
 from witan.errors import HistoryError
 
-__all__ = ["has_log", "may_write", "open_to_read"]
+__all__ = ["has_log", "is_whole", "may_write", "open_to_read"]
 
 
 def may_write(path: Path) -> bool:
@@ -26,8 +26,21 @@ def has_log(path: Path) -> bool:
         return False
 
 
-def open_to_read(path: Path, wait: float) -> SqliteDatabase:
+def is_whole(path: Path) -> bool:
+    """Whether a file says all by itself: beside it lies no log, and no journal of a write."""
+    return not any(
+        beside.exists() and beside.stat().st_size
+        for beside in (Path(f"{path}{suffix}") for suffix in BESIDE)
+    )
+
+
+def open_to_read(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
     """Open a file that may not be written; nothing is made, migrated or changed.
+
+    Parameters
+    ----------
+    is_full
+        It may, and is whole, but nothing more fits on its disk.
 
     Raises
     ------
@@ -35,7 +48,7 @@ def open_to_read(path: Path, wait: float) -> SqliteDatabase:
         If it is of an earlier version, or needs its log worked in first.
     """
     try:
-        return _opened(path, wait)
+        return _opened(path, wait, "ro&immutable=1" if is_full else _mode(path))
     except HistoryError as error:
         if not has_log(path) or is_busy(error):
             raise
@@ -44,9 +57,8 @@ def open_to_read(path: Path, wait: float) -> SqliteDatabase:
         raise HistoryError(str(path), problem, remedy) from error
 
 
-def _opened(path: Path, wait: float) -> SqliteDatabase:
+def _opened(path: Path, wait: float, mode: str) -> SqliteDatabase:
     with ExitStack() as stack:
-        mode = _mode(path)
         database = stack.enter_context(
             closing(SqliteDatabase(path, str(path), busy_seconds=wait, mode=mode))
         )

@@ -9,7 +9,7 @@ from chambers import seatings, write_config, write_priced
 from witan.adapters.history import History
 from witan.adapters.system_clock import SystemClock
 from witan.deliberation.session import Session
-from witan.errors import Busy
+from witan.errors import Busy, HistoryError
 from witan.surfaces.chamber import Asked, Asker, Chamber, Judging, Ledger
 from witan.surfaces.chamber.account import Account
 from witan.surfaces.chamber.undertakings import resuming
@@ -214,6 +214,28 @@ class TestKilled:
             await ledger.kept()
 
         assert await self._restarted(path, write_config(tmp_path), history) == 0
+
+
+async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog):
+    """Who has said nothing new goes on calling; who has is told, and may once it is written."""
+    path = tmp_path / "spent.jsonl"
+    with Ledger(SystemClock(), path) as ledger:
+        ada, bob, cyd = (Account(ledger, ledger.reserve(name, 1.0)) for name in ("a", "b", "c"))
+        await ada.calling("ada's", recorded=True)
+        path.rename(tmp_path / "away")
+        path.mkdir()
+        await bob.settle(None)
+        assert "cannot be kept" in caplog.text
+        await ada.calling("ada's", recorded=True)
+        with pytest.raises(HistoryError, match="cannot be kept"):
+            await cyd.calling("cyd's", recorded=True)
+        await ada.calling("ada's", recorded=True)
+        path.rmdir()
+        (tmp_path / "away").rename(path)
+        await cyd.calling("cyd's", recorded=True)
+    with Ledger(SystemClock(), path) as after:
+        assert [after.spent(name) for name in "abc"] == [1.0, 0.0, 1.0]
+        assert {left.session for left in after.left} == {"ada's", "cyd's"}
 
 
 async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(priced, ledger):

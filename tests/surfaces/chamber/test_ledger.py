@@ -94,9 +94,10 @@ class TestFile:
         Ledger(calendar, path).close()
 
     async def test_the_loop_goes_on_while_the_disk_is_slow(self, calendar, tmp_path):
-        """Others are served while a line is written."""
+        """Others are served while a line is written, and do not wait for it."""
         pipe = tmp_path / "ledger.jsonl"
         with Ledger(calendar, pipe) as ledger:
+            [there] = await told(ledger, 1.0)
             pipe.unlink()
             os.mkfifo(pipe)  # who opens it to write waits for a reader
             over = anyio.Event()
@@ -109,8 +110,11 @@ class TestFile:
             async with anyio.create_task_group() as group:
                 group.start_soon(write)
                 await anyio.sleep(0.05)
+                with anyio.move_on_after(5) as waiting:
+                    await ledger.kept(there)
                 assert not over.is_set()
                 os.close(await anyio.to_thread.run_sync(os.open, pipe, os.O_RDONLY))
+            assert not waiting.cancelled_caught
 
     async def test_those_who_wait_together_wait_for_one_writing(self, calendar, tmp_path):
         """Whoever is first writes for all who have come meanwhile."""

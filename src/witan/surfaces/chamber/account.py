@@ -54,7 +54,7 @@ class Account:
         if not self._called or (told_by is None and self._told_by is not None):
             self._ledger.name(self._reserved, told_by, self.before_usd)
             self._called, self._told_by = True, told_by
-        await written(self._ledger)
+        await written(self._ledger, self._reserved)
 
     async def settle(self, session: Session | None) -> None:
         """Put what a session cost in place of what was held back for it; None: there was none.
@@ -67,13 +67,13 @@ class Account:
         usd = 0.0 if session is None else session.cost.committed_usd - self.before_usd
         self._ledger.settle(self._reserved, max(0.0, usd))
         try:
-            await written(self._ledger)
+            await written(self._ledger, self._reserved)
         except HistoryError as error:
             _log.error("%s", error)
 
 
-async def written(ledger: Ledger) -> None:
-    """Wait until all that was said to a ledger is on the disk; who is cancelled is so afterwards.
+async def written(ledger: Ledger, reserved: Reserved | None = None) -> None:
+    """Wait as a ledger's `kept` does; who is cancelled is so afterwards.
 
     Raises
     ------
@@ -82,4 +82,4 @@ async def written(ledger: Ledger) -> None:
     """
     # What is written of somebody who is cancelled meanwhile is known, too.
     with anyio.CancelScope(shield=True):
-        await ledger.kept()
+        await ledger.kept(reserved)

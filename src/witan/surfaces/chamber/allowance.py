@@ -129,7 +129,7 @@ class Allowance:
             # Whoever is cancelled meanwhile: it may be written down already.
             undo.callback(self._ledger.settle, reserved, 0.0)
             try:
-                await written(self._ledger)
+                await written(self._ledger, reserved)
             except HistoryError:
                 undo.pop_all()
                 self._ledger.drop(reserved)

@@ -152,35 +152,43 @@ class Ledger:
         self._lines.pop(reserved.number, None)
         self._unwritten.pop(reserved.number, None)
 
-    async def kept(self) -> None:
-        """Wait until all that was said so far is on the disk.
+    async def kept(self, reserved: Reserved | None = None) -> None:
+        """Wait until all that was said so far is on the disk; of what was reserved there, if any.
 
-        Those who wait at the same time wait for one writing of it.
+        Those who wait at the same time wait for one writing of it. Nobody waits for what was said
+        of another alone, nor hears that it cannot be written.
 
         Raises
         ------
         HistoryError
             If it cannot be written; it counts as long as the process lasts.
         """
-        if self._path is None:
+        if self._path is None or not self._waits(reserved):
             return
         async with self._writing:
-            lines, self._unwritten = self._unwritten, {}
-            if not lines:
-                return
-            self._forget()
-            stale = self._written + len(lines) - len(self._lines)
-            anew = stale > MOST_STALE
-            held = self._lines if anew else lines
-            text = _text(held) if anew or not self._torn else "\n" + _text(held)
-            try:
-                await anyio.to_thread.run_sync(_replace if anew else _append, self._path, text)
-            except OSError as error:
-                self._torn = True
-                self._unwritten = {**lines, **self._unwritten}
-                raise _unusable(self._path, error) from error
-            self._torn = False
-            self._written = len(held) if anew else self._written + len(lines)
+            if self._waits(reserved):
+                await self._write(self._path, dict(self._unwritten))
+
+    def _waits(self, reserved: Reserved | None) -> bool:
+        """Whether something is yet to be written."""
+        return bool(self._unwritten) if reserved is None else reserved.number in self._unwritten
+
+    async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
+        self._forget()
+        stale = self._written + len(lines) - len(self._lines)
+        anew = stale > MOST_STALE
+        held = self._lines if anew else lines
+        text = _text(held) if anew or not self._torn else "\n" + _text(held)
+        try:
+            await anyio.to_thread.run_sync(_replace if anew else _append, path, text)
+        except OSError as error:
+            self._torn = True
+            raise _unusable(path, error) from error
+        self._torn = False
+        self._written = len(held) if anew else self._written + len(lines)
+        # What was said meanwhile is not on the disk.
+        later = self._unwritten.items()
+        self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
 
     def _put(
         self,

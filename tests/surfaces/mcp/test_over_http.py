@@ -160,10 +160,13 @@ class TestTheDoor:
             told = (await client.call_tool("ask", QUESTION)).structured_content
             plan = (await client.call_tool("plan", QUESTION)).structured_content
         running = guarded.chamber.running(told["session"])
+        token = {"Authorization": f"Bearer {ADA}"}
+        native = httpx2.post(f"{guarded.url}/api/plan", json=QUESTION, headers=token).json()
 
         assert running.asker.name == "ada"
         assert running.session.opened.procedure.limits.max_cost_usd == 1.0
         assert plan["max_cost_usd"] == 1.0
+        assert native == plan
 
     async def test_the_connection_of_one_is_no_other_ones(self, guarded):
         """Who holds another token cannot go on with it."""

@@ -99,14 +99,15 @@ PLAN = {
         "What would be called, and what it costs at most.",
         {
             "calls": 7,
-            "repairs": 3,
             "input_tokens": 21_400,
             "output_tokens": 57_344,
+            "repairs": 3,
             "worst_usd": 0.41,
+            "max_cost_usd": 0.5,
             "unpriced": [],
             "lines": [{"seat": "ada", "stage": "answer", "calls": 1, "worst_usd": 0.05}],
         },
-        nullable=["worst_usd"],
+        nullable=["worst_usd", "max_cost_usd"],
     ),
     **refused(404, 409),
 }

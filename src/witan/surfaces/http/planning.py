@@ -3,25 +3,31 @@
 from starlette.responses import Response
 
 from witan.deliberation.plan import Plan
+from witan.surfaces.chamber import Asker
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import ChamberOf
+from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.replies import reply
-from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
+from witan.surfaces.http.schemas import (
+    ALL_THAT_FAILED,
+    AS_CONFIGURED,
+    JudgingBody,
+    QuestionBody,
+    RetryBody,
+)
+from witan.surfaces.plan_text import plan_object
 
 __all__ = ["router"]
 
 router = operations("sessions")
 
-ALL_THAT_FAILED, AS_CONFIGURED = RetryBody(), JudgingBody()
-
 
 @router.post(
     "/plan", summary="What a question would ask for, and cost at most", responses=examples.PLAN
 )
-async def plan(body: QuestionBody, chamber: ChamberOf) -> Response:
+async def plan(body: QuestionBody, chamber: ChamberOf, asker: AskerOf) -> Response:
     """Say what would be called, and what it may cost; no call is made."""
-    return _planned(await chamber.plan(body.asked()))
+    return _planned(await chamber.plan(body.asked()), asker)
 
 
 @router.post(
@@ -30,10 +36,10 @@ async def plan(body: QuestionBody, chamber: ChamberOf) -> Response:
     responses=examples.PLAN,
 )
 async def plan_retry(
-    session: SessionNamed, chamber: ChamberOf, body: RetryBody = ALL_THAT_FAILED
+    session: SessionNamed, chamber: ChamberOf, asker: AskerOf, body: RetryBody = ALL_THAT_FAILED
 ) -> Response:
     """Say what asking the seats that failed once more may cost; no call is made."""
-    return _planned(await chamber.plan_retry(session, body.seats))
+    return _planned(await chamber.plan_retry(session, body.seats), asker)
 
 
 @router.post(
@@ -42,21 +48,11 @@ async def plan_retry(
     responses=examples.PLAN,
 )
 async def plan_rejudge(
-    session: SessionNamed, chamber: ChamberOf, body: JudgingBody = AS_CONFIGURED
+    session: SessionNamed, chamber: ChamberOf, asker: AskerOf, body: JudgingBody = AS_CONFIGURED
 ) -> Response:
     """Say what putting the stored answers before another jury may cost; no call is made."""
-    return _planned(await chamber.plan_rejudge(session, body.judging()))
+    return _planned(await chamber.plan_rejudge(session, body.judging()), asker)
 
 
-def _planned(plan: Plan) -> Response:
-    return reply(
-        {
-            "calls": plan.calls,
-            "repairs": plan.repairs,
-            "input_tokens": plan.input_tokens,
-            "output_tokens": plan.output_tokens,
-            "worst_usd": plan.worst_usd,
-            "unpriced": plan.unpriced,
-            "lines": plan.lines,
-        }
-    )
+def _planned(plan: Plan, asker: Asker) -> Response:
+    return reply(plan_object(plan, asker.max_cost_usd))

@@ -8,7 +8,16 @@ from pydantic_core import PydanticCustomError
 from witan.deliberation.ports import Message
 from witan.surfaces.chamber import Asked, Judging
 
-__all__ = ["JudgingBody", "QuestionBody", "RecountBody", "RetryBody", "TurnBody", "VoteBody"]
+__all__ = [
+    "ALL_THAT_FAILED",
+    "AS_CONFIGURED",
+    "JudgingBody",
+    "QuestionBody",
+    "RecountBody",
+    "RetryBody",
+    "TurnBody",
+    "VoteBody",
+]
 
 NUL_FREE = r"^[^\x00]*$"
 """Text that every store can hold."""
@@ -121,6 +130,10 @@ class RetryBody(_Body):
     seats: Annotated[
         list[Name], Field(max_length=64, description="None: every seat that failed.")
     ] = []
+
+
+ALL_THAT_FAILED, AS_CONFIGURED = RetryBody(), JudgingBody()
+"""A retry, and another jury, of which a request says nothing."""
 
 
 class RecountBody(_Body):

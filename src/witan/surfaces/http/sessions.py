@@ -17,7 +17,13 @@ from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
 from witan.surfaces.http.replies import reply
-from witan.surfaces.http.schemas import JudgingBody, QuestionBody, RetryBody
+from witan.surfaces.http.schemas import (
+    ALL_THAT_FAILED,
+    AS_CONFIGURED,
+    JudgingBody,
+    QuestionBody,
+    RetryBody,
+)
 from witan.surfaces.inquiries.chambers import imported_of
 from witan.surfaces.inquiries.imports import ImportedSession, record_object
 from witan.surfaces.json_output import to_json
@@ -26,8 +32,6 @@ from witan.surfaces.session_text import session_trust
 __all__ = ["router"]
 
 router = operations("sessions")
-
-ALL_THAT_FAILED, AS_CONFIGURED = RetryBody(), JudgingBody()
 
 Wait = Annotated[
     float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")

@@ -54,6 +54,9 @@ class Undertaking:
     def least_usd(self, council: Council, plan: Plan, most: float | None) -> float | None:
         """What its least call may cost; None: nobody knows, or it has no money of its own for that.
 
+        That is exact for a question without debate rounds, and where another jury judges in one
+        order. Else it may be less than that: a prompt that is not known yet counts for nothing.
+
         Parameters
         ----------
         most

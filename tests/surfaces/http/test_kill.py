@@ -1,5 +1,6 @@
 """A server that ends, in good order or not: nothing is lost without a word, nothing is doubled."""
 
+import json
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from chambers import write_config
+from chambers import write_config, write_priced
 from served import serving_process
 from witan.adapters.history import History
 from witan.errors import UnknownName
@@ -37,8 +38,9 @@ def serving(tmp_path, file, **more):
     return serving_process("--config", file, "--history", history, cwd=tmp_path, **more)
 
 
-def client_of(url):
-    return httpx2.Client(base_url=url, timeout=30)
+def client_of(url, token=None):
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return httpx2.Client(base_url=url, headers=headers, timeout=30)
 
 
 def begun(client, kind="review_started"):
@@ -274,13 +276,19 @@ def test_a_token_that_is_missing_is_one_line(tmp_path):
 
 
 def test_a_day_s_money_is_one_server_s_at_a_time(tmp_path):
-    """A second does not start beside it; a program that is asked by its own user alone does."""
+    """A second does not start beside it; a program that is asked by its own user alone does.
+
+    Once it is killed the next one starts, and what a session under way did cost, calls that were
+    cut off at their worst, takes the place of what was held back for it.
+    """
     environment = {
         "TEAM_TOKEN": "the-token-of-the-tests",
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
-    more = '[serve.tokens.team]\nkey = "TEAM_TOKEN"\ndaily_usd = 5\n'
-    file = write_config(tmp_path, more)
+    file = write_priced(tmp_path, review=HANGS)
+    with file.open("a", encoding="utf-8") as settings:
+        settings.write('[serve.tokens.team]\nkey = "TEAM_TOKEN"\ndaily_usd = 5\n')
+    ledger = tmp_path / "state" / "witan" / "spent.jsonl"
 
     def run(*arguments):
         return subprocess.run(  # noqa: S603 - our own command
@@ -294,14 +302,32 @@ def test_a_day_s_money_is_one_server_s_at_a_time(tmp_path):
             check=False,
         )
 
-    with serving_process("--config", file, "--no-history", cwd=tmp_path, environment=environment):
+    def counted():
+        """What the file says last of the one session."""
+        lines = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
+        assert len({line["number"] for line in lines}) == 1
+        return lines[-1]
+
+    with serving(tmp_path, file, environment=environment) as (url, process):
         second = run("serve", "--port", "0")
         beside = run("mcp")
-    with serving_process("--config", file, "--no-history", cwd=tmp_path, environment=environment):
-        pass  # one that was killed has left it to the next
+        with client_of(url, environment["TEAM_TOKEN"]) as client:
+            session = begun(client)
+        until(lambda: answered(tmp_path, session) == 3, "the answers are not kept")
+        process.kill()
+        process.wait()
+    held = counted()
+    with serving(tmp_path, file, environment=environment):
+        spent = counted()
+    with History.open(tmp_path / "history.sqlite") as history:
+        cost = history.session(session).cost
 
     assert second.returncode == 2
     [line] = second.stderr.splitlines()
-    assert f"{tmp_path / 'state' / 'witan' / 'spent.jsonl'}" in line
+    assert str(ledger) in line
     assert "stop that one" in line
     assert (beside.returncode, beside.stderr) == (0, "")
+    assert (held["asker"], held["held"], held["session"]) == ("team", True, session)
+    assert 0 < cost.known_usd < spent["usd"] < held["usd"]
+    assert spent["usd"] == pytest.approx(cost.committed_usd)
+    assert "held" not in spent

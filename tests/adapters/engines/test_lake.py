@@ -163,6 +163,17 @@ class TestLost:
         with pytest.raises(HistoryError, match=r"merged: lacks 1 row of standings"):
             Lake(tmp_path / "merged")
 
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_one_table_of_a_day_written_anew_by_another_tool(self, copied, entries, listed):
+        """Its file has lost the mark of its export; its rows are all there."""
+        path = some_file(copied, "ballots")
+        pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(), path)
+        path.rename(path.with_name("compacted.parquet"))
+        if not listed:
+            shutil.rmtree(copied / "_exports")
+
+        check(copied, entries)
+
     def test_days_moved_elsewhere_on_purpose(self, copied, tmp_path, entries):
         """A part of a lake is a lake, and so is the rest once its list of files is deleted."""
         cut = "day=" + entries[40].session.at.date().isoformat()
@@ -339,6 +350,26 @@ class TestWrongInput:
         with pytest.raises(HistoryError, match="holds tables of two exports") as refused:
             Lake(tmp_path / "lake")
         assert f"day={DAY}" in str(refused.value)
+        shutil.rmtree(tmp_path / "lake" / "_exports")
+        with pytest.raises(HistoryError, match="holds tables of two exports"):
+            Lake(tmp_path / "lake")
+
+    def test_a_running_export_beside_a_file_without_a_mark(self, entries, tmp_path):
+        """A file that other tools wrote anew does not hide that its day is being written again."""
+        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+            store(database, entries[:6])
+            write_lake(of(database), tmp_path / "lake")
+            shutil.copytree(tmp_path / "lake", tmp_path / "running")
+            path = min((tmp_path / "running" / "ballots").rglob("*.parquet"))
+            table = pq.read_table(path, partitioning=None)
+            pq.write_table(table.replace_schema_metadata(), path)
+            store_more(database, history(7, 1)[0], "vendor:model-new")
+            write_lake(of(database), tmp_path / "lake")
+        written = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
+        shutil.copy(written, tmp_path / "running" / written.relative_to(tmp_path / "lake"))
+
+        with pytest.raises(HistoryError, match="holds tables of two exports"):
+            Lake(tmp_path / "running")
 
     @pytest.mark.parametrize("missing", ["ballots", "names"])
     def test_a_folder_that_is_no_lake(self, copied, missing):

@@ -17,7 +17,16 @@ from pydantic import TypeAdapter, ValidationError
 from witan.adapters.lake.columns import DAILY
 from witan.errors import HistoryError
 
-__all__ = ["Held", "Listed", "Lists", "begin_list", "read_lists", "refuse_lost", "write_list"]
+__all__ = [
+    "Held",
+    "Listed",
+    "Lists",
+    "begin_list",
+    "read_lists",
+    "refuse_lost",
+    "refuse_mixed",
+    "write_list",
+]
 
 FOLDER = "_exports"
 """A name that begins so is no table to any reader of Parquet."""
@@ -138,6 +147,41 @@ def refuse_lost(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
     lost = [lack for table in DAILY for lack in _lost(lacking, table, others[table])]
     if lost:
         raise _error(root, lost, others)
+
+
+def refuse_mixed(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
+    """Refuse a day of which one table was exported with other rows than another was.
+
+    A file that other tools wrote anew has lost its mark. Where its export is listed, its rows were
+    compared by `refuse_lost`; where nothing is listed, nothing is compared.
+
+    Raises
+    ------
+    HistoryError
+        With a file of the day, and the table that is not of its export.
+    """
+    marks = {(_table(file), one.export): file for file, one in held.items() if one.export}
+    listed = {
+        (_table(one.file), one.export): one.file for list_ in lists.values() for one in list_.files
+    }
+    unmarked = {_table(file) for file, one in held.items() if one.export is None}
+    for (_, mark), file in sorted(marks.items()):
+        for table in (table for table in DAILY if (table, mark) not in marks):
+            if lists:
+                known = listed.get((table, mark))
+                is_there = known is not None
+            else:
+                known = table + file.removeprefix(_table(file))
+                is_there = table in unmarked
+            beside = None if known is None else held.get(known)
+            if not is_there or (beside is not None and beside.export is not None):
+                raise _mixed(root, file, table)
+
+
+def _mixed(root: Path, file: str, table: str) -> HistoryError:
+    problem = f"holds tables of two exports: {file} has no {table} of its own"
+    remedy = "let an export that is running end, or export the history again"
+    return HistoryError(str(root), problem, remedy)
 
 
 def _lack(one: Listed, held: Mapping[str, Held], path: Path) -> _Lack | None:

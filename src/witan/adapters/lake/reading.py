@@ -1,6 +1,6 @@
 """Opening a lake: which files it has, and whether each of them can be read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from witan.adapters.lake.columns import DAILY, EXPORT, TABLES, arrow, schema_of
-from witan.adapters.lake.lists import Held, Lists, read_lists, refuse_lost
+from witan.adapters.lake.lists import Held, Lists, read_lists, refuse_lost, refuse_mixed
 from witan.core.sums import Names
 from witan.core.window import Window
 from witan.errors import HistoryError
@@ -53,7 +53,6 @@ class Lake:
         lists = read_lists(self.folder)
         self.files = self._found(lists)
         days: dict[date, int] = {}
-        exports: dict[str, dict[str, Path]] = {table: {} for table in DAILY}
         held: dict[str, Held] = {}
         for table, paths in self.files.items():
             for path in paths:
@@ -63,10 +62,8 @@ class Lake:
                     days[day] = days.get(day, 0) + checked.rows
                 if table in DAILY:
                     held[path.relative_to(self.folder).as_posix()] = checked
-                    if checked.export is not None:
-                        exports[table][checked.export] = path
         refuse_lost(self.folder, lists, held)
-        self._refuse_mixed(exports)
+        refuse_mixed(self.folder, lists, held)
         self._days = [_Day(day, ballots) for day, ballots in sorted(days.items())]
 
     def _found(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
@@ -87,16 +84,6 @@ class Lake:
             remedy = "name a folder that witan export wrote as a lake"
             raise HistoryError(str(self.folder), problem, remedy)
         return files
-
-    def _refuse_mixed(self, exports: Mapping[str, Mapping[str, Path]]) -> None:
-        """Refuse a day of which one table was exported with other rows than another was."""
-        marks = {mark: path for paths in exports.values() for mark, path in paths.items()}
-        for mark, path in marks.items():
-            without = [table for table, paths in exports.items() if mark not in paths]
-            if without:
-                problem = f"holds tables of two exports: {path} has no {without[0]} of its own"
-                remedy = "let an export that is running end, or export the history again"
-                raise HistoryError(str(self.folder), problem, remedy)
 
     def names(self) -> Names:
         """Every code and its name."""

@@ -129,6 +129,17 @@ class TestPicture:
         assert row(lines, "a").split() == ["…", "a", "answering", "2", "words", "8.0", "s"]
         assert row(lines, "b").split() == ["✓", "b", "answered", "7", "tokens", "2.0", "s"]
 
+    def test_a_seat_that_has_voted_shows_what_all_of_it_took(self):
+        """Seconds and tokens of both its calls; while it reviews, what the review takes alone."""
+        story = Story("a", "b").answers(a="one two", b="yes")
+        story.tell(e.ReviewStarted, seat="a")
+
+        lines = picture(board_after(story), seconds=9)
+        over = picture(board_after(story.casts("a: b")), seconds=9)
+
+        assert row(lines, "a").split() == ["…", "a", "reviewing", "4.0", "s"]
+        assert over[1].split() == ["✓", "a", "voted", "14", "tokens", "4.0", "s"]
+
     def test_a_seat_says_why_it_failed(self):
         """The reason stands beside the seat."""
         story = Story("a", "b").tell(e.AnswerStarted, seat="a")

@@ -8,6 +8,7 @@ from typing import Literal
 
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
+from witan.surfaces.text import counted
 
 __all__ = ["Board", "Line", "Phase", "State"]
 
@@ -31,12 +32,10 @@ class Line:
     ----------
     words
         Of its text so far.
-    tokens
-        Of the text, as its provider counted them once it was complete; None: it did not say.
     since
         When what it does began; None: it does nothing.
-    seconds
-        What it did last took; None: nothing is over yet.
+    spent
+        What all that it has done took, answers and reviews; None: nothing is over yet.
     note
         What is out of the ordinary.
     """
@@ -45,9 +44,8 @@ class Line:
     simulated: bool = False
     state: State = "waiting"
     words: int = 0
-    tokens: int | None = None
     since: datetime | None = None
-    seconds: float | None = None
+    spent: e.Spent | None = None
     note: str = ""
     inside_word: bool = False
 
@@ -56,9 +54,24 @@ class Line:
         """Whether it is waited for."""
         return self.state in RUNNING
 
+    @property
+    def seconds(self) -> float | None:
+        """What all that it has done took; None: nothing is over yet."""
+        return None if self.spent is None else self.spent.seconds
+
+    @property
+    def amount(self) -> str:
+        """How much it has written: tokens of all that is over, as far as its provider says."""
+        if self.since is not None and self.state == "reviewing":
+            return ""  # what it wrote before is not what its seconds run for
+        tokens = None if self.spent is None else self.spent.usage.output_tokens
+        if self.since is None and tokens is not None:
+            return counted(tokens, "token")
+        return counted(self.words, "word") if self.words else ""
+
     def start(self, state: State, at: datetime) -> "Line":
         """The seat once it was asked for something."""
-        return replace(self, state=state, since=at, seconds=None, note="")
+        return replace(self, state=state, since=at, note="")
 
     def hear(self, text: str) -> "Line":
         """The seat with another piece of its text."""
@@ -73,17 +86,19 @@ class Line:
         return replace(
             self.stop(state, spent, note),
             words=len(text.split()),
-            tokens=spent.usage.output_tokens,
             inside_word=False,
         )
 
     def stop(self, state: State, spent: e.Spent, note: str = "") -> "Line":
         """The seat once it is done, well or not."""
-        return replace(self, state=state, since=None, seconds=spent.seconds, note=note)
+        took = spent if self.spent is None else self.spent
+        if self.spent is not None and spent.calls:
+            took = self.spent + spent
+        return replace(self, state=state, since=None, spent=took, note=note)
 
     def void(self, note: str) -> "Line":
         """The seat once what it had written so far does not count."""
-        return replace(self, words=0, tokens=None, inside_word=False, note=note)
+        return replace(self, words=0, inside_word=False, note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +132,11 @@ class Board:
     def after(self, event: e.Event) -> "Board":
         """The board once this has happened, too."""
         return _after(event, self)
+
+    @property
+    def judging(self) -> int:
+        """How many seats have reviewed, or may yet: who did not answer will not."""
+        return len(self.seats) - self.done(("failed",))
 
     def done(self, states: Sequence[State]) -> int:
         """How many seats are in one of these states."""

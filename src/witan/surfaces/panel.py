@@ -139,7 +139,7 @@ class Panel:
         if board.phase == "answers":
             doing = f"answers: {board.done(('answered', 'failed'))} of {n_seats}"
         elif board.phase == "reviews" or (board.phase == "synthesis" and self._settled and voted):
-            doing = f"reviews: {voted} of {n_seats}"
+            doing = f"reviews: {voted} of {board.judging}"
         elif board.phase == "synthesis":
             doing = "answers are in" if self._settled else "closing text"
         else:
@@ -172,7 +172,7 @@ class Panel:
         unfinished = line.running and line.since is None
         yield Text("did not finish" if unfinished else line.state, style=style)
         if _is_wide(options):
-            yield Text(_amount(line), style="dim")
+            yield Text(line.amount, style="dim")
         yield Text(self._seconds(line), style="dim")
         notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
         yield Text(clean(" · ".join(notes)), style="dim")
@@ -184,12 +184,6 @@ class Panel:
 
     def _since(self, start: datetime) -> str:
         return f"{max((self._now() - start).total_seconds(), 0.0):.1f} s"
-
-
-def _amount(line: "Line") -> str:
-    if line.tokens is not None:
-        return counted(line.tokens, "token")
-    return counted(line.words, "word") if line.words else ""
 
 
 def _is_wide(options: ConsoleOptions) -> bool:

@@ -171,6 +171,20 @@ class TestPatches:
         assert "1 of 2 cast" in patch["#ballots innerMorph"].text
         assert "waited for" in patch["#ballots innerMorph"].text
 
+    def test_who_did_not_answer_is_not_waited_for_to_review(self):
+        """Its row says why at once, and it is none of those whose reviews are counted."""
+        told = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.", cyd="C.")
+        told.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
+        before, root = (
+            parsed(render_live(LiveSession(events, revealed=True, now=lambda: BEGAN)))
+            for events in ([*told], [*told.casts("ada: bob > cyd")])
+        )
+
+        assert "Ballots are cast once the answers are in." in before.one(id="ballots").text
+        assert "did not answer: is lost" in root.one(id="ballot-3").text
+        assert "waited for" in root.one(id="ballot-1").text
+        assert "reviews: 1 of 3" in root.one(id="status").text
+
     def test_the_closing_text_grows(self):
         """As the answers do, and its writer has a lane's words."""
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisStarted))

@@ -1,6 +1,7 @@
 """The page of a stored session: everything that is known of it, and what may be done with it."""
 
 import re
+from dataclasses import replace
 from itertools import product
 from urllib.parse import parse_qs, urlsplit
 
@@ -302,6 +303,21 @@ class TestRanking:
         root = page(session, recounted=session.recount("schulze"))
 
         assert root.one(class_="recounted").text.startswith("The same leader: ada leads")
+
+    def test_after_a_recount_the_whole_page_counts_so(self):
+        """Trust, what is contested, and what is said at each answer."""
+        session = closed()
+        again = session.recount(without=["bob", "cyd"])
+        shown, counted = (
+            page(session, recounted=again, without=("bob", "cyd")),
+            page(replace(session, outcome=again)),
+        )
+
+        for part in ("figures", "concord", "answer"):
+            one, other = ([*root.all(class_=part)] for root in (shown, counted))
+            assert [each.text for each in one] == [each.text for each in other]
+        assert "counted again by" in shown.one(class_="trust").text
+        assert "1 of 1 reviewer" in shown.one(class_="trust").text
 
     def test_bars_are_spoken_of_where_there_are_any(self):
         """Schulze has no intervals, and its caption promises none."""

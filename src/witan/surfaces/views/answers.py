@@ -146,8 +146,11 @@ def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
     return tuple(sorted(found, key=lambda one: one.name) if naming.veiled else found)
 
 
-def verdict(session: Session, naming: Naming) -> Verdict | None:
-    """The closing text; without one, the only answer there is; None: neither."""
+def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Verdict | None:
+    """The closing text; without one, the only answer there is; None: neither.
+
+    `recounted`: the page counts otherwise than the session did.
+    """
     if session.text is None:
         return None
     held = session.synthesis
@@ -160,7 +163,7 @@ def verdict(session: Session, naming: Naming) -> Verdict | None:
     }
     return Verdict(
         text=rendered(naming.quoted(held.text), cited),
-        by=_written_by(held.chairman, naming),
+        by=_written_by(held.chairman, naming, recounted=recounted),
         said=verdict_text(held.approved) if held.mode == "verdict" else "",
         cut=held.cut,
         fell=tuple(
@@ -174,9 +177,10 @@ def verdict(session: Session, naming: Naming) -> Verdict | None:
     )
 
 
-def _written_by(chairman: str | None, naming: Naming) -> str:
+def _written_by(chairman: str | None, naming: Naming, *, recounted: bool) -> str:
     if chairman is None:
-        return "the answer ranked best"
+        by = " by the session’s own count" if recounted else ""
+        return f"the answer ranked best{by}"
     if naming.veiled:
         also = ", who is also a member" if chairman in naming.places else ""
         return f"written by {CHAIRMAN}{also}"

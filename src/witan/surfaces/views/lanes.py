@@ -6,7 +6,6 @@ from datetime import datetime
 from markupsafe import Markup
 
 from witan.surfaces.board import Board, Line
-from witan.surfaces.text import counted
 from witan.surfaces.views.naming import Naming
 
 __all__ = ["MARKS", "Lane", "lane", "lanes"]
@@ -82,7 +81,7 @@ def lane(line: Line, key: int, naming: Naming, now: datetime | None = None) -> L
         simulated=line.simulated,
         seconds="" if line.seconds is None else f"{line.seconds:.1f} s",
         elapsed=_elapsed(line, now),
-        amount=_amount(line),
+        amount=line.amount,
         note=naming.said(line.note),
     )
 
@@ -91,9 +90,3 @@ def _elapsed(line: Line, now: datetime | None) -> float | None:
     if line.since is None or now is None:
         return None
     return round(max((now - line.since).total_seconds(), 0.0), 1)
-
-
-def _amount(line: Line) -> str:
-    if line.tokens is not None:
-        return counted(line.tokens, "token")
-    return counted(line.words, "word") if line.words else ""

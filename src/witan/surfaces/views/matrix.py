@@ -118,16 +118,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All ballots of a session."""
+    """All ballots of a session; `begun`: some reviewer is done."""
 
     candidates: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
     cast: int
-
-    @property
-    def begun(self) -> bool:
-        """Whether some reviewer is done."""
-        return any(not row.pending for row in self.rows)
+    begun: bool
 
 
 @dataclass(slots=True)
@@ -138,6 +134,7 @@ class _Heard:
     repairs: list[e.BallotRepaired] = field(default_factory=list)
     cast: e.BallotCast | None = None
     abstained: e.BallotAbstained | None = None
+    failed: bool = False
 
 
 def matrix(
@@ -157,7 +154,9 @@ def matrix(
         note = counted_as.get(ballot.reviewer)
         groups = note.ranking if note else _without(ballot, own.get(ballot.reviewer, ()))
         cells = _cells(session, ballot, groups, candidates, own.get(ballot.reviewer, ()))
-        pending = not closed and ballot.abstained and told.abstained is None
+        # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
+        mute = told.failed and ballot.reviewer not in session.answers
+        pending = not (closed or mute) and ballot.abstained and told.abstained is None
         rows.append(
             Row(
                 key=key,
@@ -172,7 +171,8 @@ def matrix(
             )
         )
     named = tuple((naming.name(each), naming.answer_at(each)) for each in candidates)
-    return Matrix(named, tuple(rows), sum(not ballot.abstained for ballot in session.ballots))
+    begun = any(told.cast or told.abstained for told in heard.values())
+    return Matrix(named, tuple(rows), sum(not each.abstained for each in session.ballots), begun)
 
 
 def _heard(session: Session) -> Mapping[str, _Heard]:
@@ -187,6 +187,9 @@ def _heard(session: Session) -> Mapping[str, _Heard]:
                 heard.setdefault(event.seat, _Heard()).cast = event
             case e.BallotAbstained():
                 heard.setdefault(event.seat, _Heard()).abstained = event
+            case e.AnswerStarted() | e.AnswerFailed():
+                failed = isinstance(event, e.AnswerFailed)
+                heard.setdefault(event.seat, _Heard()).failed = failed
             case _:
                 pass
     return heard

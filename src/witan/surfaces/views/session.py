@@ -1,7 +1,7 @@
 """A session as its page shows it: every part, and what may be done with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -155,9 +155,11 @@ def session_view(
         False: it is under way, and more may come.
     """
     naming = Naming.of(session, veiled=not revealed)
-    shown = session.outcome if recounted is None else recounted
-    opened = session.opened
-    before = None if recounted is None else session.outcome
+    own = session.outcome
+    again = _recounted(own, recounted, without, naming)
+    if recounted is not None:
+        session = replace(session, outcome=recounted)  # one count all over the page
+    shown, opened = session.outcome, session.opened
     return SessionView(
         id=session.id,
         title=_title(session.question),
@@ -172,13 +174,13 @@ def session_view(
         children=tuple(children),
         judges=_judges(session, naming),
         votes=tuple(_vote(ballot, naming) for ballot in votes),
-        trust=_trust(session, naming) if closed else (),
+        trust=_trust(session, naming, again) if closed else (),
         figures=tuple(_figures(session)),
         lanes=lanes(_board(session), naming),
-        verdict=verdict(session, naming),
-        concord=None if session.outcome is None else concord(session.outcome, naming),
-        ranking=None if shown is None else ranking(shown, naming, before),
-        recounted=_recounted(session.outcome, recounted, without, naming),
+        verdict=verdict(session, naming, recounted=again is not None),
+        concord=None if shown is None else concord(shown, naming),
+        ranking=None if shown is None else ranking(shown, naming, own if again else None),
+        recounted=again,
         matrix=matrix(session, naming, without=without, closed=closed),
         answers=answers(session, naming),
         unanswered=unanswered(session, naming) if closed else (),
@@ -201,10 +203,11 @@ def _parent(session: Session, naming: Naming) -> tuple[str, str, str] | None:
     return AS_CHILD[opened.relation], opened.parent, again
 
 
-def _trust(session: Session, naming: Naming) -> tuple[str, ...]:
+def _trust(session: Session, naming: Naming, again: Recounted | None) -> tuple[str, ...]:
     line = session_trust(session)
     told = f": {'; '.join(session.missing)}"
-    return tuple(naming.said(line.removesuffix(told)).split(" · "))
+    said = naming.said(line.removesuffix(told)).split(" · ")
+    return (*said, again.how) if again else tuple(said)
 
 
 def _missing(session: Session, naming: Naming) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ class LiveSession:
         doing = {
             "opening": "seating the council",
             "answers": f"answers: {board.done(('answered', 'failed'))} of {n_seats}",
-            "reviews": f"reviews: {board.done(('voted', 'abstained'))} of {n_seats}",
+            "reviews": f"reviews: {board.done(('voted', 'abstained'))} of {board.judging}",
             "synthesis": "the closing text is being written",
             "closed": board.ending,
         }[board.phase]

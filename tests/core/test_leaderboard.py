@@ -183,17 +183,52 @@ class TestOrder:
         assert [found.p_beats[n][n] for n in range(4)] == [None] * 4
         assert found.n_comparisons == 181
 
-    def test_groups_that_never_met_are_not_ranked_against_each_other(self):
-        """By rating, the larger group is ranked, the other listed apart, and a warning says why."""
-        apart = [{"a": 0.9, "b": 0.1, "c": 0.4}] * 6 + [{"d": 0.2, "e": 0.8}] * 9
-        rated = board(apart, matches_of(apart), terms=replace(ALL, order_by="rating"))
-        scored = board(apart, matches_of(apart))
+    @pytest.mark.parametrize("order_by", ["score", "rating", "elo"])
+    def test_groups_that_never_met_are_ranked_each_by_itself(self, order_by):
+        """Ranks, and what noise leaves of them, begin anew in each group, the largest first."""
+        apart = [{"a": 0.9, "b": 0.1, "c": 0.4}] * 6 + [{"d": 0.2, "e": 0.95}] * 9
+        elo = {code(name): 1000.0 + n for n, name in enumerate("bcade")}
 
-        assert [line.model for line in rated.lines] == ["a", "c", "b"]
-        assert {line.model for line in rated.provisional} == {"d", "e"}
-        assert any("(a, b, c), (d, e)" in line for line in rated.warnings)
-        assert len(scored.lines) == 5
-        assert rated.p_beats[0][3] is None
+        found = board(apart, matches_of(apart), terms=replace(ALL, order_by=order_by), elo=elo)
+
+        assert [(line.group, line.rank, line.model) for line in found.lines] == [
+            (1, 1, "a"), (1, 2, "c"), (1, 3, "b"), (2, 1, "e"), (2, 2, "d"),
+        ]  # fmt: skip
+        assert found.p_beats[0][3] is None
+        assert any("(a, b, c), (d, e)" in line for line in found.warnings)
+        if order_by == "score":
+            assert [(line.rank_low, line.rank_high) for line in found.lines] == [
+                (1, 1), (2, 2), (3, 3), (1, 1), (2, 2),
+            ]  # fmt: skip
+            assert found.contenders == ()
+
+    def test_noise_in_one_group_says_nothing_of_another(self):
+        """Contenders, worst ranks and ties with the next stay within a group."""
+        noise = np.random.default_rng(9)
+        apart = [
+            {one: 0.8 + 0.1 * noise.normal(), two: 0.8 + 0.1 * noise.normal(), last: 0.1}
+            for _ in range(12) for one, two, last in ("abc", "def")
+        ]  # fmt: skip
+
+        found = board(apart, matches_of(apart))
+
+        assert [line.group for line in found.lines] == [1, 1, 1, 2, 2, 2]
+        assert [(line.rank_low, line.rank_high) for line in found.lines] == [
+            (1, 2), (1, 2), (3, 3), (1, 2), (1, 2), (3, 3),
+        ]  # fmt: skip
+        assert [line.tied_with_next for line in found.lines] == [True, False, False] * 2
+        assert set(found.contenders) == {found.lines[1].model, found.lines[4].model}
+
+    def test_a_model_that_met_nobody_stands_apart_from_those_that_did(self):
+        """A score that no ballot sets beside another ranks nobody."""
+        sessions = [{"a": 0.9, "b": 0.1}] * 6
+
+        found = board([*sessions, *[{"c": 0.5}] * 6], matches_of(sessions))
+
+        assert [(line.model, line.group) for line in found.lines] == [("a", 1), ("b", 1)]
+        assert [(line.model, line.rank, line.group) for line in found.provisional] == [
+            ("c", None, None)
+        ]
 
     def test_elo_orders_when_asked_and_claims_no_certainty(self):
         """Ratings given by code order the lines; ranks have no interval."""
@@ -326,6 +361,18 @@ class TestChange:
         found = board(now, previous=board(before)).by_model
 
         assert [found[m].change.rank for m in "abc"] == [-1, -1, 2]
+
+    def test_ranks_in_other_company_are_not_compared(self):
+        """Two groups that meet meanwhile are ranked as one: nobody gained a rank by that."""
+        before = [{"a": 0.9, "b": 0.1}, {"c": 0.8, "d": 0.2}] * 2
+        now = [{"a": 0.9, "b": 0.1, "c": 0.8, "d": 0.2}] * 2
+
+        then = board(before, matches_of(before))
+        found = board(now, matches_of(now), previous=then)
+        same = board(before, matches_of(before), previous=then)
+
+        assert [line.change.rank for line in found.lines] == [None] * 4
+        assert [line.change.rank for line in same.lines] == [0] * 4
 
     def test_a_model_that_was_not_there_has_no_change(self):
         """New models, and those with one session, claim nothing."""

@@ -1,6 +1,7 @@
 """A leaderboard in one sentence: it claims what noise leaves, and no more."""
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -12,6 +13,7 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
     """Models a, b, c … of these ranks, lowest and highest ranks; the last ones are apart."""
     line = LeaderboardLine(
         model="", rank=1, rank_low=1, rank_high=1, tied_with_next=None, provisional=False,
+        group=1,
         score=0.5, std_error=0.1, interval=None, sessions=20, appearances=20, votes=80, offered=80,
         wins=0.0, coverage=1.0, confidence="high", z=None, rating=None, rating_error=None,
         rating_interval=None, elo=None, change=None, effort=Effort(),
@@ -55,6 +57,30 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
 def test_it_says_who_leads_and_from_whom_that_can_be_told(lines, sentence):
     """The sentence follows from the ranks that noise leaves."""
     assert conclusion(board(*lines)) == sentence
+
+
+def test_groups_that_never_met_are_told_one_by_one():
+    """Who leads is said of each group alone, of a few of them; the others are counted."""
+    one, two, more = (board((1, 1, 1), (2, 2, 2)), board((1, 1, 2), (2, 1, 2)), board((1, 1, 1)))
+    grouped = [
+        [replace(line, group=number) for line in held.lines]
+        for number, held in enumerate((one, two, more, more, more), start=1)
+    ]
+
+    said = [
+        conclusion(replace(one, lines=tuple(chain(*grouped[:n])), contenders=("b",)))
+        for n in (2, 5)
+    ]
+
+    assert said[0] == (
+        "Models with a rank fall into 2 groups that never met, each ranked by itself: in group 1, "
+        "a has the best mean score, but b cannot be told apart from it at 95%; in group 2, a has "
+        "the best mean score, but no two models can be told apart at 95%."
+    )
+    assert "into 5 groups" in said[1]
+    assert said[1].endswith(
+        "; in group 3, a is the only model with a rank; 2 more groups likewise."
+    )
 
 
 def test_elo_claims_nothing():

@@ -356,6 +356,36 @@ class TestText:
         assert "Without a rank, for want of 10 scored sessions:" in said.out
         assert "0.375" in said.out
 
+    def test_groups_that_never_met_are_not_set_against_each_other(self, witan, tmp_path):
+        """Each is ranked by itself, in a column, and the sentence tells of both."""
+        held = [
+            Imported(name, NOW, ballots=(ballot(name, "r1", ranking),))
+            for name, ranking in (("q1", ("ash", "elm")), ("q2", ("oak", "pine", "yew")))
+        ]
+        place = kept(tmp_path / "h.sqlite", held)
+
+        said = witan("leaderboard", "--history", place, "--min-sessions", 1)
+        told = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json").json
+
+        assert "fall into 2 groups that never met" in said.lines[1]
+        assert "in group 2, ash has the best mean score" in said.lines[1]
+        assert [line.split()[:3] for line in said.lines if line.startswith("    ")] == [
+            ["1", "1", "oak"], ["1", "2", "pine"], ["1", "3", "yew"],
+            ["2", "1", "ash"], ["2", "2", "elm"],
+        ]  # fmt: skip
+        assert "Group: models that chains of comparisons join" in said.out
+        assert [line["group"] for line in told["lines"]] == [1, 1, 1, 2, 2]
+        assert told["interpretation"] == said.lines[1]
+
+    def test_one_comparison_is_singular(self, witan, tmp_path):
+        """One ballot on two models is one comparison."""
+        held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
+        place = kept(tmp_path / "h.sqlite", [held])
+
+        said = witan("leaderboard", "--history", place, "--min-sessions", 1)
+
+        assert "from 1 comparison of two models." in said.out
+
     @pytest.mark.parametrize("option", ["--plot", "--matchups"])
     def test_charts_are_drawn(self, witan, history, tmp_path, option):
         """A chart holds the name of every model."""

@@ -1,7 +1,7 @@
 """The leaderboard: models in order across sessions, with what can be said of each, and no more."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -101,9 +101,14 @@ def leaderboard(
     lines = tuple(_line(board, order, row, rule, terms) for row in order.rows)
     apart = tuple(_line(board, order, row, rule, terms) for row in order.apart)
     if previous is not None:
-        before = previous.by_model
-        lines = tuple(_compared(line, before.get(line.model), terms.level) for line in lines)
-        apart = tuple(_compared(line, before.get(line.model), terms.level) for line in apart)
+        before, kept = previous.by_model, _in_company(lines, previous.lines)
+        lines, apart = (
+            tuple(
+                _compared(line, before.get(line.model), terms.level, ranked=line.model in kept)
+                for line in held
+            )
+            for held in (lines, apart)
+        )
     return Leaderboard(
         terms=terms,
         lines=lines,
@@ -157,6 +162,7 @@ def _line(board: Board, order: Order, row: int, rule: Rule, terms: Terms) -> Lea
         rank_high=high,
         tied_with_next=_tied_with_next(order, row) if rank else None,
         provisional=rank == 0,
+        group=int(order.group[row]) or None,
         score=score,
         std_error=error,
         interval=_interval(score, error, n - 1, terms.level, rule.bounds),
@@ -212,26 +218,28 @@ def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
         return None, None
     above = int(order.ahead[order.rows, row].sum())
     below = int(order.ahead[row, order.rows].sum())
-    return 1 + above, len(order.rows) - below
+    return 1 + above, int((order.group[order.rows] == order.group[row]).sum()) - below
 
 
 def _tied_with_next(order: Order, row: int) -> bool | None:
-    """Whether noise explains the difference to the next ranked model; the last has none."""
+    """Whether noise explains the difference to the next of its group; the last has none."""
     if order.ahead is None:
         return None
     place = int(np.flatnonzero(order.rows == row)[0])
     if place + 1 == len(order.rows):
         return False
-    return not order.ahead[row, order.rows[place + 1]]
+    below = order.rows[place + 1]
+    return bool(order.group[row] == order.group[below] and not order.ahead[row, below])
 
 
 def _contenders(board: Board, order: Order) -> tuple[str, ...]:
-    """Models below the first rank that noise may have put there."""
+    """Models below the first rank of their group that noise may have put there."""
     if order.ahead is None:
         return ()
     first = order.rows[order.rank[order.rows] == 1]
     below = order.rows[order.rank[order.rows] > 1]
-    apart = order.ahead[np.ix_(first, below)].all(axis=0)
+    strange = order.group[first][:, np.newaxis] != order.group[below]
+    apart = (order.ahead[np.ix_(first, below)] | strange).all(axis=0)
     return tuple(board.models[row] for row in below[~apart])
 
 
@@ -245,13 +253,31 @@ def _rating(board: Board, row: int) -> tuple[float | None, float | None, Interva
     return _known(ratings.rating[place]), _known(ratings.std_error[place]), interval
 
 
+def _in_company(
+    lines: Sequence[LeaderboardLine], before: Sequence[LeaderboardLine]
+) -> frozenset[str]:
+    """Models ranked in both windows among the same ones, but for those that came or went."""
+    both = {line.model for line in lines} & {line.model for line in before}
+    held: list[dict[int | None, set[str]]] = []
+    for window in (lines, before):
+        groups: dict[int | None, set[str]] = {}
+        for line in window:
+            if line.model in both:
+                groups.setdefault(line.group, set()).add(line.model)
+        held.append(groups)
+    now, then = held
+    return frozenset().union(*(group for group in now.values() if group in then.values()))
+
+
 def _compared(
-    line: LeaderboardLine, before: LeaderboardLine | None, level: float
+    line: LeaderboardLine, before: LeaderboardLine | None, level: float, *, ranked: bool
 ) -> LeaderboardLine:
-    """The line with its change against the window before."""
+    """The line with its change against the window before; `ranked`: its ranks compare."""
     if before is None or line.score is None or before.score is None:
         return line
-    moved = None if line.rank is None or before.rank is None else before.rank - line.rank
+    moved = None
+    if ranked and line.rank is not None and before.rank is not None:
+        moved = before.rank - line.rank
     gap = line.score - before.score
     return replace(line, change=Change(gap, moved, _beyond(line, before, level)))
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Literal
 
 from witan.core.ballot import Kind
@@ -110,15 +112,19 @@ class LeaderboardLine:
     Parameters
     ----------
     rank
-        1 is best, among the lines that are not provisional; dead heats share it (1, 2, 2, 4).
+        1 is best, among the lines of its group that are not provisional; dead heats share it
+        (1, 2, 2, 4).
     rank_low, rank_high
-        The best and the worst rank it may have: 1 + lines above it beyond noise, and lines in all
-        less those below it beyond noise, in the number that orders. Elo states no noise.
+        The best and the worst rank it may have: 1 + lines above it beyond noise, and lines of its
+        group less those below it beyond noise, in the number that orders. Elo states no noise.
     tied_with_next
-        The difference to the line below cannot be told from noise.
+        The difference to the line below cannot be told from noise; the last of a group has none.
     provisional
-        Listed apart and without a rank: fewer scored sessions than asked for, or nothing to order
-        it by.
+        Listed apart and without a rank: fewer scored sessions than asked for, nothing to order
+        it by, or nobody it was compared with.
+    group
+        Number, from 1, of the models that chains of comparisons join it with; only these can be
+        compared. None: no ballot compares it, or no ballot any two.
     score, std_error, interval
         Mean over sessions of the session's score; its error clustered by session.
     sessions, appearances
@@ -144,6 +150,7 @@ class LeaderboardLine:
     rank_high: int | None
     tied_with_next: bool | None
     provisional: bool
+    group: int | None
     score: float | None
     std_error: float | None
     interval: Interval | None
@@ -170,12 +177,14 @@ class Leaderboard:
     Parameters
     ----------
     lines
-        Best first; equal ones in alphabetical order.
+        Group by group, the one with the most ranks first; best first in each, equal ones in
+        alphabetical order.
     provisional
         Models listed apart, likewise.
     contenders
-        Models below the first rank that cannot be told apart from it: somebody who has it is not
-        above them beyond noise. Where one has it alone, its worst rank is one more than these.
+        Models below the first rank of their group that cannot be told apart from it: somebody who
+        has it is not above them beyond noise. Where one has it alone, its worst rank is one more
+        than these.
     p_beats
         Confidence that the model of row i is stronger than that of row j, by the ratings; rows
         are `lines`, then `provisional`. None: no chain of comparisons joins them, or no error.
@@ -195,6 +204,11 @@ class Leaderboard:
     n_comparisons: float
     compared_to: Window | None
     warnings: tuple[str, ...]
+
+    @property
+    def groups(self) -> tuple[tuple[LeaderboardLine, ...], ...]:
+        """The lines with a rank, by groups of models that never met."""
+        return tuple(tuple(held) for _, held in groupby(self.lines, key=attrgetter("group")))
 
     @property
     def by_model(self) -> Mapping[str, LeaderboardLine]:

@@ -56,18 +56,22 @@ class Order:
     Parameters
     ----------
     rows, apart : integer arrays
-        Models with a rank, and those without, best first.
+        Models with a rank, and those without, group by group and best first.
     rank : integer array, shape (M,)
-        0 for those apart.
+        In its group; 0 for those apart.
+    group : integer array, shape (M,)
+        From 1; 0 for those that no ballot compares.
     elo : float array, shape (M,)
         NaN where unknown.
     ahead : bool array, shape (M, M), optional
-        Whether model i is above model j beyond noise; None: the order states no noise.
+        Whether model i is above model j of its group beyond noise; None: the order states no
+        noise.
     """
 
     rows: Counts
     apart: Counts
     rank: Counts
+    group: Counts
     elo: Array
     ahead: Flags | None
 
@@ -104,8 +108,8 @@ def gather(
 def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
     """Rank the models that may be ranked, by the number that orders.
 
-    Ratings can be compared within a group of models that chains of comparisons join: the largest
-    group is ranked, by models with enough sessions, then by comparisons, then alphabetically.
+    Models can be compared within a group that chains of comparisons join: a score says how a model
+    fared in its company, and ratings are centred in their group. Each group is ranked by itself.
 
     Parameters
     ----------
@@ -123,7 +127,7 @@ def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float
         sign = -1.0 if rule.lower_is_better else 1.0
         key = sign * board.means.mean
         told = board.means.ahead(terms.level)
-        ahead = told.T if rule.lower_is_better else told
+        ahead = told.T.copy() if rule.lower_is_better else told
     elif terms.order_by == "rating":
         key, ahead = _by_rating(board)
     else:
@@ -135,13 +139,18 @@ def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float
         )
     key = _rounded(key)
     may = (board.means.sessions >= terms.min_sessions) & ~np.isnan(key)
-    if terms.order_by == "rating":
-        may &= _main_group(board, may)
+    group = _groups(board, may)
+    if board.ratings is not None:
+        may &= group > 0
+    together = group[:, np.newaxis] == group
     last = np.where(np.isnan(key), -np.inf, key)
-    order = np.argsort(-last, kind="stable")  # alphabetical where equal
-    higher = (key > key[:, np.newaxis]) & may
+    # Alphabetical where equal; whoever met nobody comes last.
+    order = np.lexsort((-last, np.where(group > 0, group, len(group) + 1)))
+    higher = (key > key[:, np.newaxis]) & may & together
     rank = np.where(may, 1 + higher.sum(axis=1), 0)
-    return Order(order[may[order]], order[~may[order]], rank, by_elo, ahead)
+    if ahead is not None:
+        ahead &= together
+    return Order(order[may[order]], order[~may[order]], rank, group, by_elo, ahead)
 
 
 def _ratings(matchups: MatchupSums, names: Names, terms: Terms) -> Ratings | None:
@@ -191,22 +200,28 @@ def _by_rating(board: Board) -> tuple[Array, Flags]:
     return key, ahead
 
 
-def _main_group(board: Board, may: Flags) -> Flags:
-    """Models of the group that is ranked, shape (M,)."""
+def _groups(board: Board, may: Flags) -> Counts:
+    """Number the groups of models that chains of comparisons join, shape (M,); 0: met nobody.
+
+    The first has the most models that may be ranked, then the most comparisons, then the
+    alphabetically first model.
+    """
+    numbered = np.zeros(len(board.models), dtype=np.int64)
     ratings = board.ratings
-    if ratings is None or not may.any():
-        return np.zeros(len(board.models), dtype=np.bool_)
-    group = np.where(board.rated >= 0, ratings.group[board.rated], -1)
-    weight = (ratings.wins + ratings.losses + ratings.ties)[board.rated]
-    main = max(
-        np.unique(group[may]).tolist(),
-        key=lambda number: (
-            int((may & (group == number)).sum()),
-            round(float(weight[group == number].sum()), DIGITS),
-            -int((group == number).argmax()),
-        ),
-    )
-    return np.asarray(group == main)
+    if ratings is None:
+        return numbered
+    met = (ratings.wins + ratings.losses + ratings.ties)[board.rated]
+    weight = np.where(board.rated >= 0, met, 0.0)
+    found = np.where(weight > 0, ratings.group[board.rated], -1)
+    _, first, place = np.unique(found, return_index=True, return_inverse=True)
+    n_ranked = np.bincount(place, may)
+    n_met = np.round(np.bincount(place, weight), DIGITS)
+    order = np.lexsort((first, -n_met, -n_ranked))
+    order = order[found[first[order]] >= 0]
+    number = np.zeros(len(first), dtype=np.int64)
+    number[order] = np.arange(1, len(order) + 1)
+    numbered[:] = number[place]
+    return numbered
 
 
 def _rounded(key: Array) -> Array:

@@ -13,36 +13,54 @@ MOST = 5
 """More names than this are counted instead of listed."""
 
 
+TOLD = 3
+"""Groups beyond these are counted and not told."""
+
+
 def conclusion(board: Leaderboard) -> str:
-    """Who leads, and from how many that cannot be told: as many as its worst rank leaves room."""
-    lines = board.lines
-    if not lines:
+    """Who leads, and from how many that cannot be told: as many as its worst rank leaves room.
+
+    Of models that fall into groups that never met it is said group by group.
+    """
+    groups = board.groups
+    if not groups:
         return f"No model has a rank: {_few(board.terms.min_sessions)} or nothing to be ordered by."
-    first = [line for line in lines if line.rank == 1]
+    if len(groups) == 1:
+        said = _who_leads(board, groups[0])
+    else:
+        told = [f"in group {lines[0].group}, {_who_leads(board, lines)}" for lines in groups[:TOLD]]
+        if len(groups) > TOLD:
+            more = len(groups) - TOLD
+            told.append(f"{more} more group{'' if more == 1 else 's'} likewise")
+        apart = f"{len(groups)} groups that never met, each ranked by itself"
+        said = f"Models with a rank fall into {apart}: {'; '.join(told)}"
+    if board.terms.order_by == "elo" and len(board.lines) > 1:
+        return f"{said}; Elo states no noise, so whether that is chance cannot be told."
+    return f"{said}."
+
+
+def _who_leads(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
+    first = [line.model for line in lines if line.rank == 1]
     if len(lines) == 1:
-        return f"{first[0].model} is the only model with a rank."
+        return f"{first[0]} is the only model with a rank"
     number = NUMBERS[board.terms.order_by]
-    whose = _named([line.model for line in first])
-    lead = f"{whose} {'share' if len(first) > 1 else 'has'} the best {number}"
+    lead = f"{_named(first)} {'share' if len(first) > 1 else 'has'} the best {number}"
     if board.terms.order_by == "elo":
-        return f"{lead}; Elo states no noise, so whether that is chance cannot be told."
-    return f"{lead}, {_how_surely(board, f'{board.terms.level * 100:g}%')}."
+        return lead
+    return f"{lead}, {_how_surely(board, lines, f'{board.terms.level * 100:g}%')}"
 
 
-def _how_surely(board: Leaderboard, level: str) -> str:
-    shared = sum(line.rank == 1 for line in board.lines) > 1
-    if _none_apart(board.lines):
+def _how_surely(board: Leaderboard, lines: tuple[LeaderboardLine, ...], level: str) -> str:
+    shared = sum(line.rank == 1 for line in lines) > 1
+    if all(line.rank_low == 1 and line.rank_high == len(lines) for line in lines):
         return f"but no two models can be told apart at {level}"
-    if board.contenders:
+    known = {*board.contenders}
+    if contenders := [line.model for line in lines if line.model in known]:
         first = "them" if shared else "it"
-        return f"but {_named(board.contenders)} cannot be told apart from {first} at {level}"
+        return f"but {_named(contenders)} cannot be told apart from {first} at {level}"
     if shared:
         return f"and cannot be told apart at {level}"
     return f"above every other model beyond noise ({level})"
-
-
-def _none_apart(lines: tuple[LeaderboardLine, ...]) -> bool:
-    return all(line.rank_low == 1 and line.rank_high == len(lines) for line in lines)
 
 
 def _few(needed: int) -> str:

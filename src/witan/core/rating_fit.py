@@ -316,7 +316,7 @@ def _group_warnings(fit: Fit) -> list[str]:
     if len(groups) > 1:
         warnings.append(
             f"no comparison joins the groups ({'), ('.join(groups)}): "
-            "ratings can be compared within a group only"
+            "models can be compared within a group only"
         )
     return warnings
 

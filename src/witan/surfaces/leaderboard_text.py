@@ -1,6 +1,7 @@
 """A leaderboard as text: what it is of, a sentence, the table, models apart, notes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from witan.core.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.leaderboard_wording import conclusion
@@ -8,7 +9,7 @@ from witan.core.rules import RULES
 from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page, counted, decimals, number
 
-__all__ = ["board_columns", "board_notes", "leaderboard_text"]
+__all__ = ["board_columns", "board_notes", "leaderboard_text", "parted"]
 
 Shown = list[tuple[Column, list[str]]]
 
@@ -45,9 +46,17 @@ def _table(page: Page, board: Leaderboard, lines: Sequence[LeaderboardLine]) -> 
     """Lines as a table, a line drawn where a model is told apart from the next."""
     shown = board_columns(board, lines)
     rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
-    breaks = {index for index in range(1, len(lines)) if lines[index - 1].tied_with_next is False}
     bold = [index for index, line in enumerate(lines) if line.rank_low == 1]
-    return table(page, [column for column, _ in shown], rows, breaks=breaks, bold=bold)
+    return table(page, [column for column, _ in shown], rows, breaks=parted(lines), bold=bold)
+
+
+def parted(lines: Sequence[LeaderboardLine]) -> set[int]:
+    """Where a model is told apart from the one above it, or was never compared with it."""
+    return {
+        index
+        for index, (above, below) in enumerate(pairwise(lines), start=1)
+        if above.tied_with_next is False or above.group != below.group
+    }
 
 
 def board_columns(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
@@ -55,6 +64,8 @@ def board_columns(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown
     digits = decimals([line.score for line in lines])
     low_is_best = RULES[board.terms.rule].lower_is_better
     shown: Shown = []
+    if _in_groups(board):
+        shown.append((Column("group"), [_whole(line.group) for line in lines]))
     if any(line.rank is not None for line in lines):
         shown.append((Column("rank"), [_whole(line.rank) for line in lines]))
     shown += [
@@ -95,6 +106,11 @@ def _behind(lines: Sequence[LeaderboardLine], digits: int) -> Shown:
     if any(line.effort.failure_rate for line in lines):
         shown.append((Column("failed", keep=22), [_failed(line) for line in lines]))
     return shown
+
+
+def _in_groups(board: Leaderboard) -> bool:
+    """Whether some of the models never met the others."""
+    return any(line.group not in (None, 1) for line in (*board.lines, *board.provisional))
 
 
 def _whole(value: int | None) -> str:
@@ -160,10 +176,19 @@ def board_notes(board: Leaderboard) -> Iterator[str]:
     if any(line.rank_low is not None for line in lines):
         yield (
             "May rank: the ranks that noise leaves; a ruled line parts neighbours that differ "
-            "beyond it."
+            f"beyond it{', and groups' if len(board.groups) > 1 else ''}."
+        )
+    if _in_groups(board):
+        yield (
+            "Group: models that chains of comparisons join; ranks, scores and ratings can be "
+            "compared within one only."
         )
     if board.n_comparisons:
-        yield f"Ratings are in logits, from {board.n_comparisons:,.0f} comparisons of two models."
+        several = "" if f"{board.n_comparisons:.0f}" == "1" else "s"
+        yield (
+            f"Ratings are in logits, from {board.n_comparisons:,.0f} comparison{several} of two "
+            "models."
+        )
     if board.compared_to is not None:
         yield f"Change of the score: against sessions {board.compared_to}; * beyond noise."
         if any(line.change is not None and line.change.rank is not None for line in lines):

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["audit_object", "criterion_object", "leaderboard_object", "reviewer_object"]
 
 DEFINITIONS = {
-    "rank": "1 is best, among the models that are not provisional; equal ones share it",
+    "rank": "1 is best, among the models of its group that are not provisional; equal ones share "
+    "it",
     "rank_low": "the best rank that noise leaves, in the number that orders",
     "rank_high": "the worst rank that noise leaves, in the number that orders",
-    "tied_with_next": "noise explains the difference to the line below",
-    "provisional": "listed apart: too few scored sessions, or nothing to be ordered by",
+    "tied_with_next": "noise explains the difference to the line below, in its group",
+    "provisional": "listed apart: too few scored sessions, nothing to be ordered by, or nobody "
+    "it was compared with",
+    "group": "number of the models that chains of comparisons join it with; ranks, scores and "
+    "ratings can be compared within one only",
     "score": "mean over sessions of the session's score under the rule",
     "std_error": "of the score, clustered by session",
     "interval": "of the score, Student's t, cut where scores of the rule end",
@@ -44,7 +48,7 @@ DEFINITIONS = {
     "effort.failure_rate": "share of them that never came",
     "effort.cost_usd": "mean cost of an answer, over `costed` whose cost is known",
     "effort.seconds": "mean time of an answer, over `timed` whose time is known",
-    "contenders": "models below the first rank that cannot be told apart from it",
+    "contenders": "models below the first rank of their group that cannot be told apart from it",
     "p_beats": "confidence that the model of row i is stronger than that of row j, by the "
     "ratings; rows are lines, then provisional",
     "n_comparisons": "weight of the comparisons behind the ratings",

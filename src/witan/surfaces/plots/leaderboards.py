@@ -71,10 +71,11 @@ def circumstances(board: Leaderboard) -> list[str]:
 
 
 def bars(board: Leaderboard) -> list[str]:
-    """What bars and hollow dots mean."""
+    """What bars and hollow dots mean, and what cannot be compared."""
+    groups = ["groups of models that never met cannot be compared"] * (len(board.groups) > 1)
     if board.terms.order_by == "elo":
-        return ["Elo states no noise"]
-    notes = [f"bars: {100 * board.terms.level:.4g} % intervals"]
+        return ["Elo states no noise", *groups]
+    notes = [f"bars: {100 * board.terms.level:.4g} % intervals", *groups]
     if board.provisional:
         few = counted(board.terms.min_sessions, "scored session")
         notes.append(f"hollow: without a rank, for want of {few}")
@@ -95,14 +96,16 @@ def _laid_out(board: Leaderboard) -> tuple[list[Spec], list[Spec], float]:
     lines: list[Spec] = []
     boxes: list[Spec] = []
     depth = top = 0.0
-    for number_, line in enumerate(board.lines):
-        lines.append({"y": depth + 0.5, **line_of(board, line)})
-        depth += 1
-        last = number_ + 1 == len(board.lines)
-        if line.tied_with_next is not True or last:
-            boxes.append({"top": top, "bottom": depth})
-            depth += 0.2
-            top = depth
+    for group in board.groups:
+        for line in group:
+            lines.append({"y": depth + 0.5, **line_of(board, line)})
+            depth += 1
+            if line.tied_with_next is not True or line is group[-1]:
+                boxes.append({"top": top, "bottom": depth})
+                depth += 0.2
+                top = depth
+        if group is not board.groups[-1]:
+            depth = top = depth + 0.5
     depth += 0.3 * bool(board.provisional)
     for line in board.provisional:
         lines.append({"y": depth + 0.5, **line_of(board, line)})

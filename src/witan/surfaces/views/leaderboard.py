@@ -8,7 +8,7 @@ from witan.core.leaderboard_wording import conclusion
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.core.window import Window
-from witan.surfaces.leaderboard_text import board_columns, board_notes
+from witan.surfaces.leaderboard_text import board_columns, board_notes, parted
 from witan.surfaces.plots.leaderboards import ORDERS, bars, circumstances, line_of, probability_text
 from witan.surfaces.plots.standings import SCORES
 from witan.surfaces.text import clean, number
@@ -154,12 +154,15 @@ def _ordering(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, 
 
 def _bands(board: Leaderboard, scale: Scale) -> list[Band]:
     bands: list[Band] = []
-    held: list[Bar] = []
-    for line in board.lines:
-        held.append(_bar(board, line, scale))
-        if line.tied_with_next is not True or line is board.lines[-1]:
-            bands.append(Band(TIED if len(held) > 1 else "", tuple(held)))
-            held = []
+    for lines in board.groups:
+        held: list[Bar] = []
+        group = [f"group {lines[0].group}"] * (len(board.groups) > 1)
+        for line in lines:
+            held.append(_bar(board, line, scale))
+            if line.tied_with_next is not True or line is lines[-1]:
+                label = [*group, *[TIED] * (len(held) > 1)]
+                bands.append(Band(" · ".join(label), tuple(held)))
+                held, group = [], []
     if board.provisional:
         apart = tuple(_bar(board, line, scale) for line in board.provisional)
         bands.append(Band("without a rank", apart, ranked=False))
@@ -184,8 +187,8 @@ def _bar(board: Leaderboard, line: LeaderboardLine, scale: Scale) -> Bar:
 
 
 def _breaks(board: Leaderboard) -> set[int]:
-    parted = {at for at, line in enumerate(board.lines, start=1) if line.tied_with_next is False}
-    return (parted | {len(board.lines)}) - {len(board.lines) + len(board.provisional)}
+    ranked, n_lines = len(board.lines), len(board.lines) + len(board.provisional)
+    return (parted(board.lines) | {ranked}) - {n_lines}
 
 
 def _strength(board: Leaderboard) -> Strength | None:

@@ -42,6 +42,28 @@ def read(tmp_path, *rows, text=None):
     return list(read_imports(path))
 
 
+@pytest.mark.parametrize("kind", ["battles", "csv-pairs"])
+def test_a_pair_that_is_judged_again_is_told(tmp_path, kind):
+    """Once for the file, with the rows and how many say something else than the row before."""
+    names = {"battles": "question_id,judge,model_a,model_b,winner"}
+    rows = [names.get(kind, "session,reviewer,first,second,outcome")]
+    rows += ["q,gpt,x,y,x", "q,gpt,y,x,x", "q,gpt,x,y,x", "q,gpt,x,y,tie", "q,human,x,y,x"]
+    rows += ["q,human,x,y,x"] if kind == "battles" else []
+    path = tmp_path / "f.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    problems = []
+
+    [one] = read_imports(path, kind=kind, on_problem=problems.append)
+
+    assert len(one.ballots) == len(rows) - 1
+    [told] = problems
+    assert (told.line, told.read) == (4, True)
+    assert told.what == (
+        "judges a pair in the same order again (2 rows in the file, 1 of them with another "
+        "verdict, this the first); the last row of each counts"
+    )
+
+
 def test_a_battle_is_a_session_of_one_persons_ballot(tmp_path):
     """Question, answers, order shown and time are the row's."""
     [one] = read(tmp_path, ARENA)

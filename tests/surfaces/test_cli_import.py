@@ -197,6 +197,33 @@ class TestUnreadable:
         assert said.status == (1 if strict else 0)
         assert ("nothing is taken in under --strict" in said.err) is strict
 
+    @pytest.mark.parametrize("strict", [False, True])
+    def test_what_does_not_count_of_a_line_is_told(self, witan, write, place, strict):
+        """Grades that are none, and a ballot that says nothing, by file, line and field."""
+        graded = {"session": "q1", "reviewer": "gpt", "grades": {"a": "NaN", "b": 12, "c": 8}}
+        empty = {"session": "q1", "reviewer": "grok"}
+        file = write("votes.jsonl", graded, empty, ballot("q2"))
+        said = witan("import", file, "--history", place, *["--strict"] * strict)
+
+        assert (
+            f"{file}:1: field 'grades' has the text 'NaN' for 'a', which is no grade from 1 to 10, "
+            "and 1 more like it; dropped when counted\n"
+            f"{file}:2: field 'ranking' is missing, as are grades and abstained; it counts as an "
+            "abstention\n"
+        ) in said.err
+        assert said.status == (1 if strict else 0)
+        assert len(listed(witan, place)) == (0 if strict else 2)
+
+    def test_where_no_line_can_be_read_there_are_no_others(self, witan, write, place):
+        """Nothing is said to be taken in where nothing is."""
+        file = write("votes.jsonl", {"session": "q1", "reviewer": "gpt", "weight": -1})
+        said = witan("import", file, "--history", place)
+
+        assert said.err.startswith(
+            f"{file}:1: field 'weight' is -1, below zero; expected a number of 0 or more\n"
+            f"1 line of {file} could not be read, and there are no others\n"
+        )
+
     def test_strict_takes_nothing_of_the_file(self, witan, write, place):
         """The file with the bad line leaves nothing behind; the other one comes in."""
         bad = write("bad.jsonl", ballot(), "{")

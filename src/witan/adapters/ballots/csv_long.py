@@ -7,6 +7,7 @@ from typing import Any
 
 from witan.adapters.ballots.cells import BALLOT_CELLS, Rows, number, read_cell
 from witan.adapters.ballots.columns import CRITERIA, CRITERION_PREFIX, Header
+from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import by_rank, position
 from witan.core.ballot import Ballot
@@ -69,7 +70,11 @@ def read_long(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterato
         report(gatherer.first_repeated, _repetition(gatherer.repeated))
     sheets = gatherer.sheets
     for key in list(sheets):  # what has been yielded need not be held any longer
-        yield sheets.pop(key).ballot(*key)
+        sheet = sheets.pop(key)
+        ballot = sheet.ballot(*key)
+        if report.doubting:
+            report.doubt(sheet.line, doubt_of(ballot))
+        yield ballot
 
 
 def _repetition(rows: int) -> Unreadable:

@@ -7,6 +7,7 @@ from typing import Any
 from witan.adapters.ballots.cells import BALLOT_CELLS, Rows, read_cell
 from witan.adapters.ballots.columns import Header
 from witan.adapters.ballots.csv_long import told
+from witan.adapters.ballots.doubts import Again
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import name
 from witan.core.ballot import Ballot, Groups
@@ -39,14 +40,17 @@ def read_pairs(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterat
     _, names = next(numbered, (0, []))
     header = Header(names, columns, report.path)
     header.require("reviewer", "first", "second", "outcome")
-    reader = _PairReader(header)
+    reader, again = _PairReader(header), Again("reviewer")
     for line, row in numbered:
         try:
             ballot = reader.read(row)
         except Unreadable as flaw:
             report(line, flaw)
             continue
+        if report.doubting:
+            again.see(line, ballot)
         yield ballot
+    again.tell(report)
 
 
 class _PairReader:

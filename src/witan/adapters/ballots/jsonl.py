@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from witan.adapters.ballots.columns import joined
+from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import read_record, to_record
@@ -23,6 +24,8 @@ def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> It
         except Unreadable as flaw:
             report(number, flaw)
             continue
+        if report.doubting:
+            report.doubt(number, doubt_of(ballot))
         yield ballot
 
 

@@ -48,10 +48,23 @@ class Unreadable(ValueError):
 
 
 class Report:
-    """Hands problems on, or raises the first where nobody asked for them."""
+    """Hands problems on, or raises the first where nobody asked for them.
 
-    def __init__(self, path: str, on_problem: Callable[[Problem], None] | None) -> None:
+    Parameters
+    ----------
+    doubting
+        Tell as well what is odd about lines that are read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        on_problem: Callable[[Problem], None] | None,
+        *,
+        doubting: bool = False,
+    ) -> None:
         self.path, self.on_problem = path, on_problem
+        self.doubting = doubting and on_problem is not None
         self.n_problems = 0
 
     def __call__(self, line: int, flaw: Unreadable) -> None:
@@ -61,3 +74,8 @@ class Report:
         if self.on_problem is None:
             raise BallotFileError(self.path, problem.told, line) from None
         self.on_problem(problem)
+
+    def doubt(self, line: int, flaw: Unreadable | None) -> None:
+        """Say what is odd about a line that is read, if something is and it is to be told."""
+        if self.doubting and flaw is not None:
+            self(line, flaw)

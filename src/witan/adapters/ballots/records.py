@@ -18,6 +18,7 @@ __all__ = [
     "MOST",
     "by_rank",
     "in_years",
+    "kind_of",
     "length",
     "moment",
     "name",
@@ -34,7 +35,7 @@ KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
 """What a reviewer is, in the words that files use for it."""
 
 
-def _kind_of(value: object) -> str:
+def kind_of(value: object) -> str:
     """What a value is, in JSON's words."""
     if value is None:
         return "null"
@@ -52,7 +53,7 @@ def _kind_of(value: object) -> str:
 def name(field: str, value: object) -> str:
     """A name without the white space around it."""
     if type(value) is not str:
-        raise Unreadable(field, f"is {_kind_of(value)}; expected a name as text")
+        raise Unreadable(field, f"is {kind_of(value)}; expected a name as text")
     stripped = value.strip()
     if not stripped:
         raise Unreadable(field, "is an empty name; expected at least one character")
@@ -62,7 +63,7 @@ def name(field: str, value: object) -> str:
 def weight(value: object) -> float:
     """A ballot's weight."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unreadable("weight", f"is {_kind_of(value)}; expected a number of 0 or more")
+        raise Unreadable("weight", f"is {kind_of(value)}; expected a number of 0 or more")
     if isinstance(value, float) and (isnan(value) or isinf(value)):
         raise Unreadable(
             "weight", f"is {value}, which is no JSON number; expected a finite number of 0 or more"
@@ -85,7 +86,7 @@ def moment(value: object) -> datetime:
         except ValueError:
             raise Unreadable("at", f"is {value[:40]!r}; {expected}") from None
     if not isinstance(read, datetime):
-        raise Unreadable("at", f"is {_kind_of(value)}; {expected}")
+        raise Unreadable("at", f"is {kind_of(value)}; {expected}")
     if read.tzinfo is None:
         raise Unreadable("at", f"has no time zone; {expected}")
     return in_years("at", read)
@@ -105,7 +106,7 @@ def in_years(field: str, at: datetime) -> datetime:
 def length(field: str, value: object) -> int:
     """How long an answer is, in characters."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
-        raise Unreadable(field, f"is {_kind_of(value)}; expected a length from 0 to {MOST:,}")
+        raise Unreadable(field, f"is {kind_of(value)}; expected a length from 0 to {MOST:,}")
     return value
 
 
@@ -137,7 +138,7 @@ def by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
 
 def _names(field: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise Unreadable(field, f"is {_kind_of(value)}; expected a list of names")
+        raise Unreadable(field, f"is {kind_of(value)}; expected a list of names")
     return tuple([name(field, each) for each in value])
 
 
@@ -156,20 +157,20 @@ def _digits(value: int) -> str:
 
 def _text(field: str, value: object) -> str:
     if not isinstance(value, str):
-        raise Unreadable(field, f"is {_kind_of(value)}; expected text")
+        raise Unreadable(field, f"is {kind_of(value)}; expected text")
     return value
 
 
 def _flag(field: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise Unreadable(field, f"is {_kind_of(value)}; expected true or false")
+        raise Unreadable(field, f"is {kind_of(value)}; expected true or false")
     return value
 
 
 def _kind(value: object) -> str:
     if isinstance(value, str) and value.strip().casefold() in KINDS:
         return KINDS[value.strip().casefold()]
-    raise Unreadable("kind", f"is {_kind_of(value)}; expected 'model' or 'human'")
+    raise Unreadable("kind", f"is {kind_of(value)}; expected 'model' or 'human'")
 
 
 def _ranking(value: object) -> Groups:
@@ -181,7 +182,7 @@ def _ranking(value: object) -> Groups:
         )
     if not isinstance(value, list | tuple):
         raise Unreadable(
-            "ranking", f"is {_kind_of(value)}; expected a list of names, best first, or a map"
+            "ranking", f"is {kind_of(value)}; expected a list of names, best first, or a map"
         )
     return tuple([_group(place) for place in value])
 
@@ -202,7 +203,7 @@ def rank_of(candidate: str, rank: object) -> float:
     """A candidate's rank, as a number from 1 up."""
     if isinstance(rank, bool) or not isinstance(rank, int | float):
         raise Unreadable(
-            "ranking", f"has {_kind_of(rank)} for {candidate!r}; expected a rank from 1 up"
+            "ranking", f"has {kind_of(rank)} for {candidate!r}; expected a rank from 1 up"
         )
     if not 1 <= rank < inf:
         raise Unreadable("ranking", f"has rank {rank} for {candidate!r}; expected 1 or more")
@@ -211,7 +212,7 @@ def rank_of(candidate: str, rank: object) -> float:
 
 def _grades(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise Unreadable("grades", f"is {_kind_of(value)}; expected a map from candidate to grade")
+        raise Unreadable("grades", f"is {kind_of(value)}; expected a map from candidate to grade")
     grades: dict[str, Any] = {}
     for candidate, grade in value.items():
         if grade is None:
@@ -232,12 +233,12 @@ def _grade(candidate: str, grade: Any, wanted: str) -> Any:
     """A grade as it stands: a bad one is kept, for whoever counts to drop it aloud."""
     if isinstance(grade, int | float | str):
         return grade
-    raise Unreadable("grades", f"has {_kind_of(grade)} for {candidate!r}; expected {wanted}")
+    raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {wanted}")
 
 
 def _positions(value: object) -> dict[str, int]:
     if not isinstance(value, Mapping):
-        raise Unreadable("positions", f"is {_kind_of(value)}; expected a map to whole numbers")
+        raise Unreadable("positions", f"is {kind_of(value)}; expected a map to whole numbers")
     return {
         name("positions", c): position(c, place) for c, place in value.items() if place is not None
     }
@@ -248,16 +249,14 @@ def position(candidate: str, place: object) -> int:
     if isinstance(place, bool) or not isinstance(place, int) or not 1 <= place <= MOST:
         raise Unreadable(
             "positions",
-            f"has {_kind_of(place)} for {candidate!r}; expected a whole number from 1 up",
+            f"has {kind_of(place)} for {candidate!r}; expected a whole number from 1 up",
         )
     return place
 
 
 def _authors(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise Unreadable(
-            "authors", f"is {_kind_of(value)}; expected a map from candidate to author"
-        )
+        raise Unreadable("authors", f"is {kind_of(value)}; expected a map from candidate to author")
     return {
         name("authors", candidate): name("authors", author)
         for candidate, author in value.items()

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from witan.adapters.ballots.csv_pairs import OUTCOMES
+from witan.adapters.ballots.doubts import Again
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import KINDS, in_years, moment, session_name, weight
 from witan.adapters.history.importing import Imported
@@ -40,11 +41,18 @@ _MILLISECONDS = 1e11
 
 def read_battles(records: Records, stem: str, report: Report) -> Iterator[Imported]:
     """Read one piece per battle; a battle without an id is a session of its own."""
+    again = Again("judge")
     for line, record in records:
         try:
-            yield _battle(record, f"{stem}/{line}")
+            battle = _battle(record, f"{stem}/{line}")
         except Unreadable as flaw:
             report(line, flaw)
+            continue
+        for ballot in battle.ballots:
+            if not _is_nobody(ballot):
+                again.see(line, ballot)
+        yield battle
+    again.tell(report)
 
 
 def is_unnamed(person: str) -> bool:
@@ -60,11 +68,16 @@ def people_apart(one: Imported) -> Imported:
     names = (f"human-{n}" for n in count(2) if f"human-{n}" not in taken)
     met, apart = False, []
     for ballot in one.ballots:
-        unnamed = ballot.reviewer == "human" and ballot.kind == "human"
+        unnamed = _is_nobody(ballot)
         # Two who saw the same pair in two orders are two people all the same.
         apart.append(replace(ballot, reviewer=next(names)) if unnamed and met else ballot)
         met = met or unnamed
     return replace(one, ballots=tuple(apart))
+
+
+def _is_nobody(ballot: Ballot) -> bool:
+    """Whether a person without a name cast it."""
+    return ballot.reviewer == "human" and ballot.kind == "human"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,9 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     session_prefix
         Stands before the name of every session but whole council sessions, which keep theirs.
     on_problem
-        Gets each line that cannot be read, which is left out. None: the first raises.
+        Gets each line that cannot be read, which is left out, and what is odd about others, which
+        come in: a ballot that says nothing, a grade off the scale, a pair judged again. None: the
+        first that cannot be read raises.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def _read(
         source = stack.enter_context(open_source(path))
         # Sessions may be called like the file, whose name need not be text.
         source.stem = source.stem.encode(errors="replace").decode()
-        report = Report(source.path, on_problem)
+        report = Report(source.path, on_problem, doubting=True)
         if source.is_empty:
             return
         for one in _sessions(source, reading, report, stack):

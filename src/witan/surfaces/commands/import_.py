@@ -41,7 +41,7 @@ Examples:
 """
 
 PROBLEMS_SHOWN = 20
-"""Lines that could not be read beyond this many are only counted."""
+"""Lines with a problem beyond this many are only counted."""
 
 LARGE = 2_000_000
 """Bytes from which a file takes long enough for a terminal to show that it is being read."""
@@ -263,17 +263,24 @@ class _Taking:
 
     def _told(self, tally: _Tally) -> None:
         """Say how many lines could not be read, and what that means for the rest."""
-        outcome = "nothing is taken in under --strict" if self.strict else "the others are taken in"
+        came = tally.sessions + tally.already + tally.ballots
+        others = "; the others are taken in" if came else ", and there are no others"
+        none = "nothing is taken in under --strict"
+        outcome = f"; {none}" if self.strict else others
         beside = {*self.meaning.answers, *self.meaning.questions}
         # Those of a folder are counted together; a file beside them is another.
         left_out = [problem for problem in tally.problems if not problem.read]
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
             unread = f"{counted(n, 'line')} of {clean(name)} could not be read"
-            click.echo(f"{unread}; {outcome}", err=True)
+            click.echo(f"{unread}{outcome}", err=True)
+        odd = len(tally.problems) - len(left_out)
+        if odd and self._shown > PROBLEMS_SHOWN and not self.strict:
+            of = f"{counted(odd, 'line')} of {clean(tally.name)}"
+            click.echo(f"{of} came in with what does not count", err=True)
         if tally.problems and self.strict:
             if not files:
-                click.echo(f"{clean(tally.name)}: {outcome}", err=True)
+                click.echo(f"{clean(tally.name)}: {none}", err=True)
             self.status = self.status or Status.FAILED
 
     def close(self) -> None:

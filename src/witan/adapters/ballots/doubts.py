@@ -1,0 +1,65 @@
+"""What is odd about ballots that are read all the same: who takes them in is told."""
+
+from array import array
+from collections.abc import Mapping
+
+import numpy as np
+
+from witan.adapters.ballots.problems import Report, Unreadable
+from witan.adapters.ballots.records import kind_of
+from witan.core.ballot import Ballot
+from witan.core.rubric import HIGHEST, LOWEST, read_grade
+
+__all__ = ["Again", "doubt_of"]
+
+
+def doubt_of(ballot: Ballot) -> Unreadable | None:
+    """Whether it says nothing that can be counted, or gives grades that are none."""
+    if not (ballot.groups or ballot.grades or ballot.abstained or ballot.reason):
+        what = "is missing, as are grades and abstained; it counts as an abstention"
+        return Unreadable("ranking", what, read=True)
+    bad = [
+        (candidate, grade)
+        for candidate, given in ballot.grades.items()
+        for grade in (given.values() if isinstance(given, Mapping) else (given,))
+        if read_grade(grade) is None
+    ]
+    if not bad:
+        return None
+    [(candidate, grade), *others] = bad
+    more = f", and {len(others):,} more like it" if others else ""
+    scale = f"no grade from {LOWEST:g} to {HIGHEST:g}"
+    what = f"has {kind_of(grade)} for {candidate!r}, which is {scale}{more}; dropped when counted"
+    return Unreadable("grades", what, read=True)
+
+
+class Again:
+    """Pairs that a reviewer judged before in the same order, of which the last one counts."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+        self._keys, self._lines, self._said = array("q"), array("q"), array("b")
+
+    def see(self, line: int, ballot: Ballot) -> None:
+        """Note one comparison; one whose order is not known is none that could be repeated."""
+        shown = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
+        if len(shown) != 2:
+            return
+        self._keys.append(hash((ballot.session, ballot.reviewer, *shown)))
+        self._lines.append(line)
+        won = ballot.groups[0][0] == shown[0] if len(ballot.groups) == 2 else None
+        self._said.append(len(ballot.groups) if won is None else 2 + won)
+
+    def tell(self, report: Report) -> None:
+        """Say at the end of the file how many there were."""
+        keys, said = np.array(self._keys), np.array(self._said)
+        order = np.argsort(keys, kind="stable")
+        repeats = keys[order][1:] == keys[order][:-1]
+        if not repeats.any():
+            return
+        other = int((repeats & (said[order][1:] != said[order][:-1])).sum())
+        first = int(np.array(self._lines)[order[1:][repeats]].min())
+        n = int(repeats.sum())
+        rows = f"{n:,} rows in the file, {other:,} of them with another verdict, this the first"
+        what = f"judges a pair in the same order again ({rows}); the last row of each counts"
+        report.doubt(first, Unreadable(self._field, what, read=True))

@@ -5,14 +5,31 @@ import httpx2
 from chambers import write_config
 from markup import parsed
 from served import served
+from witan.surfaces.chamber import OPTIONS
 from witan.surfaces.config import load_config
+from witan.surfaces.http.schemas import JudgingBody, QuestionBody
 from witan.surfaces.opening import seatings_of
+from witan.surfaces.web.asking import FIELDS
+from witan.surfaces.web.filled import Filled
+from witan.surfaces.web.option_words import ANSWERING
+from witan.surfaces.web.options import offered
 from witan.surfaces.web.rendering import Choice, render_ask
 
 COUNCILS = [
     Choice("", "ada, bob and cyd"),
     Choice("broken", "two <of> them", "the key OPENAI_API_KEY is not set"),
 ]
+
+
+def controls(form):
+    """Everything that can be filled in."""
+    return [x for tag in ("textarea", "select", "input") for x in form.all(tag)]
+
+
+def shown(form):
+    """What can be filled in without opening anything."""
+    folded = [x for part in form.all("details") for x in controls(part)]
+    return [x for x in controls(form) if x not in folded]
 
 
 def page(**fields):
@@ -27,11 +44,21 @@ class TestForm:
         form = page().all("form")[0]
 
         assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")
-        named = {x.attrs["name"] for tag in ("textarea", "select") for x in form.all(tag)}
-        assert named == {"question", "profile", "mode"}
-        beside = {x.attrs["name"] for x in form.all("input")}
-        assert beside == {"category", "files"}
-        assert {label.attrs["for"] for label in form.all("label")} == named | beside
+        assert [x.attrs["name"] for x in shown(form)] == ["question", "profile", "mode"]
+        labels = {label.attrs["for"] for label in form.all("label") if "for" in label.attrs}
+        assert labels == {x.attrs["id"] for x in controls(form)}
+
+    def test_everything_that_a_request_takes_can_be_said(self):
+        """Each field of the API once, and nothing else; every option has words in a group."""
+        form = page().all("form")[0]
+
+        assert sorted(x.attrs["name"] for x in controls(form)) == sorted(FIELDS)
+        assert {*FIELDS} == {*QuestionBody.model_fields, *OPTIONS} - {"options"}
+        titles = [legend.text for legend in form.all("legend")]
+        assert titles == ["Cost and time", "Who sits", "Answers", "Reviews", "Counting"]
+        jury = [option.name for group in offered(without=ANSWERING) for option in group.options]
+        judging = {*JudgingBody.model_fields, *OPTIONS, "profile"} - {"options", *ANSWERING}
+        assert sorted([*jury, "profile"]) == sorted(judging)
 
     def test_a_council_that_cannot_be_asked_says_why(self):
         """It is there, cannot be chosen, and its problem stands beside it."""
@@ -50,12 +77,13 @@ class TestForm:
 
     def test_what_was_given_stays_when_it_is_refused(self):
         """The problem is told, and the question is not lost."""
-        root = page(problem="say who sits", given={"question": "Why <so>?", "mode": "best"})
+        root = page(filled=Filled({"question": "Why <so>?", "mode": "best"}, "say who sits"))
 
         assert root.one(role="alert").text == "say who sits"
-        assert root.one("textarea").text == "Why <so>?"
-        [mode] = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs][1:]
-        assert mode == "best"
+        assert root.one("textarea", id="question").text == "Why <so>?"
+        modes = root.one("select", id="mode").all("option")
+        assert [o.attrs["value"] for o in modes if "selected" in o.attrs] == ["best"]
+        assert not [each for each in root.all("details") if "open" in each.attrs]
 
 
 def test_a_profile_that_cannot_be_seated_goes_by_its_name(tmp_path):

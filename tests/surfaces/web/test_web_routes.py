@@ -108,7 +108,7 @@ class TestAsking:
         [said] = root.all("section", role="status")
         assert f"At most {plan['calls']} calls" in said.text
         assert "$0.0000" in said.text
-        assert root.one("textarea").text == QUESTION["question"]
+        assert root.one("textarea", id="question").text == QUESTION["question"]
         assert len(at_desk.history.find(simulated=None, limit=1000)) == before
         refused = page(browser.post("/plan", data={"question": " "}), 422)
         assert "something to ask" in refused.one(role="alert").text
@@ -142,7 +142,7 @@ class TestAsking:
         assert 400 <= response.status_code < 500
         root = parsed(response.text)
         assert said in root.one(role="alert").text
-        assert root.one("textarea").text == fields["question"].strip()
+        assert root.one("textarea", id="question").text == fields["question"].strip()
 
     def test_what_cannot_be_kept_is_refused(self, browser):
         """A character that no store holds."""
@@ -151,11 +151,15 @@ class TestAsking:
         assert "NUL" in root.one(role="alert").text
 
     def test_a_file_that_is_no_text_is_refused(self, browser):
-        """It is named."""
+        """It is named; so are files that have to be chosen again, as a page cannot keep them."""
         files = [("files", ("a.png", b"\x89PNG\xff", "image/png"))]
         root = page(browser.post("/sessions", data=QUESTION, files=files), 422)
 
         assert "a.png" in root.one(role="alert").text
+        files = [("files", ("a.txt", b"One.", "text/plain"))]
+        given = {**QUESTION, "quorum": "none"}
+        root = page(browser.post("/sessions", data=given, files=files), 422)
+        assert root.one(id="about-files").text == "Choose them again: a.txt."
 
     def test_the_demonstration_is_the_same_for_everybody(self, browser, at_desk):
         """Its own question is asked with its own seed, whatever the line ends."""
@@ -164,12 +168,65 @@ class TestAsking:
 
         assert at_desk.history.session(session).opened.seed == SEED
 
+    def test_what_the_options_say_is_how_the_council_deliberates(self, browser, at_desk):
+        """As the same request over HTTP; what was said before may be written out."""
+        given = {
+            "members": ["ada", "bob"], "chairman": "bob", "seed": "7", "max_cost_usd": "0.5",
+            "rule": "schulze", "weights": "ada=2\nbob=1", "mirrored": "true", "rho": "none",
+            "debate_rounds": "1", "conversation": "user: Is it?\nassistant: It is.\nSo it is.",
+        }  # fmt: skip
+        opened = at_desk.history.session(ended(browser, **given)).opened
+
+        counting, limits = opened.procedure.counting, opened.procedure.limits
+        assert [seat.name for seat in opened.seats] == ["ada", "bob"]
+        assert [seat.name for seat in opened.chairmen] == ["bob"]
+        assert (opened.seed, limits.max_cost_usd, counting.rule) == (7, 0.5, "schulze")
+        assert (counting.weights, counting.rho) == ({"ada": 2.0, "bob": 1.0}, None)
+        assert (opened.procedure.mirrored, opened.procedure.debate_rounds) == (True, 1)
+        said = [(turn.role, turn.text) for turn in opened.conversation]
+        assert said == [("user", "Is it?"), ("assistant", "It is.\nSo it is.")]
+
+    @pytest.mark.parametrize(
+        ("field", "text", "said"),
+        [
+            ("max_cost_usd", "abc", "expected a number"),
+            ("max_cost_usd", "2000000", "at most 1,000,000"),
+            ("quorum", "1.5", "a whole number"),
+            ("quorum", "0", "a whole number ≥ 1"),
+            ("seed", "-1", "greater than or equal to 0"),
+            ("weights", "ada", "name=value"),
+            ("weights", "ada=-1", "greater than or equal to 0"),
+            ("rubric_weights", "nonsense=2", "nonsense"),
+            ("level", "2", "between 0 and 1"),
+            ("mirrored", "perhaps", "true or false"),
+            ("chairman", "dan", "Unknown seat"),
+            ("members", "ada", "at least two"),
+            ("conversation", "So.", "user:"),
+            ("parent", "nothing", "Unknown session"),
+        ],
+    )
+    def test_what_an_option_refuses_stands_at_it(self, browser, field, text, said):
+        """It is shown, says what is wrong, and keeps what was written, there and elsewhere."""
+        given = {**QUESTION, "stage_seconds": "77", field: text}
+        for path in ("/plan", "/sessions"):
+            response = browser.post(path, data=given)
+            root = parsed(response.text)
+            [wrong] = [x for x in root.all(id=field) if x.attrs.get("aria-invalid") == "true"]
+            told = root.one(id=wrong.attrs["aria-describedby"]).text
+
+            assert 400 <= response.status_code < 500
+            assert said in told
+            assert root.one("a", href=f"#{field}")
+            assert root.one("input", id="stage_seconds").attrs["value"] == "77"
+            assert root.one("textarea", id="question").text == QUESTION["question"]
+            assert wrong in [x for d in root.all("details", open="") for x in d.all(id=field)]
+
     def test_a_session_goes_on_from_another(self, browser, at_desk):
         """Its page leads to the form, and the form to a session that knows what was said."""
         first = ended(browser)
         root = page(browser.get("/", params={"parent": first, "profile": "demo"}))
-        hidden = {i.attrs["name"]: i.attrs["value"] for i in root.all("input", type="hidden")}
-        second = ended(browser, question="And then?", parent=hidden["parent"])
+        parent = root.one("input", name="parent").attrs["value"]
+        second = ended(browser, question="And then?", parent=parent)
 
         assert at_desk.history.session(second).opened.conversation[0].text == "Is it so?"
 
@@ -282,6 +339,23 @@ class TestSession:
             ["r2", "abstained was ill", ""],
         ]
 
+    def test_grades_stand_beside_the_order(self, tmp_path):
+        """As they were given, per criterion where they were given so; and grades alone."""
+        by_criterion = {"clarity": 7.5, "depth": "6/10"}
+        cast = (
+            Ballot("r1", (("a",), ("b",)), {"a": 8, "b": by_criterion}, session="q"),
+            Ballot("r2", (), {"a": 9, "b": 4}, session="q"),
+        )
+        kept(tmp_path / "history.sqlite", [Imported("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+
+        rows = root.one("table", class_="cast").one("tbody").all("tr")
+        assert [row.all("td")[0].text for row in rows] == [
+            "a [8] > b [clarity 7.5, depth 6/10]",
+            "grades alone: a [9] and b [4]",
+        ]
+
     def test_any_name_that_a_file_gave_leads_to_its_page(self, browser):
         """Slashes and signs included."""
         name = "odd/name?#%"
@@ -362,6 +436,22 @@ class TestSession:
             "judged by" in page(browser.get(f"/sessions/{again}")).one("header", class_="ask").text
         )
         assert again in browser.get(f"/sessions/{session}").text
+
+    def test_a_jury_takes_options_too(self, browser, at_desk):
+        """Its own page has them, with what was written, whether it is planned, refused or asked."""
+        where = f"/sessions/{ended(browser)}/rejudge"
+        given = {"members": "ada\nbob", "rule": "borda", "max_cost_usd": "0.5"}
+        planned = page(browser.post(f"{where}/plan", data=given))
+        wrong = page(browser.post(where, data={**given, "rule": "toss"}), 422)
+        again = asked(browser, where, **given).rpartition("/")[2]
+        browser.get(f"/api/sessions/{again}/events")
+
+        for root in (planned, wrong):
+            assert root.one("form", action=where).one("textarea", id="members").text == "ada bob"
+        assert "toss" in wrong.one(id=wrong.one(id="rule").attrs["aria-describedby"]).text
+        opened = at_desk.history.session(again).opened
+        assert [seat.name for seat in opened.jury] == ["ada", "bob"]
+        assert opened.procedure.counting.rule == "borda"
 
     def test_a_form_without_a_jury_takes_the_configured_council(self, browser, at_desk):
         """As asking does."""

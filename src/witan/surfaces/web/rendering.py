@@ -1,7 +1,7 @@
 """Views to HTML: whole pages, a page that stands alone, and the parts that live pages patch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,7 +17,10 @@ from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
+from witan.surfaces.web.filled import BLANK, Filled
 from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.option_words import MODES
+from witan.surfaces.web.options import offered
 
 if TYPE_CHECKING:
     from witan.adapters.voting_papers import Paper, Revealed
@@ -173,48 +176,42 @@ class Choice:
         What it is called on the page: who sits in it.
     problem
         Why it cannot be asked; empty: it can.
+    seats, chairmen
+        Name and words of whom it can be asked to seat.
     """
 
     name: str
     words: str
     problem: str = ""
-
-
-MODES = (
-    ("", "as configured"),
-    ("consensus", "one answer that says what was agreed and contested"),
-    ("best", "the answer ranked best, without a chairman"),
-    ("verdict", "approve or reject"),
-)
-"""What a closing text can be, in the words of the form."""
+    seats: tuple[tuple[str, str], ...] = ()
+    chairmen: tuple[tuple[str, str], ...] = ()
 
 
 def render_ask(
     profiles: Sequence[Choice],
     *,
     demo_question: str,
-    parent: str = "",
-    problem: str = "",
+    filled: Filled = BLANK,
     planned: Sequence[str] = (),
-    given: Mapping[str, str] | None = None,
     latest: Sequence[SessionRow] = (),
     site: Site = SITE,
 ) -> str:
-    """The form that asks a question.
-
-    `problem` says what is wrong with what was `given`, `planned` what it would cost.
-    """
-    councils = [Choice(each.name, clean(each.words), clean(each.problem)) for each in profiles]
+    """The form that asks a question, as far as it is filled in; `planned`: what it would cost."""
+    councils = [
+        replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
+    ]
+    open_ = [each for each in councils if not each.problem]
+    writers = dict(pair for each in open_ for pair in (*each.chairmen, *each.seats))
+    members = [(each.words, each.seats) for each in open_ if each.seats]
     return render(
         "ask.html",
         site=site,
         profiles=councils,
         modes=MODES,
+        groups=offered(members, writers.items(), without=["mode"]),
+        filled=filled,
         demo_question=demo_question,
-        parent=parent,
-        problem=clean(problem),
         planned=[clean(each) for each in planned],
-        given=given or {},
         latest=latest,
     )
 

@@ -1,21 +1,24 @@
 """The first page: a question is put to a council, or the demonstration is watched."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import anyio
 from fastapi import APIRouter, Request
+from pydantic import ValidationError
 from starlette.responses import Response
 
 from witan.adapters.history import Place, Search
 from witan.deliberation.ports import Seat
-from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.chamber import DEMO, Asked, Chamber, Judging
+from witan.errors import WitanError
+from witan.surfaces.chamber import DEMO, Asked, Chamber
 from witan.surfaces.demonstration import demonstration
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
-from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.plan_text import plan_sentences
-from witan.surfaces.text import listed
+from witan.surfaces.text import clean, listed
 from witan.surfaces.views.sessions import SessionRow, latest_rows
+from witan.surfaces.web.asking import given_in, question_body, refused
+from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form, form_of
 from witan.surfaces.web.rendering import Choice, render_ask
 from witan.surfaces.web.responses import Page, redirect, site_of
@@ -36,7 +39,7 @@ async def first(
     request: Request, chamber: ChamberOf, parent: str = "", profile: str = ""
 ) -> Response:
     """Ask for a question."""
-    return await _form(request, chamber, {"parent": parent, "profile": profile})
+    return await _form(request, chamber, Filled({"parent": parent, "profile": profile}))
 
 
 @router.post("/plan")
@@ -45,14 +48,14 @@ async def plan(request: Request, chamber: ChamberOf, asker: AskerOf) -> Response
     given: Mapping[str, str] = {}
     try:
         form = await form_of(request)
-        given = form.fields
+        given = given_in(form)
         planned = await chamber.plan(_asked(form))
-    except WitanError as error:
-        return await _form(request, chamber, given, error)
+    except (WitanError, ValidationError) as error:
+        return await _form(request, chamber, refused(request, given, error))
     said = [*plan_sentences(planned, asker.max_cost_usd)]
     if form.files:
         said.append("The files were counted; choose them again to ask with them.")
-    return await _form(request, chamber, given, planned=said)
+    return await _form(request, chamber, Filled(given), planned=said)
 
 
 @router.post("/sessions")
@@ -66,50 +69,37 @@ async def ask(
     given: Mapping[str, str] = {}
     try:
         form = await form_of(request)
-        given = form.fields
+        given = given_in(form)
         running = await chamber.ask(_asked(form, via), asker)
-    except WitanError as error:
-        return await _form(request, chamber, given, error)
+    except (WitanError, ValidationError) as error:
+        return await _form(request, chamber, refused(request, given, error))
     return redirect(site_of(request), "sessions", running.id)
 
 
 def _asked(form: Form, via: tuple[str, ...] = ()) -> Asked:
-    question, profile = form.get("question"), form.get("profile")
-    if not question:
-        raise InvalidParameter("question", "", "something to ask")
+    asked = question_body(form).asked(via)
     shown = demonstration(fast=True)
-    seed = shown.seed if profile == DEMO and question == shown.question else None
-    options = {"mode": form.get("mode")} if form.get("mode") else {}
-    return Asked(
-        question,
-        files=form.files,
-        category=form.get("category") or None,
-        parent=form.get("parent") or None,
-        judging=Judging(profile, seed=seed, options=options, via=via),
-    )
+    if asked.judging.profile != DEMO or asked.question != shown.question:
+        return asked
+    seed = shown.seed if asked.judging.seed is None else asked.judging.seed
+    return replace(asked, judging=replace(asked.judging, seed=seed))
 
 
 async def _form(
-    request: Request,
-    chamber: Chamber,
-    given: Mapping[str, str],
-    error: WitanError | None = None,
-    planned: Sequence[str] = (),
+    request: Request, chamber: Chamber, filled: Filled, planned: Sequence[str] = ()
 ) -> Response:
     councils = _councils(chamber)
-    if given.get("profile") == DEMO and (given.get("parent") or error is not None):
+    if filled.said("profile") == DEMO and (filled.said("parent") or filled.problem):
         councils.append(SIMULATED)
     html = render_ask(
         councils,
         demo_question=demonstration(fast=True).question,
-        parent=given.get("parent", ""),
-        problem="" if error is None else said_of(request, error),
+        filled=filled,
         planned=planned,
-        given=given,
         latest=await anyio.to_thread.run_sync(_latest, chamber),
         site=site_of(request),
     )
-    return Page(html, 200 if error is None else status_of(error))
+    return Page(html, filled.status)
 
 
 def _councils(chamber: Chamber) -> list[Choice]:
@@ -120,8 +110,18 @@ def _councils(chamber: Chamber) -> list[Choice]:
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
-            found.append(Choice(name, words, profile.problem or ""))
+            who, writers = _named(profile.seats), _named(profile.chairmen)
+            found.append(Choice(name, words, profile.problem or "", who, writers))
     return found
+
+
+def _named(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
+    """Each seat by its name, and the model beside it where that says more."""
+    called = ((seat.name, clean(_seated(seat))) for seat in seats)
+    return tuple(
+        (name, clean(name) if model == clean(name) else f"{clean(name)} ({model})")
+        for name, model in called
+    )
 
 
 def _seated(seat: Seat) -> str:

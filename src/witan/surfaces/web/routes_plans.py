@@ -3,25 +3,33 @@
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
+from pydantic import ValidationError
 from starlette.responses import Response
 
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
-from witan.errors import NothingToCount
-from witan.surfaces.chamber import Judging
+from witan.errors import ConfigError, InvalidParameter, NothingToCount, TooLarge, UnknownName
+from witan.surfaces.chamber import DEMO
 from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.plan_text import plan_sentences
 from witan.surfaces.text import clean
 from witan.surfaces.views.naming import seat_called
+from witan.surfaces.web.asking import given_in, judging_body, refused
+from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form, form_of
+from witan.surfaces.web.option_words import ANSWERING
+from witan.surfaces.web.options import offered
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, site_of
 
-__all__ = ["chosen_seats", "router"]
+__all__ = ["AT_A_FIELD", "chosen_seats", "jury_page", "router"]
 
 router = APIRouter()
 
 Given = Sequence[tuple[str, str]]
+
+AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName)
+"""Errors of what is filled in: the form is shown again."""
 
 
 @router.post("/sessions/{session:path}/retry/plan")
@@ -33,7 +41,7 @@ async def plan_retry(
     found = await chamber.session(session)
     plan = await chamber.plan_retry(found.id, chosen_seats(form, found))
     given = [("seat", each) for each in form.many.get("seat", ())]
-    return _page(request, (found.id, "retry"), plan, asker.max_cost_usd, given)
+    return _page(request, found.id, plan, asker.max_cost_usd, given)
 
 
 @router.post("/sessions/{session:path}/rejudge/plan")
@@ -42,9 +50,29 @@ async def plan_rejudge(
 ) -> Response:
     """Say what another jury would cost at most."""
     form = await form_of(request)
-    whole, profile = await chamber.named(session), form.get("profile")
-    plan = await chamber.plan_rejudge(whole, Judging(profile))
-    return _page(request, (whole, "rejudge"), plan, asker.max_cost_usd, [("profile", profile)])
+    whole, given = await chamber.named(session), given_in(form)
+    try:
+        plan = await chamber.plan_rejudge(whole, judging_body(form).judging())
+    except (*AT_A_FIELD, ValidationError) as error:
+        return jury_page(request, whole, refused(request, given, error))
+    return jury_page(request, whole, Filled(given), [*plan_sentences(plan, asker.max_cost_usd)])
+
+
+def jury_page(
+    request: Request, session: str, filled: Filled, planned: Sequence[str] = ()
+) -> Response:
+    """The form that has another jury judge a session."""
+    site = site_of(request)
+    html = render(
+        "rejudge.html",
+        site=site,
+        session=session,
+        juries=[name for name in site.juries if name != DEMO or filled.said("profile") == DEMO],
+        groups=offered(without=ANSWERING),
+        filled=filled,
+        planned=[clean(each) for each in planned],
+    )
+    return Page(html, filled.status)
 
 
 def chosen_seats(form: Form, session: Session) -> tuple[str, ...]:
@@ -62,15 +90,13 @@ def chosen_seats(form: Form, session: Session) -> tuple[str, ...]:
 
 
 def _page(
-    request: Request, way: tuple[str, str], plan: Plan, ceiling: float | None, given: Given
+    request: Request, session: str, plan: Plan, ceiling: float | None, given: Given
 ) -> Response:
     """What is planned of a session, and a button that does it."""
-    session, deed = way
     html = render(
         "plan.html",
         site=site_of(request),
         session=session,
-        deed=deed,
         planned=[clean(each) for each in plan_sentences(plan, ceiling)],
         given=given,
     )

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import anyio
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import ValidationError
 from starlette.responses import Response
 
 from witan.errors import NothingToCount, WitanError
-from witan.surfaces.chamber import Chamber, Judging, Running
+from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.event_stream import AFTER, streamed
@@ -19,13 +20,14 @@ from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.inquiries.chambers import count_again, imported_of
 from witan.surfaces.inquiries.imports import ImportedSession
 from witan.surfaces.views.naming import seat_called
+from witan.surfaces.web.asking import given_in, judging_body, refused
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.feed import follow_live
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.live import LiveSession
 from witan.surfaces.web.rendering import render_imported, render_live, render_session
 from witan.surfaces.web.responses import Page, redirect, site_of
-from witan.surfaces.web.routes_plans import chosen_seats
+from witan.surfaces.web.routes_plans import AT_A_FIELD, chosen_seats, jury_page
 
 __all__ = ["router"]
 
@@ -125,8 +127,12 @@ async def rejudge(
 ) -> Response:
     """Have another jury judge the answers."""
     form = await form_of(request)
-    judging = Judging(form.get("profile"), via=via)
-    running = await chamber.rejudge(session, judging, asker=asker)
+    whole = await chamber.named(session)
+    try:
+        judging = judging_body(form).judging(via)
+        running = await chamber.rejudge(whole, judging, asker=asker)
+    except (*AT_A_FIELD, ValidationError) as error:
+        return jury_page(request, whole, refused(request, given_in(form), error))
     return redirect(site_of(request), "sessions", running.id)
 
 

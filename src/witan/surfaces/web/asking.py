@@ -1,0 +1,122 @@
+"""What a form asks for, as a request would hold it, and what of it is refused at which field."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from fastapi import Request
+from pydantic import ValidationError
+
+from witan.errors import ConfigError, InvalidParameter, UnknownName, WitanError
+from witan.surfaces.chamber import OPTIONS
+from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.schemas import JudgingBody, QuestionBody, TurnBody
+from witan.surfaces.text import clean
+from witan.surfaces.web.filled import Filled
+from witan.surfaces.web.forms import Form
+from witan.surfaces.web.options import judging_of
+
+__all__ = ["FIELDS", "given_in", "judging_body", "question_body", "refused"]
+
+FIELDS = (*(name for name in QuestionBody.model_fields if name != "options"), *OPTIONS)
+"""Every field of the form that asks."""
+
+ROLES = get_args(TurnBody.model_fields["role"].annotation)
+
+_FIELD_OF = {"session": "parent", "seat": "members"}
+"""What an error calls a thing, and the field that names it."""
+
+
+def given_in(form: Form) -> dict[str, str]:
+    """The fields of a form as text, and the names of its files, which no page can hold."""
+    given = {name: "\n".join(texts) for name, texts in form.many.items()}
+    return {**given, "files": "\n".join(form.files)}
+
+
+def judging_body(form: Form) -> JudgingBody:
+    """Who judges, and how.
+
+    Raises
+    ------
+    InvalidParameter, ValidationError
+        If a field is not accepted.
+    """
+    return JudgingBody.model_validate(judging_of(given_in(form)))
+
+
+def question_body(form: Form) -> QuestionBody:
+    """The question, and all that comes with it.
+
+    Raises
+    ------
+    InvalidParameter, ValidationError
+        If a field is not accepted.
+    """
+    question = form.get("question")
+    if not question:
+        raise InvalidParameter("question", "", "something to ask")
+    asked: dict[str, Any] = {name: form.get(name) or None for name in ("category", "parent")}
+    asked |= {"question": question, "files": dict(form.files)}
+    asked["conversation"] = _turns(form.get("conversation"))
+    return QuestionBody.model_validate({**judging_of(given_in(form)), **asked})
+
+
+def _turns(text: str) -> list[dict[str, str]]:
+    """What was said before: a line that begins with a role and a colon begins a turn.
+
+    Raises
+    ------
+    InvalidParameter
+        If the first line does not.
+    """
+    turns: list[dict[str, str]] = []
+    for line in text.splitlines():
+        role, colon, rest = line.partition(":")
+        if colon and role.strip().casefold() in ROLES:
+            turns.append({"role": role.strip().casefold(), "content": rest.strip()})
+        elif turns:
+            turns[-1]["content"] += f"\n{line}"
+        else:
+            roles = " or ".join(f"{each}:" for each in ROLES)
+            raise InvalidParameter("conversation", line[:80], f"a line that begins with {roles}")
+    return [{**turn, "content": turn["content"].strip()} for turn in turns]
+
+
+def refused(
+    request: Request, given: Mapping[str, str], error: WitanError | ValidationError
+) -> Filled:
+    """The form as it was filled in, and what is wrong with it."""
+    if isinstance(error, ValidationError):
+        wrong = [(str(each["loc"][0]), each["msg"]) for each in error.errors()]
+        problem = "; ".join(f"{name}: {words}" for name, words in wrong)
+        return Filled(
+            given, clean(problem), {name: _sentence(words) for name, words in reversed(wrong)}, 422
+        )
+    words = said_of(request, error)
+    name = _field_of(error, given)
+    if isinstance(error, InvalidParameter):
+        told = words.removeprefix(f"{error.name} ")
+    elif isinstance(error, ConfigError):
+        told = words.removeprefix(f"{error.where}: {error.key} ")
+    else:
+        told = words
+    faults = {name: _sentence(told)} if name else {}
+    return Filled(given, clean(words), faults, status_of(error))
+
+
+def _sentence(words: str) -> str:
+    said = clean(f"{words[:1].upper()}{words[1:]}")
+    return said if said.endswith((".", "?", "…")) else f"{said}."
+
+
+def _field_of(error: WitanError, given: Mapping[str, str]) -> str:
+    """The field that an error is about; empty: none of them."""
+    if isinstance(error, ConfigError):
+        parts = error.key.replace("[", ".").split(".")
+        return next((each for each in parts if each in FIELDS), "")
+    if isinstance(error, UnknownName):
+        name = _FIELD_OF.get(error.kind, error.kind)
+        is_chairman = error.kind == "seat" and error.name == given.get("chairman", "").strip()
+        name = "chairman" if is_chairman else name
+    else:
+        name = error.name if isinstance(error, InvalidParameter) else ""
+    return name if name in FIELDS else ""

@@ -130,6 +130,21 @@ class TestBallots:
         assert len(said.lines) == 9
         assert said.err == "9 battles written to standard output\n"
 
+    def test_sessions_that_give_no_battle_are_counted(self, witan, write, held, tmp_path):
+        """Why they give none stands on standard error, and in the object for a program."""
+        graded = {"session": "g", "reviewer": "gpt", "grades": {"x": 7, "y": 8}}
+        silent = {"session": "s", "reviewer": "gpt", "abstained": True}
+        witan("import", write("more.jsonl", graded, silent), "--history", held)
+        file = tmp_path / "battles.jsonl"
+        said = witan("export", "--kind", "battles", "--history", held)
+        told = witan("export", "--kind", "battles", "--json", "-o", file, "--history", held).json
+
+        assert said.err.startswith(
+            "2 sessions gave no battle: 1 with grades without a ranking and 1 with abstentions\n"
+        )
+        assert told["left_out"] == {"grades without a ranking": 1, "abstentions": 1}
+        assert told["written"] == len(said.lines)
+
 
 class TestScripts:
     """Ballots of scripts are not passed for real ones."""

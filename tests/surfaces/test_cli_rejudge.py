@@ -86,6 +86,9 @@ class TestRejudging:
         assert "judged by xan, yma and zoe\n" in shown
         assert held.read_bytes() == record
 
+        ballots = witan("export", "--kind", "ballots", "--all", "--history", place)
+        assert "1 session retried or rejudged another, which ballots do not say" in ballots.err
+
     def test_without_a_history_a_file_is_enough(self, witan, held, jury, tmp_path):
         """The record goes where --save says, and names its parent."""
         again = tmp_path / "again.json"

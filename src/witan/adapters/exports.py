@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import UTC
 from itertools import combinations
@@ -24,6 +24,7 @@ from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 
 __all__ = [
+    "PassedOver",
     "imported_object",
     "record_with_votes",
     "session_line",
@@ -32,8 +33,14 @@ __all__ = [
     "write_sessions",
 ]
 
+NO_BALLOT = "no ballot"
+
 # What no UTF-8 can hold, and what some readers take for the end of a line.
 _ESCAPED = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+
+
+PassedOver = Callable[[Imported, str], None]
+"""Is told of a session of which nothing is written, and what there is of it instead."""
 
 
 def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
@@ -81,6 +88,7 @@ def write_session_ballots(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002  the word users know from the command line
+    passed_over: PassedOver | None = None,
 ) -> int:
     """Write the ballots of sessions in one of the formats of `write_ballots`; return how many.
 
@@ -88,10 +96,12 @@ def write_session_ballots(
     One of a session in which scripts sat says so in its notes. Seats are called by their models,
     as leaderboards call them; of a model that holds several, also by the seat.
     """
-    return write_ballots(_ballots(sessions), path, format=format)
+    return write_ballots(_ballots(sessions, passed_over), path, format=format)
 
 
-def write_battles(sessions: Iterable[Imported], path: str | Path) -> int:
+def write_battles(
+    sessions: Iterable[Imported], path: str | Path, *, passed_over: PassedOver | None = None
+) -> int:
     """Write one battle a line, as arenas publish them, and return how many.
 
     A ranking is every pair that it ranks, own answers included where a ballot has them; an
@@ -99,8 +109,7 @@ def write_battles(sessions: Iterable[Imported], path: str | Path) -> int:
     known, the first by name is, and ``order_known`` is false. Two answers of one model are no
     battle.
     """
-    lines = (_dumps(battle) for one in sessions for battle in _battles(one))
-    return _write_lines(lines, path)
+    return _write_lines(map(_dumps, _all_battles(sessions, passed_over)), path)
 
 
 def _held_line(one: Imported) -> str:
@@ -126,9 +135,11 @@ def _told(answer: AnswerEntry) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value not in (None, False)}
 
 
-def _ballots(sessions: Iterable[Imported]) -> Iterator[Ballot]:
+def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> Iterator[Ballot]:
     for one in sessions:
         called = Called(one)
+        if passed_over is not None and not one.ballots:
+            passed_over(one, NO_BALLOT)
         for ballot in one.ballots:
             cast = called.ballot(_placed(one, ballot))
             yield marked(cast) if one.simulated else cast
@@ -142,6 +153,29 @@ def _placed(one: Imported, ballot: Ballot) -> Ballot:
         at=one.at if ballot.at is None else ballot.at,
         category=one.category if ballot.category is None else ballot.category,
     )
+
+
+def _all_battles(
+    sessions: Iterable[Imported], passed_over: PassedOver | None
+) -> Iterator[dict[str, Any]]:
+    for one in sessions:
+        is_passed_over = True
+        for battle in _battles(one):
+            is_passed_over = False
+            yield battle
+        if is_passed_over and passed_over is not None:
+            passed_over(one, _instead(one))
+
+
+def _instead(one: Imported) -> str:
+    """What a session that gives no battle has."""
+    if any(sum(map(len, ballot.groups)) > 1 for ballot in one.ballots):
+        return "answers of one model"
+    if any(ballot.groups for ballot in one.ballots):
+        return "one answer"
+    if any(ballot.grades for ballot in one.ballots):
+        return "grades without a ranking"
+    return "abstentions" if one.ballots else NO_BALLOT
 
 
 def _battles(one: Imported) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,9 @@
 """``witan export``: sessions of the history as files, or as a lake."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +13,7 @@ from witan.errors import NothingToCount, UnknownName
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option, window_of, window_options
 from witan.surfaces.commands.options import json_option
-from witan.surfaces.text import clean, counted
+from witan.surfaces.text import clean, counted, listed
 
 if TYPE_CHECKING:
     from witan.adapters.history import Found, History, Imported
@@ -70,14 +73,16 @@ def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> N
         if options["lake"] is not None:
             _write_lake(history, options)
             return
-        kind, write = _writer(options)
+        nothing = Counter[str]()
+        kind, write = _writer(options, nothing)
         found = _found(history, sessions, options)
         picked, left_out = _picked(found, kind, everything=options["everything"] or bool(sessions))
         if not picked:
             raise NothingToCount(_nothing(left_out, kind))
         written = write(_whole(history, picked), "-" if _piped(options) else options["output"])
         where = history.url
-    _tell(written, kind, left_out, options, where)
+    of_others = sum(one.relation in ("retried", "rejudged") for one in picked)
+    _tell(_Done(kind, written, len(left_out), nothing, of_others), options, where)
 
 
 def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
@@ -103,9 +108,9 @@ def _piped(options: dict[str, Any]) -> bool:
 
 
 def _writer(
-    options: dict[str, Any],
+    options: dict[str, Any], nothing: "Counter[str]"
 ) -> tuple[str, "Callable[[Iterator[Imported], str], int]"]:
-    """What is written, and what writes it."""
+    """What is written, and what writes it and counts why sessions give nothing."""
     from witan.adapters.exports import write_battles, write_session_ballots, write_sessions
 
     kind, format_ = options["kind"], options["format_"]
@@ -114,9 +119,13 @@ def _writer(
         kind = "ballots" if means_ballots else "sessions"
     if kind == "sessions":
         return kind, write_sessions
+
+    def passed_over(_: "Imported", instead: str) -> None:
+        nothing[instead] += 1
+
     if kind == "battles":
-        return kind, write_battles
-    return kind, lambda sessions, path: write_session_ballots(sessions, path, format=format_)
+        return kind, partial(write_battles, passed_over=passed_over)
+    return kind, partial(write_session_ballots, format=format_, passed_over=passed_over)
 
 
 def _holds_ballots(output: str | None) -> bool:
@@ -187,21 +196,39 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
     )
 
 
-def _tell(
-    written: int,
-    kind: str,
-    left_out: "Sequence[Found]",
-    options: dict[str, Any],
-    where: str,
-) -> None:
-    if left_out:
-        n = counted(len(left_out), "session")
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was written, and what of the sessions is not in it."""
+
+    kind: str
+    written: int
+    of_scripts: int
+    nothing: Mapping[str, int]
+    of_others: int
+
+    def plain(self) -> dict[str, Any]:
+        """The same for a program."""
+        scripts = {"scripts": self.of_scripts} if self.of_scripts else {}
+        left_out = scripts | dict(self.nothing)
+        return {"kind": self.kind, "written": self.written, "left_out": left_out}
+
+
+def _tell(done: _Done, options: dict[str, Any], where: str) -> None:
+    if done.of_scripts:
+        n = counted(done.of_scripts, "session")
         click.echo(f"{n} in which scripts sat left out; --all writes them, too", err=True)
+    if done.nothing:
+        n = counted(sum(done.nothing.values()), "session")
+        why = listed([f"{held:,} with {instead}" for instead, held in done.nothing.items()])
+        click.echo(f"{n} gave no {done.kind[:-1]}: {why}", err=True)
+    if done.of_others and done.kind != "sessions":
+        n = counted(done.of_others, "session")
+        of = f"{n} retried or rejudged {'another' if done.of_others == 1 else 'others'}"
+        click.echo(f"{of}, which {done.kind} do not say: imported, each counts by itself", err=True)
     if options["as_json"]:
         from witan.surfaces.json_output import to_json
 
-        told = {"history": where, "file": options["output"], "kind": kind, "written": written}
-        click.echo(to_json(told))
+        click.echo(to_json({"history": where, "file": options["output"], **done.plain()}))
         return
     name = "standard output" if _piped(options) else clean(options["output"])
-    click.echo(f"{counted(written, kind[:-1])} written to {name}", err=True)
+    click.echo(f"{counted(done.written, done.kind[:-1])} written to {name}", err=True)

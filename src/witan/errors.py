@@ -67,7 +67,7 @@ class UnknownName(WitanError, KeyError):
     def nearest(self) -> str | None:
         """The known name that reads most like the one given, if any does."""
         folded = {name.casefold(): name for name in reversed(self.known)}
-        close = difflib.get_close_matches(str(self.name).casefold(), folded, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(str(self.name).casefold(), folded, n=1, cutoff=0.6)
         return folded[close[0]] if close else None
 
     def __str__(self) -> str:

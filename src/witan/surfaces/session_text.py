@@ -31,6 +31,10 @@ AS_CHILD: Mapping[str | None, str] = {
 """How a session is told of its parent, by their relation."""
 
 
+LEAST_USD = 0.0001
+"""Less is not told from nothing in print."""
+
+
 def relation_text(relation: str | None, parent: str) -> str:
     """What a session is to the one that it came of, and which that is."""
     return f"{AS_CHILD.get(relation, AS_CHILD[None])} {parent}"
@@ -104,14 +108,16 @@ def cost_text(cost: Cost) -> str:
     """``$0.041``; ``at least $0.012`` or ``cost unknown`` where a call's cost is not known."""
     if cost.total_usd is not None:
         return _dollars(cost.total_usd)
-    return f"at least {_dollars(cost.known_usd)}" if cost.known_usd > 0 else "cost unknown"
+    # That it is at least next to nothing would tell nothing.
+    known = cost.known_usd >= LEAST_USD
+    return f"at least {_dollars(cost.known_usd)}" if known else "cost unknown"
 
 
 def _dollars(usd: float) -> str:
     if usd == 0:
         return "$0"
-    if usd < 0.0001:
-        return "under $0.0001"
+    if usd < LEAST_USD:
+        return f"under ${LEAST_USD}"
     digits = 2 if usd >= 1 else 3 if usd >= 0.01 else 4
     return f"${usd:,.{digits}f}"
 

@@ -132,6 +132,16 @@ class TestParameters:
         assert f"unknown parameter '{name}'" in told.json()["detail"]
         assert known in told.json()["detail"]
 
+    def test_one_is_given_once_unless_it_is_a_list(self, client):
+        """Of two values one would be passed over, unsaid."""
+        told = client.get("/api/sessions?limit=1&limit=2")
+        many = client.post("/api/tally?session=a&session=b", content=b"x")
+
+        assert (told.status_code, told.json()["detail"]) == (
+            422, "limit is given 2 times; give it once",
+        )  # fmt: skip
+        assert "times" not in many.json()["detail"]
+
     def test_the_document_names_every_one_that_is_taken(self, client):
         """What it says of the address is what is taken."""
         document = client.get("/openapi.json").json()

@@ -272,12 +272,12 @@ class TestErrors:
             ({"response_format": {"type": "json_object"}}, "response_format", "prose"),
             ({"logprobs": True}, "logprobs", "probabilities"),
             ({"modalities": ["audio"]}, "modalities", "text alone"),
-            ({"max_tokens": 0}, "max_tokens", "greater"),
-            ({"seed": -1}, "seed", "greater"),
-            ({"messages": []}, "messages", "at least 1"),
+            ({"max_tokens": 0}, "max_tokens", "at least 1"),
+            ({"seed": -1}, "seed", "at least 0"),
+            ({"messages": []}, "messages", "is empty"),
             ({"messages": [{"role": "system", "content": "x"}]}, "messages", "user"),
             ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "image_url"),
-            ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "pattern"),
+            ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "NUL character"),
             ({"messages": [{"role": "user", "content": " "}]}, "the question", "some text"),
             ({"messages": [{"role": "robot", "content": "x"}]}, "messages", "role"),
             (
@@ -288,7 +288,14 @@ class TestErrors:
             ({"extra_body": {"witan": {"rule": "borda"}}}, "witan", "rule"),
             ({"extra_body": {"witan": {"profile": "fats"}}}, "profile", "fats"),
             ({"extra_body": {"witan": {"members": ["cmd:sh"]}}}, "seat", "cmd:sh"),
-            ({"extra_body": {"witan": {"options": {"history": "x"}}}}, "option", "history"),
+            ({"extra_body": {"witan": {"options": {"history": "x"}}}}, "option", "history'; known"),
+            ({"extra_body": {"witan": {"options": {"members": []}}}}, "option", "beside options"),
+            (
+                {"extra_body": {"witan": {"files": {"": "x"}}}},
+                "witan",
+                r"\(a name in it\): is empty",
+            ),
+            ({"extra_body": {"witan": {"foo": 1}}}, "witan", "witan.foo: is not known here"),
             ({"extra_body": {"witan": {"options": {"rule": "bordas"}}}}, None, "borda"),
         ],
     )
@@ -365,7 +372,9 @@ class TestErrors:
         with (
             served(seatings(file)) as server,
             client_of(server) as client,
-            pytest.raises(openai.InternalServerError, match="bob: is out of order") as caught,
+            pytest.raises(
+                openai.InternalServerError, match="bob did not answer: is out of order"
+            ) as caught,
         ):
             client.chat.completions.create(**ASKED)
 

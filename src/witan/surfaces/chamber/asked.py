@@ -71,6 +71,17 @@ LOCAL = Asker("local")
 """Whoever reaches a server that listens on this machine alone, and has no tokens."""
 
 
+BESIDE = ("profile", "members", "chairman", "seed", "category", "files")
+"""What of a request stands beside its options."""
+
+
+class _Misplaced(UnknownName):
+    """A field of the request among its options."""
+
+    def __str__(self) -> str:
+        return f"{self.name!r} is no option; it stands beside options, not in them"
+
+
 @dataclass(frozen=True, slots=True)
 class Judging:
     """Who sits, and how they deliberate: everything of a session but its question.
@@ -106,6 +117,8 @@ class Judging:
 
     def __post_init__(self) -> None:
         for name in self.options:
+            if name in BESIDE:
+                raise _Misplaced("option", name, OPTIONS)
             if name not in OPTIONS:
                 raise UnknownName("option", name, OPTIONS)
         for name, most in MOST.items():

@@ -102,13 +102,13 @@ def _print_config(name: str, config: "Config", options: dict[str, Any], *, http:
     from witan.surfaces.mcp.clients import client_of
 
     client = client_of(name)
-    if http:
-        click.echo(client.reached(_reached(config)))
-    else:
-        click.echo(client.launched(_launch(config, options)))
+    shown = client.reached(_reached(config)) if http else client.launched(_launch(config, options))
+    click.echo(shown)
     _say(f"for {client.where}")
     if client.note:
         _say(client.note)
+    if not client.reads_variables and "<" in shown:
+        _say("put the values themselves in place of what stands in <>: it reads no variables")
 
 
 def _launch(config: "Config", options: dict[str, Any]) -> "Launch":

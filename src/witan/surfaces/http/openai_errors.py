@@ -7,6 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
 
 from witan.errors import InvalidParameter, MissingKey, NoCouncil, UnknownName, WitanError
+from witan.surfaces.inquiries.faults import fault_place, fault_words
 
 __all__ = [
     "error_object",
@@ -87,7 +88,8 @@ def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:
         return "", f"the body is no JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
     if len(fault["loc"]) == 1:
         return "", "the body is to be a JSON object, sent with Content-Type: application/json"
-    return ".".join(map(str, fault["loc"][1:])), fault["msg"]
+    words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+    return fault_place(fault["loc"][1:]), words
 
 
 def _status(status: int) -> int:

@@ -96,7 +96,9 @@ def _model(request: Request, chamber: Chamber, offered: Offered) -> dict[str, An
 
 
 def _council(profile: Profile, offered: Offered) -> dict[str, Any]:
-    about = profile.about or "the council as it is configured"
+    about = profile.about or f"the profile {profile.name}"
+    if not profile.name:
+        about = "the council as it is configured"
     mode = None if profile.procedure is None else profile.procedure.mode
     return {
         "about": "a demonstration: scripts answer" if profile.name == DEMO else about,

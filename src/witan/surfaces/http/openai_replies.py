@@ -79,8 +79,7 @@ def refusal(running: Running) -> Refusal | None:
         return Refusal(503, words, "session_interrupted")
     if session.text is not None:
         return None
-    silent = [f"{seat}: {why}" for seat, why in session.unanswered.items()]
-    words = f"the session {session.id} came to no text: {'; '.join([*session.missing, *silent])}"
+    words = f"the session {session.id} came to no text: {'; '.join(session.missing)}"
     if session.over_budget:
         return Refusal(402, words, "over_budget")
     return Refusal(502, words, "no_text")

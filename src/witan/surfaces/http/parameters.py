@@ -1,7 +1,7 @@
 """What stands in an address: names of sessions, whatever they hold, and known parameters."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args, get_origin
 from urllib.parse import unquote
 
 from fastapi import Request
@@ -9,7 +9,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from witan.errors import UnknownName
+from witan.errors import InvalidParameter, UnknownName
 
 __all__ = ["known_parameters", "matched_path", "shown_path"]
 
@@ -51,13 +51,22 @@ class _UnknownParameter(UnknownName):
         return f"unknown parameter {self.name!r}{near} (known here: {known})"
 
 
+class _Repeated(InvalidParameter):
+    """A parameter of an address that is given more than once; its value is how often."""
+
+    def __str__(self) -> str:
+        return f"{self.name} is given {self.value} times; give it once"
+
+
 async def known_parameters(request: Request) -> None:
-    """Refuse a parameter of the address that means nothing: it would change nothing, unsaid.
+    """Refuse a parameter of the address that would change nothing, unsaid.
 
     Raises
     ------
     UnknownName
-        If there is one.
+        If one means nothing there.
+    InvalidParameter
+        If one is given several times of which only the last would count.
     """
     if not request.query_params:
         return
@@ -66,6 +75,15 @@ async def known_parameters(request: Request) -> None:
     known = [field.alias for field in fields if isinstance(field.field_info, Query)]
     more = (route.openapi_extra or {}).get("parameters", ())
     known += [each["name"] for each in more if each["in"] == "query"]
+    several = {field.alias for field in fields if _holds_many(field.field_info.annotation)}
     for name in request.query_params:
         if name not in known:
             raise _UnknownParameter("parameter", name, sorted(known))
+        times = len(request.query_params.getlist(name))
+        if times > 1 and name not in several:
+            raise _Repeated(name, times, "one value")
+
+
+def _holds_many(annotation: Any) -> bool:
+    """Whether a parameter of this type may be given several times."""
+    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))

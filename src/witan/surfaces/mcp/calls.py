@@ -7,8 +7,10 @@ from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from witan.surfaces.chamber import Asker, Chamber
+from witan.surfaces.inquiries.faults import fault_place, fault_words
 
 __all__ = ["OBJECT", "Call", "Reply", "Report", "Tool", "faults"]
 
@@ -127,15 +129,15 @@ def _unpacked(text: str, schema: Mapping[str, Any]) -> object:
 def faults(tool: str, error: ValidationError) -> str:
     """What is wrong with the arguments of a call, in a sentence."""
     said = [
-        f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {_fault(each['type'], each['msg'])}"
-        for each in error.errors(include_url=False, include_context=False, include_input=False)
+        f"{fault_place(each['loc']) or 'arguments'}: {_fault(each)}"
+        for each in error.errors(include_url=False, include_input=False)
     ]
     return f"{tool} does not take these arguments: {'; '.join(said)}"
 
 
-def _fault(kind: str, message: str) -> str:
-    if kind == "missing":
+def _fault(fault: ErrorDetails) -> str:
+    if fault["type"] == "missing":
         return "it is needed"
-    if kind == "extra_forbidden":
+    if fault["type"] == "extra_forbidden":
         return "there is no such argument"
-    return message[:1].lower() + message[1:]
+    return fault_words(fault["type"], fault["msg"], fault.get("ctx"))

@@ -52,6 +52,8 @@ class Client:
         The file that it reads.
     note
         What else to know; empty: nothing.
+    reads_variables
+        Else the values themselves are written, where ``<>`` stands in what is printed.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Client:
     launched: Callable[[Launch], str]
     reached: Callable[[Reached], str]
     note: str = ""
+    reads_variables: bool = True
 
 
 def client_of(name: str) -> Client:
@@ -146,8 +149,6 @@ def _codex_reached(reached: Reached) -> str:
     return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
 
 
-_IN_PLACE = "put the values themselves in place of what stands in <>: it reads no variables"
-
 _KNOWN = (
     Client(
         "claude-code",
@@ -173,7 +174,8 @@ _KNOWN = (
         "claude_desktop_config.json: Settings → Developer → Edit Config",
         lambda given: _servers(_launch(given, "<{}>")),
         lambda given: _servers(_bridge(given)),
-        f"{_IN_PLACE}; over HTTP it needs npx",
+        "over HTTP it needs npx",
+        reads_variables=False,
     ),
     Client("codex", "~/.codex/config.toml", _codex_launched, _codex_reached),
     Client(
@@ -218,7 +220,7 @@ _KNOWN = (
         lambda given: _json(
             {"context_servers": {NAME: {"url": given.url, **_headers(given, "<{}>")}}}
         ),
-        _IN_PLACE,
+        reads_variables=False,
     ),
 )
 

@@ -108,7 +108,8 @@ def _body(session: Session) -> list[str]:
     if session.text is not None:
         return [readable(session.text.strip("\n"))]
     said = ["There is no closing text."]
-    said += [clean(f"{seat}: {why}") for seat, why in session.unanswered.items()]
+    if session.status == "interrupted":  # else it is among what is missing
+        said += [clean(f"{seat}: {why}") for seat, why in session.unanswered.items()]
     if session.outcome is not None:
         lines = outcome_text(PAGE, session.outcome, simulated=session.simulated)
         said.append("\n".join(lines))

@@ -1,15 +1,15 @@
 """A session that came in as ballots, as its page shows it: what is known, how they count."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, Grade
 from witan.surfaces.inquiries.imports import ImportedSession, votes_beside
 from witan.surfaces.render import trust_line
-from witan.surfaces.text import clean, counted, readable
+from witan.surfaces.text import clean, counted, listed, readable
 from witan.surfaces.views.answers import is_long
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.ranking import Ranking, ranking
@@ -31,7 +31,7 @@ class Cast:
     amount
         How many ballots; empty: one, or none.
     orders
-        Each in a line, and how often it was cast.
+        Each in a line with its grades, and how often it was cast.
     """
 
     reviewer: str
@@ -132,5 +132,20 @@ def _cast(ballots: Sequence[Ballot]) -> Cast:
 
 
 def _order(ballot: Ballot) -> str:
-    order = clean(" > ".join(" = ".join(group) for group in ballot.groups))
-    return order or f"{counted(len(ballot.grades), 'grade')} alone"
+    """``a [8] > b [clarity 7, depth 6]``: the order, and the grades as they were given."""
+
+    def graded(candidate: str) -> str:
+        grade = _grade(ballot.grades.get(candidate))
+        return f"{candidate} [{grade}]" if grade else candidate
+
+    order = " > ".join(" = ".join(map(graded, group)) for group in ballot.groups)
+    ranked = {candidate for group in ballot.groups for candidate in group}
+    alone = [graded(candidate) for candidate in ballot.grades if candidate not in ranked]
+    grades = f"grades alone: {listed(alone, most=20)}" if alone else ""
+    return clean("; ".join(part for part in (order, grades) if part))
+
+
+def _grade(held: Grade | Mapping[str, Grade] | None) -> str:
+    if isinstance(held, Mapping):
+        return ", ".join(f"{criterion} {grade}" for criterion, grade in held.items())
+    return "" if held is None else str(held)

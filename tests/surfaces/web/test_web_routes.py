@@ -339,6 +339,23 @@ class TestSession:
             ["r2", "abstained was ill", ""],
         ]
 
+    def test_grades_stand_beside_the_order(self, tmp_path):
+        """As they were given, per criterion where they were given so; and grades alone."""
+        by_criterion = {"clarity": 7.5, "depth": "6/10"}
+        cast = (
+            Ballot("r1", (("a",), ("b",)), {"a": 8, "b": by_criterion}, session="q"),
+            Ballot("r2", (), {"a": 9, "b": 4}, session="q"),
+        )
+        kept(tmp_path / "history.sqlite", [Imported("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+
+        rows = root.one("table", class_="cast").one("tbody").all("tr")
+        assert [row.all("td")[0].text for row in rows] == [
+            "a [8] > b [clarity 7.5, depth 6/10]",
+            "grades alone: a [9] and b [4]",
+        ]
+
     def test_any_name_that_a_file_gave_leads_to_its_page(self, browser):
         """Slashes and signs included."""
         name = "odd/name?#%"

@@ -112,7 +112,12 @@ class TestAsking:
 
     @pytest.mark.parametrize(
         ("option", "value"),
-        [("session_seconds", 1e9), ("attempts", 10**9), ("max_tokens", 10**400)],
+        [
+            ("session_seconds", 1e9),
+            ("attempts", 10**9),
+            ("max_tokens", 10**400),
+            ("attempts", "1_000"),
+        ],
     )
     async def test_nobody_holds_a_place_for_ever(self, option, value):
         """Nor asks for more than can be reckoned with."""

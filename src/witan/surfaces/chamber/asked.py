@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -123,7 +124,7 @@ class Judging:
                 raise UnknownName("option", name, OPTIONS)
         for name, most in MOST.items():
             value = self.options.get(name)
-            if isinstance(value, int | float) and value > most:
+            if (number := _number(value)) is not None and number > most:
                 raise InvalidParameter(name, value, f"at most {most:,}")
         length = len(json.dumps(dict(self.options), default=str))
         if length > MOST_CHARACTERS:
@@ -158,6 +159,18 @@ class Asked:
         if self.parent is not None and self.conversation:
             expected = "none beside a conversation, which is what was said before"
             raise InvalidParameter("parent", self.parent, expected)
+
+
+def _number(value: object) -> float | None:
+    """A number, which may be written as text, as in a variable; None: it is none."""
+    if not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+    except OverflowError:
+        return inf
 
 
 def _is_name(rubric: str) -> bool:

@@ -1,6 +1,6 @@
 """Windows: which sessions are inside, what was before, and what is refused."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
@@ -53,6 +53,13 @@ def test_a_time_without_a_zone_is_refused():
     """A naive time is ambiguous."""
     with pytest.raises(InvalidParameter, match=r"since cannot be '2026-05-01.*with its zone"):
         Window(since=datetime(2026, 5, 1))
+
+
+@pytest.mark.parametrize("given", ["30d", date(2026, 5, 1), 7])
+def test_what_is_no_time_is_refused(given):
+    """A span of time, a day and a number are not read as moments."""
+    with pytest.raises(InvalidParameter, match=r"until cannot be .*expected a time with its zone"):
+        Window(until=given)
 
 
 @pytest.mark.parametrize("until", [MAY, MAY - timedelta(microseconds=1)])

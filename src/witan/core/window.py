@@ -27,7 +27,7 @@ class Window:
     Raises
     ------
     InvalidParameter
-        If a time has no time zone, or `since` is not before `until`.
+        If a time is none or has no time zone, or `since` is not before `until`.
     """
 
     since: datetime | None = None
@@ -36,9 +36,11 @@ class Window:
 
     def __post_init__(self) -> None:
         for name in ("since", "until"):
-            time: datetime | None = getattr(self, name)
-            if time is not None and time.utcoffset() is None:
-                raise InvalidParameter(name, time.isoformat(), "a time with its zone, such as UTC")
+            time: object = getattr(self, name)
+            if time is None or (isinstance(time, datetime) and time.utcoffset() is not None):
+                continue
+            given = time.isoformat() if isinstance(time, datetime) else time
+            raise InvalidParameter(name, given, "a time with its zone, such as UTC")
         if self.since is not None and self.until is not None and not self.since < self.until:
             raise InvalidParameter(
                 "since", self.since.isoformat(), f"a time before until, {self.until.isoformat()}"

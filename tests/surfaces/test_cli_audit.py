@@ -246,6 +246,14 @@ class TestNumbers:
             "ash": 80, "elm": 40,
         }  # fmt: skip
 
+    def test_a_reviewer_is_found_by_its_old_name(self, witan, history, tmp_path):
+        """Asked for oak, it tells of ash, which oak is called now."""
+        config = tmp_path / "witan.toml"
+        config.write_text('[aliases]\noak = "ash"\n', encoding="utf-8")
+        asked = ("audit", "--history", history, "--config", config, "--json", "--reviewer")
+
+        assert witan(*asked, "oak").json == witan(*asked, "ash").json
+
     def test_an_unknown_criterion_is_refused(self, witan, history):
         """There are none here, and that is said."""
         said = witan("audit", "--history", history, "--criterion", "clarity")

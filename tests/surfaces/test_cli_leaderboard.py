@@ -332,6 +332,25 @@ class TestNames:
         assert lines(said)["pine"]["sessions"] == 24
         assert lines(said)["pine"]["elo"] is not None
 
+    def test_a_session_of_both_names_counts_once(self, witan, tmp_path):
+        """Its score is the mean of the two, and its match with a third is one, on each engine."""
+        rankings = {"q1": ("x-old", "x", "y"), "q2": ("x", "y")}
+        held = [
+            Imported(name, NOW, ballots=(ballot(name, "r1", ranking),))
+            for name, ranking in rankings.items()
+        ]
+        place = kept(tmp_path / "h.sqlite", held)
+        config = tmp_path / "witan.toml"
+        config.write_text('[aliases]\nx-old = "x"\n', encoding="utf-8")
+        asked = ("leaderboard", "--config", config, "--json", "--elo", "--min-sessions")
+
+        for where in (("--history", place), ("--lake", lake_of(place, tmp_path / "lake"))):
+            found = lines(witan(*asked, 1, *where))["x"]
+            assert (found["sessions"], found["appearances"], found["votes"]) == (2, 2, 3)
+            assert found["score"] == pytest.approx((0.75 + 1) / 2)
+            assert found["elo"] == pytest.approx(1016 + 32 / (1 + 10 ** (32 / 400)))
+            assert witan(*asked, 3, *where).json["lines"] == []
+
     def test_control_characters_are_spelt_out(self, witan, tmp_path):
         """An escape in a name is printed as its code."""
         held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("a\x1b[31m", "elm")),))

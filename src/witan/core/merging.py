@@ -115,7 +115,8 @@ def merge(sums: Sums, aliases: Mapping[str, str], names: Names) -> Sums:
 
     Rows of a key may then stand apart, as they may in any sums. Rows that pair two models which
     are now one are dropped: nobody meets itself. Sessions in which both names had a seat count
-    for the one model twice. What was an own vote stays one and nothing else becomes one.
+    for the one model twice, for sums do not tell them from others. What was an own vote stays one
+    and nothing else becomes one.
 
     Parameters
     ----------

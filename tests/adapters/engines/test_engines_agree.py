@@ -1,16 +1,21 @@
 """Four engines, one definition: each gives what a count by hand gives."""
 
+from collections import defaultdict
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from statistics import fmean
 
 import pytest
-from generated_histories import START, assert_same, inside, merged
+from generated_histories import MODELS, START, assert_same, inside, merged
 
 import reference_sums as by_hand
 from reference_gradings import grading_sums
 from witan.adapters.engines import DuckLake, Reductions, SqlEngine
 from witan.adapters.lake import Lake
+from witan.adapters.reports.renaming import renamed_standings
 from witan.core.elo_history import elo
+from witan.core.entries import StandingEntry
 from witan.core.window import ALWAYS, Window
 
 TABLES = {
@@ -103,6 +108,37 @@ def test_tables_asked_for_at_once_are_what_each_is_alone(engine, entries):
 
     for table in expected:
         assert_same(found[type(table)], table)
+
+
+def test_standings_of_two_names_of_a_model_are_one_in_a_session(engine, entries):
+    """Both names in a session have the mean of their scores, and count once, on each engine."""
+    asked, aliases = Reductions(engine), {MODELS[0]: MODELS[1], MODELS[2]: MODELS[1]}
+
+    found = renamed_standings(
+        asked, asked.standings("borda"), "borda", 0, aliases=aliases, names=asked.names()
+    )
+
+    assert_same(found, by_hand.standing_sums([called(one, aliases) for one in entries], "borda"))
+
+
+def called(entries, aliases):
+    """Standings by the names that models have now, those of one name put together."""
+    held = defaultdict(list)
+    for line in entries.standings:
+        held[line.kind, line.rule, aliases.get(line.model, line.model)].append(line)
+    standings = (
+        StandingEntry(
+            *key, mean([line.score for line in lines]), mean([line.z for line in lines]),
+            *(sum(getattr(line, name) for line in lines) for name in ("votes", "offered", "wins")),
+        )
+        for key, lines in held.items()
+    )  # fmt: skip
+    return replace(entries, standings=tuple(standings))
+
+
+def mean(values):
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def test_names_spell_out_every_code(engine, entries):

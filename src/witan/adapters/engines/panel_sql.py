@@ -8,7 +8,7 @@ divide to an integer on some engines and to a fraction on others.
 Answers count once: a session that judges those of another leaves its agreement here, and no more.
 """
 
-__all__ = ["ANSWERS", "COVERAGE", "MATCHES", "MATCHUPS", "PANEL", "STANDINGS"]
+__all__ = ["ANSWERS", "COVERAGE", "MATCHES", "MATCHUPS", "PANEL", "STANDINGS", "TWICE"]
 
 STANDINGS = """
 SELECT
@@ -25,6 +25,39 @@ SELECT
     SUM(wins) AS wins
 FROM v_standings
 WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
+GROUP BY bucket, model
+"""
+
+# What the sums of standings are too high by where several of a session are of what is now one
+# model: it has one, their mean.
+TWICE = """
+SELECT
+    bucket,
+    model,
+    CAST(SUM(1 - stood) AS BIGINT) AS appearances,
+    CAST(SUM(CASE WHEN scored > 1 THEN 1 - scored ELSE 0 END) AS BIGINT) AS sessions,
+    SUM(CASE WHEN scored > 1 THEN total / scored - total ELSE 0.0 END) AS total,
+    SUM(
+        CASE WHEN scored > 1 THEN (total / scored) * (total / scored) - squares ELSE 0.0 END
+    ) AS squares,
+    CAST(SUM(CASE WHEN graded > 1 THEN 1 - graded ELSE 0 END) AS BIGINT) AS z_sessions,
+    SUM(CASE WHEN graded > 1 THEN z_total / graded - z_total ELSE 0.0 END) AS z_total
+FROM (
+    SELECT
+        session,
+        bucket,
+        {now} AS model,
+        COUNT(*) AS stood,
+        COUNT(score) AS scored,
+        SUM(score) AS total,
+        SUM(score * score) AS squares,
+        COUNT(z) AS graded,
+        SUM(z) AS z_total
+    FROM v_standings
+    WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule AND model IN ({codes})
+    GROUP BY session, bucket, {now}
+    HAVING COUNT(*) > 1
+) twice
 GROUP BY bucket, model
 """
 

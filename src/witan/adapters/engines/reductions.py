@@ -90,6 +90,25 @@ class Reductions:
         """Standings under a rule, among the ballots of one kind."""
         return self.tables(StandingSums, rule=rule, human=human)[StandingSums]
 
+    def twice(self, now: Mapping[int, int], rule: str, *, human: int = 0) -> StandingSums:
+        """What to add to standings so that sessions of several codes of a model count once.
+
+        Such a session then has one score, the mean of theirs, and one standing. Every session that
+        has two of them is asked for.
+
+        Parameters
+        ----------
+        now
+            Codes of models that had another name, and of those they are now, to the latter.
+        """
+        cases = " ".join(f"WHEN {int(old)} THEN {int(new)}" for old, new in sorted(now.items()))
+        sql = panel_sql.TWICE.replace("{now}", f"CASE model {cases} END")
+        sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(now)))
+        adding = Adding(StandingSums)
+        for span in self._engine.spans(self._window):
+            adding.add(self._asked(sql, span, {"rule": rule, "human": human}))
+        return adding.table()
+
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """How many sessions have standings under a rule, among the ballots of one kind."""
         found = self._asked(panel_sql.COVERAGE, self._window, {"rule": rule, "human": human})

@@ -11,6 +11,7 @@ from witan.adapters.engines import DuckLake, Found, SparkLake
 from witan.adapters.history import History
 from witan.adapters.reports.criteria import CriterionReport, on_criterion
 from witan.adapters.reports.emptiness import nothing
+from witan.adapters.reports.renaming import renamed_standings
 from witan.adapters.reports.sources import Source, check_rule, open_source
 from witan.core import audit as core
 from witan.core.audit import Audit, AuditTables
@@ -63,6 +64,8 @@ class AuditReport:
     concerns
         Reviewer to what is beyond noise of what one would not wish; those without are left out. All
         people together are one reviewer more.
+    aliases
+        Old name → new name of a model, by either of which a reviewer may be asked for.
     """
 
     window: Window
@@ -70,6 +73,7 @@ class AuditReport:
     audit: Audit
     calibration: Calibration
     concerns: Mapping[str, tuple[Concern, ...]]
+    aliases: Mapping[str, str]
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
         """The line of one reviewer: a model, a person, or ``people``, who are all of them together.
@@ -79,11 +83,11 @@ class AuditReport:
         UnknownName
             If there is none of that name.
         """
-        try:
-            return self.audit[reviewer]
-        except KeyError:
-            known = [line.reviewer for line in self.audit.lines]
-            raise UnknownName("reviewer", reviewer, known) from None
+        known = [line.reviewer for line in self.audit.lines]
+        for name in (reviewer, present_name(reviewer, self.aliases)):
+            if name in known:
+                return self.audit[name]
+        raise UnknownName("reviewer", reviewer, known)
 
     def on(self, criterion: str, reviewer: str | None = None) -> CriterionReport:
         """How the reviewers, or one of them, grade on one criterion.
@@ -96,7 +100,7 @@ class AuditReport:
             If that reviewer gave no grade on it.
         """
         if reviewer is not None:
-            self[reviewer]  # where there is none, it says who there is
+            reviewer = self[reviewer].reviewer  # where there is none, it says who there is
         return on_criterion(self.audit, self.window, criterion, reviewer)
 
     @property
@@ -162,7 +166,10 @@ def audit_of(
         asked = source.reductions(window)
         names = asked.names()
         summed = asked.tables(*_KINDS, rule=rule)
-    tables = _tables(summed, aliases, names)
+        standings = renamed_standings(
+            asked, summed[StandingSums], rule, 0, aliases=aliases, names=names
+        )
+    tables = _tables(summed, standings, aliases, names)
     calibration = calibrate(summed[CalibrationSums], level=level)
     found = core.audit(
         tables, renamed(names, aliases), family_of, np.random.default_rng(SEED), level=level
@@ -178,6 +185,7 @@ def audit_of(
         audit=found,
         calibration=calibration,
         concerns={name: held for name, held in reversed(worried.items()) if held},
+        aliases=aliases,
     )
 
 
@@ -198,9 +206,11 @@ _KINDS = (
 """What an audit is asked for at once."""
 
 
-def _tables(found: Found, aliases: Mapping[str, str], names: Names) -> AuditTables:
+def _tables(
+    found: Found, standings: StandingSums, aliases: Mapping[str, str], names: Names
+) -> AuditTables:
     return AuditTables(
-        standings=merge(found[StandingSums], aliases, names),
+        standings=standings,
         ballots=merge(found[BallotSums], aliases, names),
         votes=merge(found[VoteSums], aliases, names),
         reviewers=merge(found[ReviewerSums], aliases, names),

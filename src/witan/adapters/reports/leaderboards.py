@@ -1,6 +1,6 @@
 """A leaderboard, read off a history or a lake."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,10 +9,11 @@ from types import MappingProxyType
 from witan.adapters.engines import DuckLake, Reductions, SparkLake
 from witan.adapters.history import History
 from witan.adapters.reports.emptiness import asked_between, coverage_of, nothing
+from witan.adapters.reports.renaming import renamed_matches, renamed_standings
 from witan.adapters.reports.sources import BASE_RULE, Source, check_rule, open_source
 from witan.adapters.system_clock import SystemClock
 from witan.core import leaderboard as core
-from witan.core.elo_history import Match, elo
+from witan.core.elo_history import elo
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.merging import merge, renamed, renamed_codes
 from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
@@ -112,8 +113,9 @@ def boards_over_time(
         found: list[tuple[Window, Leaderboard | None]] = []
         for window in _parts(source, terms.window, parts):
             asked = replace(terms, window=window, order_by="score", min_sessions=1)
-            sums = source.reductions(window).standings(terms.rule, human=human)
-            held = merge(sums, aliases, names)
+            part = source.reductions(window)
+            sums = part.standings(terms.rule, human=human)
+            held = renamed_standings(part, sums, terms.rule, human, aliases=aliases, names=names)
             try:
                 board = core.leaderboard(held, None, None, renamed(names, aliases), terms=asked)
             except NothingToCount:
@@ -158,8 +160,11 @@ def _board(
 ) -> Leaderboard:
     asked, human = source.reductions(terms.window), int(terms.kind == "human")
     found = asked.tables(StandingSums, MatchupSums, AnswerSums, rule=terms.rule, human=human)
+    standings = renamed_standings(
+        asked, found[StandingSums], terms.rule, human, aliases=aliases, names=names
+    )
     return core.leaderboard(
-        merge(found[StandingSums], aliases, names),
+        standings,
         merge(found[MatchupSums], aliases, names),
         merge(found[AnswerSums], aliases, names),
         renamed(names, aliases),
@@ -174,19 +179,7 @@ def _elo(
 ) -> Mapping[int, float]:
     """Rating of each model after the last session, by the names they have now."""
     changed = renamed_codes(aliases, names)
-    return elo(_renamed(asked.matches(human=human), changed)).rating
-
-
-def _renamed(matches: Iterable[Match], changed: Mapping[int, int]) -> Iterator[Match]:
-    if not changed:
-        return iter(matches)
-    return (
-        match._replace(
-            first=changed.get(match.first, match.first),
-            second=changed.get(match.second, match.second),
-        )
-        for match in matches
-    )
+    return elo(renamed_matches(asked.matches(human=human), changed)).rating
 
 
 def _why_not(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:

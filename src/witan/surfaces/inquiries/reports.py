@@ -5,6 +5,7 @@ Models are called as askers see them, and nothing says where the history is.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from witan.adapters.history import Found, History
@@ -93,7 +94,10 @@ def audit(history: History, config: Config, window: Window, *, level: float = 0.
     """
     with HistorySource.apart(history) as source, _nowhere(source):
         aliases = _aliases(source, config)
-        return audit_of(source, window, aliases=aliases, families=config.families, level=level)
+        told = audit_of(source, window, aliases=aliases, families=config.families, level=level)
+        # Of a name that askers do not see, none is told whether it is there.
+        known = {old: present_name(old, aliases) for old in config.aliases}
+        return replace(told, aliases=known)
 
 
 def audit_report(

@@ -1,5 +1,6 @@
 """Where a history may be: a file or a PostgreSQL database, and what is neither."""
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -59,22 +60,31 @@ def place_of(url: str | Path, base: Path | None = None) -> Path | str:
         raise InvalidParameter("history", url, "a path, a URL, or an open History")
     base = Path() if base is None else base
     if isinstance(url, Path):
-        return base / _expanded(url)
+        return _without_detour(base / _expanded(url))
     scheme = _SCHEME.match(url)
     if scheme is None:
-        return base / _expanded(Path(_plain(url)))
+        return _without_detour(base / _expanded(Path(_plain(url))))
     kind, rest = scheme[1].casefold(), url[scheme.end() :]
     if kind in ("postgresql", "postgres"):
         return f"postgresql://{rest}"
     if kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return base / _expanded(_of_url(unquote(rest[1:]), base))
+        return _without_detour(base / _expanded(_of_url(unquote(rest[1:]), base)))
     where = without_password(url).replace("postgresql:", f"{kind}:", 1)
     raise HistoryError(where, "is no place for a history", _FORMS)
 
 
+def _without_detour(path: Path) -> Path:
+    """The path without ``folder/..``, where that names the same place."""
+    straight = Path(os.path.normpath(path))
+    try:
+        return straight if path.parent.samefile(straight.parent) else path
+    except (OSError, ValueError):  # one of them is not there, or no name
+        return path
+
+
 def _plain(written: str) -> str:
     """A path as it was written; refuse what is meant for another program."""
-    if written.strip() in ("", "."):
+    if not written.strip():
         raise HistoryError("the history", "has no place", "name a file, or a postgresql:// URL")
     if written.casefold() == ":memory:":
         problem = "would be gone with the process"

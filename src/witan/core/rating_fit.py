@@ -1,6 +1,7 @@
 """A Bradley–Terry fit to counts of pairs, and what may be concluded from it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,6 +30,9 @@ Errors = Literal["clustered", "robust"]
 
 MAX_MODELS = 5_000
 """More models than this are refused: memory grows with their square and time with their cube."""
+
+NAMED = 4
+"""More names than this are counted in a warning instead of listed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,10 +147,9 @@ class Fit:
     ghost_wins: float
 
     def named(self, inside: NDArray[np.bool_]) -> str:
-        """Name the models in a mask in one phrase, at most ten of them."""
+        """Name the models in a mask in one phrase, few of them."""
         names = [model for model, there in zip(self.models, inside, strict=True) if there]
-        rest = f" and {len(names) - 10} more" if len(names) > 10 else ""
-        return ", ".join(names[:10]) + rest
+        return _few(names, "")
 
     @property
     def centring(self) -> Array:
@@ -307,6 +310,13 @@ def _contrasts(covariance: Array, fit: Fit) -> Array:
     return _root(own[:, np.newaxis] + own - 2 * covariance, comparable)
 
 
+def _few(names: Sequence[str], what: str) -> str:
+    """Names with commas; of many the first, and how many more there are."""
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1:,} more{what}"
+
+
 def _group_warnings(fit: Fit) -> list[str]:
     """Say which models no chain of comparisons joins."""
     warnings = []
@@ -315,7 +325,7 @@ def _group_warnings(fit: Fit) -> list[str]:
     groups = [fit.named(fit.group == number) for number in np.unique(fit.group[fit.counts.present])]
     if len(groups) > 1:
         warnings.append(
-            f"no comparison joins the groups ({'), ('.join(groups)}): "
+            f"no comparison joins the groups {_few([f'({each})' for each in groups], ' groups')}: "
             "models can be compared within a group only"
         )
     return warnings

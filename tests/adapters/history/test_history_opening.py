@@ -339,6 +339,7 @@ class TestRefusing:
             history.check()
 
         assert "is damaged" in str(found.value)
+        assert "\n" not in str(found.value)
         assert file.with_name("history.sqlite.corrupt-20261121-123005").exists()
 
     def test_a_copy_that_cannot_be_made_is_said(self, file):
@@ -387,6 +388,17 @@ class TestRefusing:
     def test_a_folder_is_no_history(self, tmp_path):
         """A folder is refused as one."""
         assert "is a folder" in refusal(tmp_path)
+        assert "is a folder; name a file in it" in refusal(".")
+
+    def test_a_detour_is_not_shown(self, tmp_path):
+        """A place is named as it is, unless the way leads through a link to somewhere else."""
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "b").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
+
+        assert place_of(tmp_path / "a" / ".." / "h.sqlite") == tmp_path / "h.sqlite"
+        through = tmp_path / "link" / ".." / "h.sqlite"
+        assert place_of(through) == through
 
     def test_a_folder_that_only_others_may_write_is_said(self):
         """Somebody without the right to write is told so."""

@@ -162,7 +162,9 @@ class SqliteDatabase(Database):
     def damage(self) -> str | None:
         """What a check of the whole file finds wrong with it; None: nothing."""
         found = [str(line) for (line,) in self.rows("PRAGMA integrity_check(1)")]
-        return None if found == ["ok"] else found[0]
+        # Lines with asterisks are headings.
+        said = [line for line in found[0].splitlines() if not line.startswith("***")]
+        return None if found == ["ok"] else "; ".join(said) or found[0]
 
     def _pragma(self, pragma: str) -> None:
         with self._translating():

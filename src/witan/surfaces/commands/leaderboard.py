@@ -60,8 +60,8 @@ Examples:
 @source_options
 @json_option
 @chart_option("--plot", "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.")
-@chart_option("--matchups", "Draw how surely one model is stronger than another, likewise.")
-@chart_option("--costs", "Draw the score beside what an answer costs, likewise.")
+@chart_option("--matchups", "Draw to a file how surely one model is stronger than another.")
+@chart_option("--costs", "Draw to a file the score beside what an answer costs.")
 def command(as_json: bool, **options: Any) -> int:
     """Order models by how they fared across the sessions of a history.
 

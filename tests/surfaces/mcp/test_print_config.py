@@ -98,6 +98,15 @@ def test_the_command_is_there(witan, place):
     assert held["command"] in (sys.executable, str(Path(sys.executable).parent / "witan"))
 
 
+def test_who_reads_no_variables_is_told_so_only_where_one_would_stand(witan, place):
+    """Seats without keys leave nothing to put in its place."""
+    place.write_text('members = ["script:a.toml", "script:b.toml"]', encoding="utf-8")
+    bare = witan("mcp", "--print-config", "zed", "--config", place)
+
+    assert "<" not in bare.out
+    assert "in place of" not in bare.err
+
+
 def test_an_unknown_client_is_refused_with_those_that_are_known(witan):
     """The nearest, or all of them."""
     assert "did you mean 'cursor'" in witan("mcp", "--print-config", "curser").err

@@ -193,7 +193,7 @@ class TestAsking:
             ("max_cost_usd", "2000000", "at most 1,000,000"),
             ("quorum", "1.5", "a whole number"),
             ("quorum", "0", "a whole number ≥ 1"),
-            ("seed", "-1", "greater than or equal to 0"),
+            ("seed", "-1", "at least 0"),
             ("weights", "ada", "name=value"),
             ("weights", "ada=-1", "greater than or equal to 0"),
             ("rubric_weights", "nonsense=2", "nonsense"),

@@ -10,6 +10,7 @@ from witan.errors import ConfigError, InvalidParameter, UnknownName, WitanError
 from witan.surfaces.chamber import OPTIONS
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, TurnBody
+from witan.surfaces.inquiries.faults import fault_words
 from witan.surfaces.text import clean
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form
@@ -86,7 +87,10 @@ def refused(
 ) -> Filled:
     """The form as it was filled in, and what is wrong with it."""
     if isinstance(error, ValidationError):
-        wrong = [(str(each["loc"][0]), each["msg"]) for each in error.errors()]
+        wrong = [
+            (str(each["loc"][0]), fault_words(each["type"], each["msg"], each.get("ctx")))
+            for each in error.errors()
+        ]
         problem = "; ".join(f"{name}: {words}" for name, words in wrong)
         return Filled(
             given, clean(problem), {name: _sentence(words) for name, words in reversed(wrong)}, 422

@@ -75,6 +75,19 @@ class TestForm:
 
         assert fields == {"profile": "demo", "question": "Which zone?"}
 
+    def test_who_sits_in_a_council_can_be_chosen_from(self):
+        """Each council has its seats; a name that is in two of them is ticked once."""
+        two = [Choice(name, name, seats=(("ada", "ada"), (name, name))) for name in ("bob", "cyd")]
+        filled = Filled({"members": "ada\ncyd"})
+        root = parsed(render_ask(two, demo_question="Which zone?", filled=filled))
+
+        boxes = root.one("fieldset", id="members").all("input")
+        ticked = ["checked" in box.attrs for box in boxes]
+        assert [box.attrs["value"] for box in boxes] == ["ada", "bob", "ada", "cyd"]
+        assert ticked == [True, False, False, True]
+        writers = [o.attrs["value"] for o in root.one("select", id="chairman").all("option")]
+        assert writers == ["", "ada", "bob", "cyd"]
+
     def test_what_was_given_stays_when_it_is_refused(self):
         """The problem is told, and the question is not lost."""
         root = page(filled=Filled({"question": "Why <so>?", "mode": "best"}, "say who sits"))

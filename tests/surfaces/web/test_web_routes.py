@@ -666,7 +666,10 @@ class TestReports:
         assert names[0] == "Model"
         assert len(names) > 5
         numbers = root.all("table", class_="numbers")[0]
-        assert [h.text for h in numbers.all("th")[:3]] == ["rank", "model", "score"]
+        assert [h.text for h in numbers.all("th")[:4]] == ["group", "rank", "model", "score"]
+        labels = [label.text for label in root.all("p", class_="tier-label")]
+        assert labels[0].startswith("group 1")
+        assert any(label.startswith("group 2") for label in labels)
         assert root.one("table", class_="beats").all("td", class_="s1")
         assert root.one("figure", class_="scatter").all("circle")
         assert len(root.one("figure", class_="strips").all("li")) == len(names) - 1

@@ -3,12 +3,9 @@
 from array import array
 from collections.abc import Mapping
 
-import numpy as np
-
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import kind_of
 from witan.core.ballot import Ballot
-from witan.core.rubric import HIGHEST, LOWEST, read_grade
 
 __all__ = ["Again", "doubt_of"]
 
@@ -18,6 +15,11 @@ def doubt_of(ballot: Ballot) -> Unreadable | None:
     if not (ballot.groups or ballot.grades or ballot.abstained or ballot.reason):
         what = "is missing, as are grades and abstained; it counts as an abstention"
         return Unreadable("ranking", what, read=True)
+    if not ballot.grades:
+        return None
+    # NumPy is heavy: only those who have grades doubted wait for it.
+    from witan.core.rubric import HIGHEST, LOWEST, read_grade
+
     bad = [
         (candidate, grade)
         for candidate, given in ballot.grades.items()
@@ -52,6 +54,11 @@ class Again:
 
     def tell(self, report: Report) -> None:
         """Say at the end of the file how many there were."""
+        if not self._keys:
+            return
+        # NumPy is heavy: only those who have pairs doubted wait for it.
+        import numpy as np
+
         keys, said = np.array(self._keys), np.array(self._said)
         order = np.argsort(keys, kind="stable")
         repeats = keys[order][1:] == keys[order][:-1]

@@ -144,12 +144,13 @@ class NothingToCount(WitanError, ValueError):
 class TooLarge(WitanError, ValueError):
     """Something is beyond a stated limit."""
 
-    def __init__(self, what: str, size: int, limit: int) -> None:
-        self.what, self.size, self.limit = what, size, limit
-        super().__init__(what, size, limit)
+    def __init__(self, what: str, size: int, limit: int, remedy: str = "") -> None:
+        self.what, self.size, self.limit, self.remedy = what, size, limit, remedy
+        super().__init__(what, size, limit, remedy)
 
     def __str__(self) -> str:
-        return f"{self.size:,} {self.what} are more than the {self.limit:,} that can be counted"
+        told = f"{self.size:,} {self.what} are more than the {self.limit:,} that can be counted"
+        return f"{told}; {self.remedy}" if self.remedy else told
 
 
 class BallotFileError(WitanError, ValueError):

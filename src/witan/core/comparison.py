@@ -1,6 +1,6 @@
 """Every rule on the same ballots, side by side."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +51,10 @@ class Comparison:
 
 
 def compare_rules(
-    ballots: Iterable[Ballot], settings: Settings, rules: Sequence[str] | None = None
+    ballots: Iterable[Ballot],
+    settings: Settings,
+    rules: Sequence[str] | None = None,
+    on_outcome: Callable[[Outcome], None] | None = None,
 ) -> Comparison:
     """Count every session under every rule that can, but those that need a history.
 
@@ -61,6 +64,8 @@ def compare_rules(
         As for `tally_sessions`; its rule is ignored, parameters go to the rule that knows them.
     rules
         Names in `RULES`; None: all.
+    on_outcome
+        Told of every outcome as it comes; what it raises ends the counting.
 
     Raises
     ------
@@ -83,7 +88,7 @@ def compare_rules(
             continue
         chosen = _under(settings, name)
         problems: list[UnsuitableBallots] = []
-        found = list(tally_electorates(everyone, chosen, problems.append))
+        found = list(_told(tally_electorates(everyone, chosen, problems.append), on_outcome))
         if not found:
             skipped[name] = problems[0].problem if problems else "nothing to count"
             continue
@@ -100,6 +105,15 @@ def compare_rules(
         leader_differs=tuple(tuple(_differs(outcomes, a, b) for b in counted) for a in counted),
         stability=stability,
     )
+
+
+def _told(
+    outcomes: Iterator[Outcome], on_outcome: Callable[[Outcome], None] | None
+) -> Iterator[Outcome]:
+    for outcome in outcomes:
+        if on_outcome is not None:
+            on_outcome(outcome)
+        yield outcome
 
 
 def _under(settings: Settings, name: str) -> Settings:

@@ -16,6 +16,7 @@ from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.inquiries.in_turn import break_off_counting
 from witan.surfaces.text import counted
 
 __all__ = ["Say", "bound", "serve"]
@@ -24,6 +25,9 @@ BACKLOG = 2048
 
 MOST_NAMED = 10
 """Sessions that are said by name to have been broken off."""
+
+COUNTING_SECONDS = 5.0
+"""What is counted still is told to stop, and given so long to hear it."""
 
 Say = Callable[[str], None]
 
@@ -108,6 +112,7 @@ async def serve(
         under_way = await _heed(chamber, settings.grace_seconds, say)
         for line in _broken_off(under_way, option if chamber.history is not None else None):
             say(line)
+        await break_off_counting(COUNTING_SECONDS)
         server.should_exit = True
 
     async with app.router.lifespan_context(app), anyio.create_task_group() as group:

@@ -174,8 +174,20 @@ class TestPaths:
         """Though several operations share the path."""
         told = client.put("/api/sessions", json={})
 
-        assert told.headers["Allow"] == "GET, POST"
-        assert "it takes GET, POST; " in told.json()["detail"]
+        assert told.headers["Allow"] == "GET, HEAD, POST"
+        assert "it takes GET, HEAD, POST; " in told.json()["detail"]
+
+    @pytest.mark.parametrize(
+        "path",
+        ["/", "/healthz", "/metrics", "/api/sessions", "/api/sessions/none", "/v1/models"],
+    )
+    def test_where_get_is_taken_head_is(self, client, path):
+        """With the same headers and no body."""
+        whole, head = client.get(path), client.head(path)
+
+        assert head.status_code == whole.status_code
+        assert head.headers["Content-Type"] == whole.headers["Content-Type"]
+        assert head.content == b""
 
     def test_a_slash_in_a_name_is_to_be_quoted(self, client):
         """Else it parts the path."""

@@ -1,9 +1,11 @@
 """The native API over real HTTP: what is kept, counted again, summed up, and brought along."""
 
+import gzip
 import json
 
 import httpx2
 import pytest
+import zstandard
 
 from chambers import seatings, write_config
 from served import served
@@ -254,6 +256,26 @@ class TestPosted:
         assert response.status_code == 422
         assert "'zz'" in response.json()["detail"]
         assert "q1" in response.json()["detail"]
+
+    @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+    @pytest.mark.parametrize(
+        ("line", "times", "said"),
+        [
+            (b"\n", 1_000_001, "1,000,001 lines of ballots are more than the 1,000,000"),
+            (b"\0", 90_000_000, "4,194,305 bytes of one line are more than the 4,194,304"),
+            (b" " * 99_999 + b"\n", 700, "67,108,865 bytes of unpacked ballots are more than the"),
+            (b'{"reviewer"\n', 10_001, "10,001 lines that cannot be read are more than the 10,000"),
+            (b"2\n1,a\n2,b\n9,9,1\n999999,1,2\n", 1, "100,001 posted ballots are more than the"),
+        ],
+    )
+    def test_what_is_beyond_bounds_once_it_is_unpacked_is_refused(
+        self, client, pack, line, times, said
+    ):
+        """As soon as that shows, however little was sent."""
+        response = client.post("/api/tally", content=pack(line * times))
+
+        assert response.status_code == 413
+        assert said in response.json()["detail"]
 
     @pytest.mark.parametrize("path", ["tally", "compare", "explain"])
     @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"{", b"a,b\n1,2\n", b"[]"])

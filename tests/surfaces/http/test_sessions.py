@@ -5,6 +5,8 @@ import time
 
 import httpx2
 import pytest
+import schemathesis
+from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from chambers import seatings, write_config
 from served import served
@@ -251,6 +253,16 @@ class TestFollowing:
         record = slow.get(f"/api/sessions/{session}").json()
 
         assert (record["under_way"], record["status"], record["missing"]) == (True, None, [])
+
+    def test_the_document_promises_a_session_under_way_as_it_is(self, slow):
+        """What has no value yet may be null."""
+        session = slow.post("/api/sessions", json=QUESTION).json()["session"]
+        document = schemathesis.openapi.from_url(str(slow.base_url.join("/openapi.json")))
+        asked = document["/api/sessions/{session}"]["GET"].Case(
+            path_parameters={"session": session}
+        )
+
+        asked.call_and_validate(checks=[response_schema_conformance])
 
 
 class TestEnding:

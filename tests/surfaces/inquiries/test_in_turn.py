@@ -5,8 +5,14 @@ from threading import Event
 import anyio
 import pytest
 
-from witan.errors import NothingToCount
-from witan.surfaces.inquiries.in_turn import AT_ONCE, in_turn, once
+from witan.errors import Busy, NothingToCount
+from witan.surfaces.inquiries.in_turn import (
+    AT_ONCE,
+    break_off_counting,
+    go_on,
+    in_turn,
+    once,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +58,55 @@ async def test_so_many_count_at_once():
             assert len(counting) == AT_ONCE
         finally:
             over.set()
+
+
+async def count_on(counting):
+    """Count until nobody wants it any more."""
+
+    def count():
+        counting.set()
+        while True:
+            go_on()
+
+    await in_turn(count, "brought")
+
+
+async def until(counting):
+    """Wait for a thread to begin."""
+    with anyio.fail_after(5):
+        while not counting.is_set():  # noqa: ASYNC110 - a thread sets it
+            await anyio.sleep(0.01)
+
+
+async def test_who_is_cancelled_frees_its_place():
+    """As soon as its thread asks whether to go on."""
+    for _ in range(AT_ONCE + 1):
+        counting = Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(count_on, counting)
+            await until(counting)
+            group.cancel_scope.cancel()
+    with anyio.fail_after(5):
+        assert await in_turn(lambda: "counted", "brought") == "counted"
+
+
+async def test_all_counting_can_be_broken_off():
+    """Whoever waits for it is told that the server stops."""
+    counting, told = Event(), []
+
+    async def wait():
+        try:
+            await count_on(counting)
+        except Busy as error:
+            told.append(str(error))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        await until(counting)
+        with anyio.fail_after(5):
+            await break_off_counting(4)
+
+    assert told == ["the server is about to stop; ask again when it is back"]
 
 
 class TestOnce:

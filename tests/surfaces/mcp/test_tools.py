@@ -252,7 +252,11 @@ class TestWaiting:
     def counting(self, server):
         """As many as count at once are at it, until it is over."""
         over = Event()
-        held = [server.portal.start_task_soon(in_turn, over.wait) for _ in range(AT_ONCE)]
+        held = [
+            server.portal.start_task_soon(in_turn, over.wait, of)
+            for of in ("kept", "session", "brought")
+            for _ in range(AT_ONCE)
+        ]
         yield over
         over.set()
         for each in held:

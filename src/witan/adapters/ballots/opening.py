@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
+from witan.adapters.ballots.bounds import Bounds
 from witan.errors import BallotFileError, MissingExtra
 
 __all__ = ["Source", "cannot", "open_source"]
@@ -18,12 +19,17 @@ _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _SQLITE = b"SQLite format 3\0"
 _CHUNK = 1 << 18
 
+_ZSTD_PIECE = 512
+"""Bytes that are unpacked at a time: four of them may stand for a block of 128 KiB."""
+
 
 class Source:
     """An opened ballot file: its name, its bytes, and its lines as text."""
 
-    def __init__(self, path: str, stem: str, stream: BinaryIO) -> None:
-        self.path, self.stem, self.stream = path, stem, stream
+    def __init__(
+        self, path: str, stem: str, stream: BinaryIO, bounds: Bounds | None = None
+    ) -> None:
+        self.path, self.stem, self.stream, self.bounds = path, stem, stream, bounds
         self.head: list[bytes] = []
 
     @property
@@ -111,8 +117,14 @@ def _not_utf8(path: str, line: int) -> BallotFileError:
 
 
 @contextmanager
-def open_source(path: str | Path | IO[Any]) -> Iterator[Source]:
-    """Open a file, ``-`` for standard input, or a stream, and unpack gzip and Zstandard."""
+def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Iterator[Source]:
+    """Open a file, ``-`` for standard input, or a stream, and unpack gzip and Zstandard.
+
+    Parameters
+    ----------
+    bounds
+        How much of it is read; None: all of it.
+    """
     with ExitStack() as stack:
         if isinstance(path, str | Path):
             name, stem = str(path), _stem(str(path))
@@ -127,7 +139,9 @@ def open_source(path: str | Path | IO[Any]) -> Iterator[Source]:
             unpacked = _unpacked(name, stream)
         except _READ_ERRORS as error:
             raise cannot("be read", name, error) from error
-        yield Source(name, stem, unpacked)
+        if bounds is not None:
+            unpacked = _buffered(bounds.within(_pieces(unpacked)))
+        yield Source(name, stem, unpacked, bounds)
 
 
 def _stem(name: str) -> str:
@@ -219,9 +233,9 @@ def _unpacked(path: str, stream: BinaryIO) -> BinaryIO:
     return plain
 
 
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+def _pieces(stream: BinaryIO, size: int = _CHUNK) -> Iterator[bytes]:
     read = getattr(stream, "read1", stream.read)
-    return iter(lambda: read(_CHUNK), b"")
+    return iter(lambda: read(size), b"")
 
 
 def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
@@ -231,7 +245,7 @@ def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
     except ImportError:
         raise MissingExtra(f"reading {path}, which is packed by Zstandard,", "zstd") from None
     frame = None
-    for piece in _pieces(stream):
+    for piece in _pieces(stream, _ZSTD_PIECE):
         data = piece
         while data:
             if frame is None or frame.eof:

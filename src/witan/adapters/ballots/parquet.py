@@ -34,6 +34,8 @@ def read_parquet(source: Source, columns: Mapping[str, str], report: Report) -> 
             table = arrow.parquet.ParquetFile(stream)
         except (arrow.ArrowException, OSError) as error:
             raise BallotFileError(source.path, f"is no readable Parquet file: {error}") from error
+        if source.bounds is not None:
+            source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
         names = table.schema_arrow.names
         kind = Header(names, columns, source.path).kind
         if kind == "csv-pairs":
@@ -42,6 +44,11 @@ def read_parquet(source: Source, columns: Mapping[str, str], report: Report) -> 
             yield from read_long(_cells(table, names, source.path), columns, report)
         else:
             yield from _records(table, columns, report)
+
+
+def _unpacked_bytes(table: Any) -> int:
+    about = table.metadata
+    return sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
 
 
 def _arrow(feature: str) -> ModuleType:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from witan.adapters.ballots.bounds import Bounds
 from witan.adapters.ballots.cells import csv_rows
 from witan.adapters.ballots.columns import check_columns
 from witan.adapters.ballots.council_log import read_council_log
@@ -26,18 +27,20 @@ def read_ballots(
     format: str | None = None,  # noqa: A002  the word users know from the command line
     columns: Mapping[str, str] | None = None,
     on_problem: Callable[[Problem], None] | None = None,
+    bounds: Bounds | None = None,
 ) -> Iterator[Ballot]:
     """Read the ballots of a file, a stream, or ``-`` for standard input, one after another.
 
     Plain, gzip or Zstandard, in one of `FORMATS`, each recognised from the content. A line that
     cannot be read goes to `on_problem` and is left out; without `on_problem` the first one raises
     `BallotFileError`, as a file that cannot be read at all always does. `columns` says which
-    column holds a field, such as ``{"session": "task", "reviewer": "judge+version"}``.
+    column holds a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
+    beyond `bounds` raises `TooLarge`; without them a file may be of any size.
     """
     if format is not None:
         check_format(format)
     check_columns(columns or {})
-    return _read(path, format, columns or {}, on_problem)
+    return _read(path, format, columns or {}, on_problem, bounds)
 
 
 def _read(
@@ -45,8 +48,9 @@ def _read(
     kind: str | None,
     columns: Mapping[str, str],
     on_problem: Callable[[Problem], None] | None,
+    bounds: Bounds | None,
 ) -> Iterator[Ballot]:
-    with open_source(path) as source:
+    with open_source(path, bounds) as source:
         report = Report(source.path, on_problem)
         if source.is_empty:
             return

@@ -97,6 +97,7 @@ Rule = Annotated[str | None, Query(description="One of `GET /api/rules`; unless 
     responses=examples.COUNTED,
 )
 async def tally(
+    request: Request,
     ballots: BallotsOf,
     given: SettingsOf,
     rule: Rule = None,
@@ -104,7 +105,9 @@ async def tally(
 ) -> Response:
     """Count the ballots that are sent, in any format of a ballot file; nothing is kept."""
     settings = settings_given(rule, given)
-    return await reply_in_turn(lambda: posted.tallied(ballots, settings, session or ()))
+    return await reply_in_turn(
+        request, lambda: posted.tallied(ballots, settings, session or ()), "brought"
+    )
 
 
 @router.post(
@@ -114,6 +117,7 @@ async def tally(
     responses=examples.COMPARED,
 )
 async def compare(
+    request: Request,
     ballots: BallotsOf,
     given: SettingsOf,
     rules: Annotated[str | None, Query(description="Rules, comma-separated.")] = None,
@@ -121,7 +125,9 @@ async def compare(
     """Count the ballots that are sent under every rule, side by side."""
     settings = settings_given(None, given)
     names = [name.strip() for name in (rules or "").split(",") if name.strip()]
-    return await reply_in_turn(lambda: posted.compared(ballots, settings, names))
+    return await reply_in_turn(
+        request, lambda: posted.compared(ballots, settings, names), "brought"
+    )
 
 
 @router.post(
@@ -131,6 +137,7 @@ async def compare(
     responses=examples.EXPLAINED,
 )
 async def explain(
+    request: Request,
     ballots: BallotsOf,
     given: SettingsOf,
     rule: Rule = None,
@@ -140,4 +147,6 @@ async def explain(
 ) -> Response:
     """Show step by step how the ballots of a session make its outcome."""
     settings = settings_given(rule, given)
-    return await reply_in_turn(lambda: posted.explained(ballots, settings, session))
+    return await reply_in_turn(
+        request, lambda: posted.explained(ballots, settings, session), "brought"
+    )

@@ -44,6 +44,9 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = ("/healthz", "/assets/", "/sign-in")
 """What is there for whoever reaches the server."""
 
+GONE = 499
+"""As servers log it: whoever asked did not wait for an answer."""
+
 MISTAKE = "a mistake within Witan; the log of the server says more"
 
 REQUESTS_A_SESSION = 100
@@ -120,7 +123,7 @@ class Door:
             return
         started = time.monotonic()
         scope["request"] = secrets.token_hex(6)
-        status = 500
+        status: int | None = None
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -133,7 +136,9 @@ class Door:
             await send(message)
 
         try:
-            await self._pass(scope, receive, sending)
+            alone = scope["method"] == "HEAD"
+            await self._pass(scope, receive, _headers_alone(sending) if alone else sending)
+            status = status or GONE
         finally:
             asker = scope.get("asker")
             route = getattr(scope.get("route"), "path_format", "")
@@ -143,7 +148,7 @@ class Door:
                     scope["method"],
                     route,
                     scope["path"],
-                    status,
+                    500 if status is None else status,
                     time.monotonic() - started,
                     asker.name if asker is not None else None,
                 )
@@ -174,7 +179,7 @@ class Door:
                 await send(message)
 
         # What listens writes the path of its own scope down, which is to stay as it was sent.
-        within = {**scope, "path": matched_path(scope)}
+        within = {**scope, "path": matched_path(scope), "method": _like(scope["method"])}
         instead: Response | None = None
         fields = {"request": scope["request"], "path": scope["path"]}
         try:
@@ -257,7 +262,7 @@ class Door:
             address = (scope.get("client") or ("",))[0]
             if self._askers.guessed(address):
                 return _told(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
-        elif "text/html" in headers.get("accept", "") and scope["method"] == "GET":
+        elif "text/html" in headers.get("accept", "") and scope["method"] in SAFE:
             return RedirectResponse(self._sign_in(scope), 303)
         told = {"WWW-Authenticate": 'Bearer realm="witan"'}
         detail = "the token is not one of this server's" if given else "a token is needed"
@@ -294,6 +299,25 @@ class Door:
         most = f"{limit.amount:,} requests in a minute"
         detail = f"{asker.name} may make {most}; ask again in {wait} s"
         return _told(scope, 429, detail, {"Retry-After": wait})
+
+
+def _like(method: str) -> str:
+    """The method that a request is answered like."""
+    return "GET" if method == "HEAD" else method
+
+
+def _headers_alone(send: Send) -> Send:
+    """Send an answer up to where its body begins."""
+    answered = False
+
+    async def sending(message: Message) -> None:
+        nonlocal answered
+        if not answered:
+            answered = True
+            await send(message)
+            await send({"type": "http.response.body"})
+
+    return sending
 
 
 def _told(

@@ -76,7 +76,7 @@ _RECORD = told(
         "seconds": 8.4,
         "events": [OPENED],
     },
-    nullable=["trust", "text", "outcome", "synthesis", "cost", "seconds"],
+    nullable=["trust", "status", "text", "outcome", "synthesis", "cost", "seconds"],
 )
 
 _UNDER_WAY = told(

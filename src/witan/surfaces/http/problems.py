@@ -190,7 +190,7 @@ def _taken_at(request: Request, error: HTTPException) -> Mapping[str, str] | Non
 
 
 def _is_taken(request: Request, method: str) -> bool:
-    scope = {**request.scope, "method": method}
+    scope = {**request.scope, "method": "GET" if method == "HEAD" else method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 

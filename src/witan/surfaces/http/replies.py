@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 import anyio
+from fastapi import Request
 from starlette.responses import Response
 
-from witan.surfaces.inquiries.in_turn import in_turn
+from witan.surfaces.http.staying import while_there
+from witan.surfaces.inquiries.in_turn import Of, in_turn
 from witan.surfaces.json_output import to_json
 
 __all__ = ["reply", "reply_in_turn", "reply_once_read"]
@@ -21,6 +23,6 @@ async def reply_once_read(work: Callable[[], object]) -> Response:
     return await anyio.to_thread.run_sync(lambda: reply(work()))
 
 
-async def reply_in_turn(work: Callable[[], object]) -> Response:
-    """What comes of counting that may take long, once it is its turn."""
-    return await in_turn(lambda: reply(work()))
+async def reply_in_turn(request: Request, work: Callable[[], object], of: Of = "kept") -> Response:
+    """What comes of counting that may take long, once it is its turn, for who waits for it."""
+    return await while_there(request, lambda: in_turn(lambda: reply(work()), of))

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import anyio
-from fastapi import Depends, Query, Response
+from fastapi import Depends, Query, Request, Response
 
 from witan.adapters.voting_papers import Paper, voting_paper
 from witan.core.blind_vote import read_ranking
@@ -171,7 +171,7 @@ async def _paper(chamber: Chamber, session: str, person: str) -> Paper:
     responses=examples.LEADERBOARD,
 )
 async def leaderboard(
-    chamber: ChamberOf,
+    request: Request,
     *,
     window: WindowOf,
     rule: Annotated[str, Query(description="Whose scores are averaged.")] = "borda",
@@ -190,13 +190,15 @@ async def leaderboard(
         min_sessions=min_sessions,
         level=level,
     )
+    chamber: Chamber = request.app.state.chamber
     history = history_of(chamber)
     report = partial(reports.leaderboard_report, history, chamber.config, terms, with_elo=elo)
-    return await reply_in_turn(report)
+    return await reply_in_turn(request, report)
 
 
 @router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)
 async def audit(
+    request: Request,
     chamber: ChamberOf,
     *,
     window: WindowOf,
@@ -217,7 +219,7 @@ async def audit(
         criterion=criterion,
         level=level,
     )
-    return await reply_in_turn(report)
+    return await reply_in_turn(request, report)
 
 
 @router.get("/rules", tags=["counting"], summary="The rules to count by", responses=examples.RULES)

@@ -72,11 +72,11 @@ async def count_again(
             named=named.keys(),
             shown=discreet_import,
         )
-        return await in_turn(count)
+        return await in_turn(count, "session")
     # What was learned of a model is found by how its seat is written.
     held = await _held(chamber, whole)
     count_held = partial(recounted, held, chamber.history, rule, without=without, given=given)
-    outcome = await in_turn(count_held)
+    outcome = await in_turn(count_held, "session")
     return Veil(held.opened).outcome(outcome)
 
 
@@ -103,7 +103,7 @@ async def imported_of(
     history = await _history_of_import(chamber, whole)
     if history is None:
         return None
-    found = await in_turn(partial(_known, history, whole, rule, without))
+    found = await in_turn(partial(_known, history, whole, rule, without), "session")
     [about] = discreet_found([found.about])
     said = None if found.not_counted is None else as_request(found.not_counted)
     return replace(found, about=about, not_counted=said)

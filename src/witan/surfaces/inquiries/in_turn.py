@@ -1,30 +1,92 @@
 """Counting that may take long, a few at a time: what is brief has threads of its own."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import anyio
+from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
-__all__ = ["in_turn", "once"]
+from witan.errors import Busy
+
+__all__ = ["break_off_counting", "go_on", "in_turn", "once"]
 
 AT_ONCE = 4
 """Threads that count: more would only take time from each other, and from those who listen."""
+
+BROUGHT_AT_ONCE = 2
+"""Threads that count ballots which somebody brings along, for which no session waits."""
+
+Of = Literal["kept", "session", "brought"]
+"""What is counted: all that are kept, one session that is read, or ballots brought along.
+
+None of them waits for another."""
 
 T = TypeVar("T")
 
 _wanted: RunVar[dict[Hashable, "_Wanted"]] = RunVar("witan_counting_wanted")
 
-_places: RunVar[anyio.CapacityLimiter] = RunVar("witan_counting_places")
+_places: RunVar[dict[Of, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
+
+_under_way: RunVar[set[anyio.CancelScope]] = RunVar("witan_counting_under_way")
 
 
-async def in_turn(work: Callable[[], T]) -> T:
-    """What comes of some counting, done in a thread once it is its turn."""
-    places = _places.get(None)
-    if places is None:
-        places = anyio.CapacityLimiter(AT_ONCE)
-        _places.set(places)
-    return await anyio.to_thread.run_sync(work, limiter=places)
+async def in_turn(work: Callable[[], T], of: Of = "kept") -> T:
+    """What comes of some counting, done in a thread once it is its turn.
+
+    Who is cancelled gives its place up as soon as the work heeds `go_on`.
+
+    Raises
+    ------
+    Busy
+        If all counting is broken off.
+    """
+    under_way = _held(_under_way, set)
+    with anyio.CancelScope() as scope:
+        under_way.add(scope)
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=_limiters()[of])
+        finally:
+            under_way.discard(scope)
+    raise Busy("the server is about to stop", "ask again when it is back", 5)
+
+
+def go_on() -> None:
+    """Go on counting only while somebody wants it; outside of `in_turn` somebody always does."""
+    try:
+        check_cancelled()
+    except RuntimeError:  # no event loop waits for this thread
+        return
+
+
+async def break_off_counting(patience: float) -> None:
+    """Break off whatever is counted, and wait so many seconds until it has ended."""
+    under_way = _held(_under_way, set)
+    for scope in under_way:
+        scope.cancel()
+    with anyio.move_on_after(patience):
+        while under_way:  # noqa: ASYNC110 - threads end it, which set no event
+            await anyio.sleep(0.01)
+
+
+def _limiters() -> dict[Of, anyio.CapacityLimiter]:
+    return _held(
+        _places,
+        lambda: {
+            "kept": anyio.CapacityLimiter(AT_ONCE),
+            "session": anyio.CapacityLimiter(AT_ONCE),
+            "brought": anyio.CapacityLimiter(BROUGHT_AT_ONCE),
+        },
+    )
+
+
+def _held(variable: RunVar[T], make: Callable[[], T]) -> T:
+    """What the event loop holds, made when it is asked for first."""
+    try:
+        return variable.get()
+    except LookupError:
+        variable.set(made := make())
+        return made
 
 
 async def once(key: Hashable, work: Callable[[], T]) -> T:
@@ -35,9 +97,7 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
     key
         The same for the same counting.
     """
-    held = _wanted.get(None)
-    if held is None:
-        _wanted.set(held := {})
+    held = _held(_wanted, dict)
     while (others := held.get(key)) is not None:
         await others.over.wait()
         if others.failure is not None:

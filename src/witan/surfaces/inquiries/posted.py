@@ -6,9 +6,9 @@ from io import BytesIO
 from typing import Any
 
 from witan import __version__
-from witan.adapters.ballots import Problem, read_ballots
+from witan.adapters.ballots import Bounds, Problem, read_ballots
 from witan.core.ballot import Ballot
-from witan.core.comparison import compare_rules
+from witan.core.comparison import Comparison, compare_rules
 from witan.core.explanation import Explanation, explain
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
@@ -21,6 +21,7 @@ from witan.errors import (
     UnknownName,
     UnsuitableBallots,
 )
+from witan.surfaces.inquiries.in_turn import go_on
 from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.json_output import comparison_object, explanation_object, session_object
 from witan.surfaces.text import listed
@@ -30,6 +31,7 @@ __all__ = [
     "Tally",
     "columns_given",
     "compared",
+    "comparison_of",
     "explained",
     "explanation_of",
     "tallied",
@@ -39,6 +41,20 @@ __all__ = [
 
 MOST_BALLOTS = 100_000
 """More are a file for the command line."""
+
+MOST_PLACED = 1_000_000
+"""Candidates on all ballots together."""
+
+MOST_UNREAD = 10_000
+"""Lines that could not be read, each told of."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Unpacked, or as many as were sent."""
+
+MOST_LINES = 1_000_000
+
+LINE_BYTES = 4 * 1024 * 1024
+"""Of one line, or as many as were sent."""
 
 
 @dataclass(slots=True)
@@ -69,16 +85,33 @@ class Posted:
     def __iter__(self) -> Iterator[Ballot]:
         stream = BytesIO(self.content)
         stream.name = "the ballots"
+        sent = len(self.content)
+        bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), go_on)
         read = read_ballots(
-            stream, format=self.format, columns=self.columns, on_problem=self.problems.append
+            stream,
+            format=self.format,
+            columns=self.columns,
+            on_problem=self._unreadable,
+            bounds=bounds,
         )
+        placed = 0
         for number, ballot in enumerate(read, start=1):
+            go_on()
+            placed += max(sum(map(len, ballot.groups)), len(ballot.grades))
             if number > MOST_BALLOTS:
                 raise TooLarge("posted ballots", number, MOST_BALLOTS)
+            if placed > MOST_PLACED:
+                raise TooLarge("candidates on posted ballots", placed, MOST_PLACED)
             self.sessions.setdefault(ballot.session)
             yield ballot
         if not self.content.strip():
             raise NothingToCount("no ballot was sent")
+
+    def _unreadable(self, problem: Problem) -> None:
+        go_on()
+        if len(self.problems) == MOST_UNREAD:
+            raise TooLarge("lines that cannot be read", MOST_UNREAD + 1, MOST_UNREAD)
+        self.problems.append(problem)
 
     def unread(self) -> list[dict[str, Any]]:
         """What could not be read, line by line."""
@@ -125,7 +158,8 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
         If a setting does not suit them.
     """
     not_counted: list[UnsuitableBallots] = []
-    outcomes = tuple(tally_sessions(posted, settings, not_counted.append, sessions or None))
+    counting = tally_sessions(posted, settings, not_counted.append, sessions or None)
+    outcomes = tuple(_while_wanted(counting))
     for name in sessions:
         if not posted.sessions:
             first = f": {posted.problems[0]}" if posted.problems else ""
@@ -133,6 +167,12 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
         if name not in posted.sessions:
             raise InvalidParameter("session", name, f"one of {listed([*posted.sessions])}")
     return Tally(outcomes, tuple(not_counted))
+
+
+def _while_wanted(counting: Iterator[Outcome]) -> Iterator[Outcome]:
+    for outcome in counting:
+        go_on()
+        yield outcome
 
 
 def tally_object(posted: Posted, tally: Tally) -> dict[str, Any]:
@@ -152,9 +192,14 @@ def tallied(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) ->
     return tally_object(posted, tally_of(posted, settings, sessions))
 
 
+def comparison_of(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> Comparison:
+    """Posted ballots counted under every rule, or these; errors as of `tally_of`."""
+    return compare_rules(posted, settings, list(rules) or None, lambda _: go_on())
+
+
 def compared(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> dict[str, Any]:
     """The object of ``witan compare --json``; errors as of `tally_of`."""
-    comparison = compare_rules(posted, settings, list(rules) or None)
+    comparison = comparison_of(posted, settings, rules)
     told = comparison_object(comparison, comparison.sessions)
     return {**told, "not_read": posted.unread()}
 

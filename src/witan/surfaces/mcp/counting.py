@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from witan.core.comparison import compare_rules
 from witan.core.rules import RULES
 from witan.surfaces.comparing import comparison_text
 from witan.surfaces.explaining import explanation_text
@@ -12,6 +11,7 @@ from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.posted import (
     Posted,
     columns_given,
+    comparison_of,
     explanation_of,
     tally_object,
     tally_of,
@@ -46,7 +46,7 @@ async def tally(call: Call, body: TallyArguments) -> Reply:  # noqa: ARG001 - as
     """Count ballots."""
     posted = _posted(body)
     settings = settings_given(body.rule, body.settings)
-    found = await in_turn(lambda: tally_of(posted, settings, body.sessions))
+    found = await in_turn(lambda: tally_of(posted, settings, body.sessions), "brought")
     outcomes = found.outcomes
     if len(outcomes) > SHOWN:
         text = "\n".join(summary_text(PAGE, [Digest.of(outcome) for outcome in outcomes]))
@@ -61,7 +61,7 @@ async def compare(call: Call, body: CompareArguments) -> Reply:  # noqa: ARG001 
     """Count ballots under every rule."""
     posted = _posted(body)
     settings = settings_given(None, body.settings)
-    found = await in_turn(lambda: compare_rules(posted, settings, body.rules or None))
+    found = await in_turn(lambda: comparison_of(posted, settings, body.rules), "brought")
     shown = found.sessions if len(found.sessions) <= SHOWN else ()
     text = "\n".join([*comparison_text(PAGE, found, shown), *_unread(posted)])
     told = {**comparison_object(found, found.sessions), "not_read": posted.unread()}
@@ -72,7 +72,7 @@ async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 
     """Show how ballots make an outcome."""
     posted = _posted(body)
     settings = settings_given(body.rule, body.settings)
-    found = await in_turn(lambda: explanation_of(posted, settings, body.session))
+    found = await in_turn(lambda: explanation_of(posted, settings, body.session), "brought")
     text = "\n".join([*explanation_text(PAGE, found), *_unread(posted)])
     return Reply(text, {**explanation_object(found), "not_read": posted.unread()})
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from witan.errors import NothingToCount, WitanError
 from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.staying import while_there
 from witan.surfaces.inquiries.in_turn import once
 from witan.surfaces.text import clean
 from witan.surfaces.web.rendering import Site, render
@@ -84,7 +85,7 @@ async def reported(
         if show not in (PART, WHOLE):
             return Page(report.render(template, site, waiting=_waiting(request, report, site)))
         wanted = (request.app.state.chamber, report.page, tuple(_query(request)))
-        view = await once(wanted, count)
+        view = await while_there(request, lambda: once(wanted, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
         return Page(report.render(template, site, empty=clean(said_of(request, error))))

@@ -10,6 +10,7 @@ from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, WitanError
 from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.staying import while_there
 from witan.surfaces.inquiries.in_turn import in_turn
 from witan.surfaces.inquiries.posted import Posted, tally_of
 from witan.surfaces.inquiries.wording import as_form
@@ -46,7 +47,7 @@ async def count(request: Request) -> Response:
             view = tally_view(posted, tally_of(posted, settings, sessions))
             return _page(request, given, view=view)
 
-        html = await in_turn(tell)
+        html = await while_there(request, lambda: in_turn(tell, "brought"))
     except WitanError as error:
         return Page(
             _page(request, given, problem=as_form(said_of(request, error))), status_of(error)

@@ -1,0 +1,61 @@
+"""Counting that nobody waits for any more ends, and takes no time from others meanwhile."""
+
+import gzip
+import json
+import signal
+import time
+from threading import Thread
+
+import httpx2
+import pytest
+
+from chambers import write_config
+from served import serving_process
+
+LONG = "".join(
+    json.dumps({"session": f"q{n // 3}", "reviewer": f"r{n % 3}", "ranking": ["x", "y", "z"]})
+    + "\n"
+    for n in range(12_000)
+)
+"""Ballots that take long to compare."""
+
+PACKED = gzip.compress(LONG.encode())
+
+
+def give_up(url):
+    """Ask for a comparison, and go before it is made."""
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(f"{url}/api/compare", content=PACKED, timeout=httpx2.Timeout(9, read=1))
+
+
+def test_who_goes_or_stops_the_server_ends_what_is_counted(tmp_path):
+    """Others read meanwhile, count soon after, and the server stops at once without a traceback."""
+    heard = []
+    with serving_process(
+        "--config", write_config(tmp_path), "--no-history", cwd=tmp_path, heard=heard
+    ) as (url, process):
+        gone = [Thread(target=give_up, args=(url,)) for _ in range(3)]
+        for each in gone:
+            each.start()
+        time.sleep(0.5)
+        assert httpx2.get(f"{url}/api/sessions/none", timeout=5).status_code == 404
+        for each in gone:
+            each.join()
+        few = LONG[: LONG.index("q1")].rpartition("\n")[0]
+        assert httpx2.post(f"{url}/api/tally", content=few, timeout=20).status_code == 200
+
+        answers = []
+        waiting = Thread(
+            target=lambda: answers.append(
+                httpx2.post(f"{url}/api/compare", content=PACKED, timeout=30)
+            )
+        )
+        waiting.start()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+        waiting.join()
+
+    assert [each.status_code for each in answers] == [503]
+    assert "Traceback" not in "".join(heard)
+    assert sum("path=/api/compare status=499" in line for line in heard) == 3

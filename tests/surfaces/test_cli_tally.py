@@ -304,6 +304,19 @@ class TestBadLines:
             f"2 lines of {damaged} could not be read; nothing is counted under --strict"
         )
 
+    @pytest.mark.parametrize("strict", [False, True])
+    def test_what_does_not_count_of_a_line_is_told_as_on_import(self, witan, write, strict):
+        """By file, line and field; the line counts, but for --strict."""
+        graded = {"reviewer": "gpt", "grades": {"x": "NaN", "y": 8}}
+        path = write("odd.jsonl", graded, {"reviewer": "r1", "ranking": ["x", "y"]})
+        said = witan("tally", path, *["--strict"] * strict)
+
+        assert said.err.startswith(
+            f"{path}:1: field 'grades' has the text 'NaN' for 'x', which is no grade from 1 to 10"
+        )
+        assert "could not be read" not in said.err
+        assert (said.status, bool(said.out)) == ((1, False) if strict else (0, True))
+
     def test_only_the_first_twenty_are_listed(self, witan, write):
         """Thirty bad lines make twenty sentences and one count."""
         path = write("bad.jsonl", {"reviewer": "r1", "ranking": ["x", "y"]}, *["{"] * 30)

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 from witan.adapters.ballots.columns import Header, joined
 from witan.adapters.ballots.csv_long import read_long
 from witan.adapters.ballots.csv_pairs import read_pairs
+from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import FIELDS, read_record
@@ -107,6 +108,8 @@ def _records(table: Any, columns: Mapping[str, str], report: Report) -> Iterator
         except Unreadable as flaw:
             report(number, flaw)
             continue
+        if report.doubting:
+            report.doubt(number, doubt_of(ballot))
         yield ballot
 
 

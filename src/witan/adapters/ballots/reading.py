@@ -1,6 +1,7 @@
 """Ballots from any file: unpack it, recognise its kind, and read it as a stream."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,31 +28,34 @@ def read_ballots(
     format: str | None = None,  # noqa: A002  the word users know from the command line
     columns: Mapping[str, str] | None = None,
     on_problem: Callable[[Problem], None] | None = None,
+    doubting: bool = False,
     bounds: Bounds | None = None,
 ) -> Iterator[Ballot]:
     """Read the ballots of a file, a stream, or ``-`` for standard input, one after another.
 
     Plain, gzip or Zstandard, in one of `FORMATS`, each recognised from the content. A line that
     cannot be read goes to `on_problem` and is left out; without `on_problem` the first one raises
-    `BallotFileError`, as a file that cannot be read at all always does. `columns` says which
+    `BallotFileError`, as a file that cannot be read at all always does. With `doubting`, it is told
+    as well of what is odd about lines that are read. `columns` says which
     column holds a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
     beyond `bounds` raises `TooLarge`; without them a file may be of any size.
     """
     if format is not None:
         check_format(format)
     check_columns(columns or {})
-    return _read(path, format, columns or {}, on_problem, bounds)
+    telling = partial(Report, on_problem=on_problem, doubting=doubting)
+    return _read(path, format, columns or {}, telling, bounds)
 
 
 def _read(
     path: str | Path | IO[Any],
     kind: str | None,
     columns: Mapping[str, str],
-    on_problem: Callable[[Problem], None] | None,
+    telling: Callable[[str], Report],
     bounds: Bounds | None,
 ) -> Iterator[Ballot]:
     with open_source(path, bounds) as source:
-        report = Report(source.path, on_problem)
+        report = telling(source.path)
         if source.is_empty:
             return
         if kind == "parquet" or (kind is None and source.is_parquet):

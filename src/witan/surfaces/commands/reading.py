@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Body"]
 
 PROBLEMS_SHOWN = 20
-"""Lines that could not be read beyond this many are only counted."""
+"""Lines with a problem beyond this many are only counted."""
 
 PATIENCE_SECONDS = 1.0
 """Reading that is over within this time shows no progress."""
@@ -46,6 +46,7 @@ class Body:
         self.done = done
         self.n_ballots = 0
         self.problems: Counter[str] = Counter()
+        self.odd: Counter[str] = Counter()
         self.sessions: dict[str, None] = {}
         self.reviewers: dict[str, None] = {}
 
@@ -97,17 +98,24 @@ class Body:
     def _read(self, path: str) -> Iterator["Ballot"]:
         from witan.adapters.ballots import read_ballots
 
-        return read_ballots(path, format=self.format, columns=self.columns, on_problem=self._note)
+        return read_ballots(
+            path,
+            format=self.format,
+            columns=self.columns,
+            on_problem=self._note,
+            doubting=True,
+        )
 
     def _note(self, problem: "Problem") -> None:
-        if self.problems.total() < PROBLEMS_SHOWN:
+        if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
             click.echo(clean(str(problem)), err=True)
-        self.problems[problem.path] += 1
+        (self.odd if problem.read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:
         """Say what could not be read; stop if there is nothing to count, or not under --strict."""
-        unread = listed(
-            [f"{counted(n, 'line')} of {clean(path)}" for path, n in self.problems.items()]
+        unread, odd = (
+            listed([f"{counted(n, 'line')} of {clean(path)}" for path, n in problems.items()])
+            for problems in (self.problems, self.odd)
         )
         if unread and self.strict:
             click.echo(
@@ -119,6 +127,12 @@ class Body:
                 f"{unread} could not be read; {counted(self.n_ballots, 'ballot')} {self.done}",
                 err=True,
             )
+        if odd and self.strict:
+            names = listed([clean(path) for path in self.odd])
+            click.echo(f"{names}: nothing is {self.done} under --strict", err=True)
+            raise click.exceptions.Exit(Status.FAILED)
+        if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
+            click.echo(f"{odd} came with what does not count", err=True)
         if not self.n_ballots:
             names = listed(["standard input" if path == "-" else path for path in self.files])
             raise NothingToCount(f"there is no ballot to count in {names}")

@@ -159,9 +159,9 @@ class TestNames:
     @pytest.mark.usefixtures("place")
     def test_what_takes_no_file_speaks_of_none(self, witan):
         """A session to be forgotten is in the history or nowhere."""
-        said = witan("forget", "s2", "--yes")
+        said = witan("forget", "s11", "--yes")
 
-        assert "there is no session 's2' here; did you mean s1?" in said.err
+        assert "there is no session 's11' here; did you mean s1?" in said.err
 
 
 @pytest.mark.usefixtures("place")

@@ -159,7 +159,7 @@ class TestFailing:
         with (
             served(seatings(file)) as server,
             client_of(server) as client,
-            pytest.raises(openai.APIError, match="bob: is out of order") as caught,
+            pytest.raises(openai.APIError, match="bob did not answer: is out of order") as caught,
         ):
             streamed(client)
 

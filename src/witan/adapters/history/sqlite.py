@@ -44,7 +44,7 @@ _WAL_IS_SAFE = (3, 51, 3)
 _OLDEST = (3, 35, 0)
 """The first library that knows ``AS MATERIALIZED``, which sums are asked with."""
 
-_PAUSE_SECONDS = 0.001
+_PAUSE_SECONDS = 0.0002
 """Between two attempts to have the file for writing."""
 
 _JOURNAL_SECONDS = 1.0

@@ -149,5 +149,5 @@ def _profile(profile: Profile) -> dict[str, Any]:
         "chairmen": [{"name": s.name, "source": s.source} for s in profile.chairmen],
         "simulated": profile.simulated,
         "notes": profile.notes,
-        "problem": profile.problem,
+        "problem": None if profile.problem is None else as_request(profile.problem),
     }

@@ -10,6 +10,8 @@ _PHRASES = (
     (re.compile(r"--column "), "column="),
     (re.compile(r" with --answers FILE"), " with its answers"),
     (re.compile(r"try witan demo"), "ask the profile demo"),
+    (re.compile(r"or name seats as in --member \S+, "), ""),
+    (re.compile(r"; witan demo needs none of these"), "; the profile demo needs none of these"),
     (re.compile(r"witan resume --take-over"), "take_over"),
     (re.compile(r", with witan resume (\S+)"), " (resume)"),
     (re.compile(r"witan recount with --kind all"), "a recount of the kind all"),

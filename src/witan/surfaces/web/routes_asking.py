@@ -14,6 +14,7 @@ from witan.errors import WitanError
 from witan.surfaces.chamber import DEMO, Asked, Chamber
 from witan.surfaces.demonstration import demonstration
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
+from witan.surfaces.inquiries.wording import as_form
 from witan.surfaces.plan_text import plan_sentences
 from witan.surfaces.text import clean, listed
 from witan.surfaces.views.sessions import SessionRow, latest_rows
@@ -111,7 +112,7 @@ def _councils(chamber: Chamber) -> list[Choice]:
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
             who, writers = _named(profile.seats), _named(profile.chairmen)
-            found.append(Choice(name, words, profile.problem or "", who, writers))
+            found.append(Choice(name, words, as_form(profile.problem or ""), who, writers))
     return found
 
 

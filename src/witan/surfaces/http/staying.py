@@ -23,22 +23,19 @@ async def while_there(request: Request, work: Callable[[], Awaitable[T]]) -> T:
         If they went.
     """
     found: list[T] = []
-    failures: list[Exception] = []
-    async with anyio.create_task_group() as group:
+    try:
+        async with anyio.create_task_group() as group:
 
-        async def leave() -> None:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
-            group.cancel_scope.cancel()
+            async def leave() -> None:
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
 
-        group.start_soon(leave)
-        try:
+            group.start_soon(leave)
             found.append(await work())
-        except Exception as error:  # noqa: BLE001 - told as it is, not in a group
-            failures.append(error)
-        group.cancel_scope.cancel()
-    if failures:
-        raise failures[0]
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # told as it is, not in a group
     if not found:
         raise ClientDisconnect
     return found[0]

@@ -1,4 +1,4 @@
-"""The house: what may import what, and what each file may weigh."""
+"""Imports go one way, functions stay short, and importing the package is cheap."""
 
 import ast
 import functools
@@ -53,18 +53,41 @@ def imports(path: Path) -> tuple[str, ...]:
     return tuple(module for module in found if module.split(".")[0] == "witan")
 
 
+def roots(path: Path) -> set[str]:
+    """Top-level packages that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All functions of a file, nested ones included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
 class TestDirection:
     """surfaces → adapters → deliberation → core → errors."""
 
-    @pytest.mark.parametrize("path", FILES, ids=name_of)
-    def test_nothing_imports_to_its_left(self, path):
+    def test_nothing_imports_to_its_left(self):
         """A part imports only itself and what stands to its right, in functions too."""
-        here = layer_of(name_of(path))
-
         backward = [
-            module
+            f"{name_of(path)} imports {module}"
+            for path in FILES
             for module in imports(path)
-            if here is not None and (there := layer_of(module)) is not None and there < here
+            if (here := layer_of(name_of(path))) is not None
+            and (there := layer_of(module)) is not None
+            and there < here
         ]
 
         assert backward == []
@@ -87,54 +110,43 @@ class TestDirection:
 
         assert done == set(graph)
 
-    @pytest.mark.parametrize("path", sorted((SOURCE / "core").rglob("*.py")), ids=name_of)
-    def test_core_knows_no_world(self, path):
+    def test_core_knows_no_world(self):
         """`core` imports the standard library's pure parts, numpy and scipy alone."""
         allowed = {
             "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "difflib",
             "enum", "functools", "hashlib", "heapq", "importlib", "inspect", "itertools", "math",
             "numpy", "operator", "re", "scipy", "string", "types", "typing", "witan", "zlib",
         }  # fmt: skip
-        tree = ast.parse(path.read_text(encoding="utf-8"))
 
-        roots = {
-            root
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for root in (
-                [alias.name.split(".")[0] for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [(node.module or "").split(".")[0]]
-            )
-        }
+        foreign = [
+            f"{name_of(path)} imports {root}"
+            for path in (SOURCE / "core").rglob("*.py")
+            for root in roots(path)
+            if root not in allowed
+        ]
 
-        assert roots <= allowed
+        assert foreign == []
 
 
 class TestSize:
-    """Small pieces."""
+    """Functions fit a screen, and folders stay flat."""
 
-    @pytest.mark.parametrize("path", FILES, ids=name_of)
-    def test_a_file_holds_one_idea(self, path):
-        """No file is longer than 400 lines."""
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+    def test_no_file_is_longer_than_800_lines(self):
+        """A file above 800 lines holds more than one subject."""
+        lengths = {name_of(path): path.read_text(encoding="utf-8").count("\n") for path in FILES}
 
-    @pytest.mark.parametrize("path", FILES, ids=name_of)
-    def test_a_function_fits_a_screen(self, path):
-        """No function body is longer than 40 lines, docstring aside."""
-        long = []
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            if body and (lines := body[-1].end_lineno - body[0].lineno + 1) > 40:
-                long.append((node.name, lines))
+        assert {name: lines for name, lines in lengths.items() if lines > 800} == {}
 
-        assert long == []
+    def test_functions_are_as_short_as_those_of_httpx_and_svcs(self):
+        """Without docstrings, 95 of 100 functions have at most 38 lines, and none more than 80."""
+        lengths = {
+            f"{name_of(path)}:{function.name}": body_lines(function)
+            for path in FILES
+            for function in functions(path)
+        }
 
-    def test_no_module_is_a_drawer(self):
-        """No module is named utils, helpers or common."""
-        assert not {path.stem for path in FILES} & {"utils", "helpers", "common", "misc"}
+        assert {name: lines for name, lines in lengths.items() if lines > 80} == {}
+        assert sorted(lengths.values())[int(len(lengths) * 0.95)] <= 38
 
     def test_two_folders_below_the_root(self):
         """No module lies deeper than two folders below the package."""

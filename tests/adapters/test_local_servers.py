@@ -87,7 +87,7 @@ async def test_servers_are_found_in_the_order_of_the_table(serve, closed):
     last = serve(models("gpt-oss"), path="/engines/v1/models")
 
     found = await find_local_servers(
-        {}, {"ollama": f"{first}/v1", "jan": f"{closed}/v1", "docker": f"{last}/engines/v1"}
+        {"ollama": f"{first}/v1", "jan": f"{closed}/v1", "docker": f"{last}/engines/v1"}
     )
 
     assert found == [
@@ -100,7 +100,7 @@ async def test_embedding_models_are_left_out(serve):
     """A model that only embeds or reranks cannot sit in a council; the others keep their order."""
     names = ["nomic-embed-text:latest", "b", "bge-m3", "text-embedding-3", "all-minilm:33m", "a"]
 
-    [found] = await find_local_servers({}, {"ollama": f"{serve(models(*names))}/v1"})
+    [found] = await find_local_servers({"ollama": f"{serve(models(*names))}/v1"})
 
     assert found.models == ("b", "a")
 
@@ -125,7 +125,7 @@ async def test_embedding_models_are_left_out(serve):
 )
 async def test_what_is_no_model_server_is_not_listed(serve, status, body):
     """Something else may listen on the port: it is passed over without a word."""
-    assert await find_local_servers({}, {"vllm": f"{serve(body, status)}/v1"}) == []
+    assert await find_local_servers({"vllm": f"{serve(body, status)}/v1"}) == []
 
 
 async def test_who_does_not_answer_is_not_awaited(serve):
@@ -136,23 +136,12 @@ async def test_who_does_not_answer_is_not_awaited(serve):
         for _ in range(5):  # a busy machine may take longer for the one that answers
             began = anyio.current_time()
 
-            found = await find_local_servers({}, table)
+            found = await find_local_servers(table)
 
             assert anyio.current_time() - began < 3.0
             if found:
                 break
     assert [server.kind for server in found] == ["ollama"]
-
-
-async def test_ollama_is_looked_for_where_its_variable_says(serve, closed):
-    """OLLAMA_HOST moves Ollama, and only Ollama."""
-    address = serve(models("a"))
-    table = {"ollama": f"{closed}/v1"}
-
-    found = await find_local_servers({"OLLAMA_HOST": address.removeprefix("http://")}, table)
-
-    assert found == [LocalServer("ollama", f"{address}/v1", ("a",))]
-    assert await find_local_servers({"OLLAMA_HOST": address}, {"jan": f"{closed}/v1"}) == []
 
 
 @pytest.mark.parametrize(
@@ -177,7 +166,7 @@ async def test_what_ollama_host_may_hold(host, url):
 async def test_an_ollama_host_that_is_no_address_is_refused(host):
     """The variable is named, with what was expected there."""
     with pytest.raises(ConfigError, match=r"^OLLAMA_HOST: holds no address; expected one like"):
-        await find_local_servers({"OLLAMA_HOST": host})
+        ollama_url(host)
 
 
 @given(st.text(max_size=40))

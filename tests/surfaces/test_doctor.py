@@ -228,6 +228,26 @@ class TestEndpoints:
         assert len(told) >= 1
         assert status == (Status.MISUSED if stops else Status.ANSWERED)
 
+    def test_an_address_is_shown_with_what_it_comes_from(self, doctor):
+        """A variable, a table of the file, a seat and a default are told apart."""
+        with listing("m", "n") as server:
+            config = (
+                'members = ["openai:m", "xai:m", {seat = "groq:m", url = "http://127.0.0.1:9/s"}, '
+                f'"mistral:m"]\n[providers.xai]\nurl = "{server.url}"\n'
+            )
+            keys = dict.fromkeys(["OPENAI_API_KEY", "XAI_API_KEY"], self.KEY)
+            _, text = doctor(config, OPENAI_BASE_URL=server.url, **keys)
+            _, out = doctor(config, "--json", OPENAI_BASE_URL=server.url, **keys)
+
+        seats = [(m["url"], m["url_from"]) for m in json.loads(out)["members"]]
+        assert seats[0] == (server.url, "OPENAI_BASE_URL")
+        assert seats[1][0] == server.url
+        assert seats[1][1].endswith("witan.toml")
+        assert seats[2] == ("http://127.0.0.1:9/s", "the seat")
+        assert seats[3] == ("https://api.mistral.ai/v1", "default")
+        assert f"called at {server.url} (from OPENAI_BASE_URL)" in " ".join(text.split())
+        assert server.paths == ["/v1/models"] * 4
+
     def test_nobody_configured_is_looked_for_where_providers_are(self, doctor):
         """An address and a key that are configured are those that models are looked for with."""
         with listing("m", "n", "o") as server:

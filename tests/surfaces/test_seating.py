@@ -22,6 +22,7 @@ from witan.surfaces.seating import (
     key_variables,
     name_seats,
     parse_seat,
+    price_of_seat,
     seat,
 )
 
@@ -172,7 +173,7 @@ class TestMembers:
         assert "4711" not in repr(member) + repr(member.model)
 
     def test_what_runs_here_costs_nothing_and_what_is_unknown_is_unknown(self, tmp_path):
-        """Scripts and known servers on this machine are free; any other server may charge."""
+        """Scripts and servers on this machine are free; any other server may charge."""
         script = tmp_path / "a.toml"
         script.write_text('[[answer]]\ntext = "x"')
 
@@ -181,7 +182,9 @@ class TestMembers:
         assert made("ollama:m", {"OLLAMA_HOST": "192.0.2.1"}).price is None
         assert made("ollama:gpt-oss:120b-cloud").price is None
         assert made("ollama:glm:cloud").price is None
-        assert made("http://127.0.0.1:8000/v1#m").price is None
+        assert made("http://127.0.0.1:8000/v1#m").price == Price(0.0, 0.0)
+        assert made("http://127.0.0.1:8000/v1#m-cloud").price is None
+        assert made("http://192.0.2.1:8000/v1#m").price is None
         assert made("openai:no-such-model", {"OPENAI_API_KEY": "k"}).price is None
 
     def test_a_script_is_simulated_and_says_where_it_is(self, tmp_path):
@@ -201,6 +204,58 @@ class TestMembers:
         assert base_url(spec, {}) == "http://127.0.0.1:11434/v1"
         assert base_url(spec, {"OLLAMA_HOST": "box:1"}) == "http://box:1/v1"
         assert base_url(replace(spec, url="http://x/v1"), {"OLLAMA_HOST": "b"}) == "http://x/v1"
+
+    @pytest.mark.parametrize(
+        ("text", "variable", "value", "url"),
+        [
+            ("openai:m", "OPENAI_BASE_URL", "https://gw.example/v1/", "https://gw.example/v1"),
+            ("openai-responses:m", "OPENAI_BASE_URL", "https://gw/x", "https://gw/x"),
+            ("openai:m", "OPENAI_API_BASE", "https://gw/x", "https://gw/x"),
+            ("anthropic:m", "ANTHROPIC_BASE_URL", "https://gw/claude", "https://gw/claude"),
+            ("google:m", "GOOGLE_GEMINI_BASE_URL", "https://gw/g", "https://gw/g"),
+            ("google-cloud:m", "GOOGLE_VERTEX_BASE_URL", "https://gw/g", "https://gw/g"),
+            ("azure:m", "AZURE_OPENAI_ENDPOINT", "https://gw/a", "https://gw/a"),
+            ("cohere:m", "CO_BASE_URL", "https://gw/c", "https://gw/c"),
+            ("cohere:m", "CO_API_URL", "https://gw/c", "https://gw/c"),
+            ("bedrock:m", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "https://gw/b", "https://gw/b"),
+            ("groq:m", "GROQ_BASE_URL", "https://gw/groq", "https://gw/groq/openai/v1"),
+            ("groq:m", "GROQ_BASE_URL", "https://gw/openai/v1", "https://gw/openai/v1"),
+            ("cerebras:m", "CEREBRAS_BASE_URL", "https://gw", "https://gw/v1"),
+            ("mistral:m", "MISTRAL_BASE_URL", "https://gw/v1", "https://gw/v1"),
+            ("openrouter:a/m", "OPENROUTER_BASE_URL", "https://gw/v1", "https://gw/v1"),
+            ("ollama:m", "OLLAMA_BASE_URL", "http://box:1", "http://box:1/v1"),
+            ("ollama:m", "OLLAMA_BASE_URL", "http://box:1/v1", "http://box:1/v1"),
+            ("vllm:m", "VLLM_BASE_URL", "http://box:1/v1", "http://box:1/v1"),
+        ],
+    )
+    def test_a_provider_is_called_where_its_own_variable_says(self, text, variable, value, url):
+        """The variables of its library move it; a URL of the seat's own is stronger."""
+        spec = parse_seat(text)
+        given = {variable: value, "OLLAMA_HOST": "other:2"}
+
+        assert base_url(spec, given) == url
+        assert base_url(replace(spec, url="http://x/v1"), given) == "http://x/v1"
+
+    @pytest.mark.parametrize("value", ["gw.example", "http://", "https://u:p4711@gw/v1"])
+    @pytest.mark.parametrize("name", [n for n in PROVIDERS if PROVIDERS[n].url_variables])
+    def test_a_variable_without_an_address_is_named(self, name, value):
+        """The provider's default is not called in its place, and no secret is repeated."""
+        variable = PROVIDERS[name].url_variables[0]
+
+        with pytest.raises(ConfigError, match=f"^{variable}: is no base URL") as caught:
+            base_url(SeatSpec("", name, "m"), {variable: value})
+
+        assert "4711" not in str(caught.value)
+
+    def test_behind_a_gateway_the_known_price_applies(self):
+        """A gateway passes on what the provider charges, wherever it runs."""
+        known = price_of_seat(parse_seat("openai:gpt-4o"), {})
+        spec = parse_seat("openai:gpt-4o")
+
+        assert known is not None
+        for url in ("https://gw/v1", "http://127.0.0.1:1/v1"):
+            assert price_of_seat(spec, {"OPENAI_BASE_URL": url}) == known
+            assert price_of_seat(replace(spec, url=url), {}) == known
 
     @pytest.mark.parametrize(
         ("url", "here"),
@@ -304,11 +359,42 @@ class TestFinding:
 
     def test_a_moved_provider_whose_list_is_unknown_is_passed_over(self):
         """Its key goes neither to its own address nor to a guess."""
-        with pytest.raises(NoCouncil, match="anthropic is passed over: nothing is known"):
+        with pytest.raises(NoCouncil, match="cohere is passed over: nothing is known"):
             find(
-                {"ANTHROPIC_API_KEY": "k"},
-                providers={"anthropic": PROVIDERS["anthropic"]},
-                reached={"anthropic": Reach(NOWHERE)},
+                {"CO_API_KEY": "k"},
+                providers={"cohere": PROVIDERS["cohere"]},
+                reached={"cohere": Reach(NOWHERE)},
+            )
+
+    @pytest.mark.parametrize(
+        ("name", "variable", "path"),
+        [
+            ("openai", "OPENAI_BASE_URL", "/v1/models"),
+            ("anthropic", "ANTHROPIC_BASE_URL", "/v1/v1/models"),
+            ("google", "GOOGLE_GEMINI_BASE_URL", "/v1/v1beta/openai/models"),
+            ("openrouter", "OPENROUTER_BASE_URL", "/v1/models"),
+            ("vllm", "VLLM_BASE_URL", "/v1/models"),
+        ],
+    )
+    def test_a_provider_lists_its_models_where_its_variable_says(self, name, variable, path):
+        """The list is asked for at the gateway, with the key, and nowhere else."""
+        key = dict.fromkeys(PROVIDERS[name].variables[:1], "k")
+        with listing("gpt-4o", "gpt-4o-mini", "m") as server:
+            found = find(
+                {variable: server.url, **key},
+                {name: NOWHERE} if PROVIDERS[name].local else {},
+                {name: PROVIDERS[name]},
+            )
+
+        assert {seat.provider for seat in found.seats} == {name}
+        assert server.paths == [path]
+
+    def test_a_provider_whose_variable_holds_no_address_is_passed_over(self):
+        """The variable is named, and its default address is not asked."""
+        with pytest.raises(NoCouncil, match="passed over: OPENAI_BASE_URL: is no base URL"):
+            find(
+                {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "gw.example"},
+                providers={"openai": PROVIDERS["openai"]},
             )
 
     def test_what_does_not_chat_is_not_seated_and_named(self, provider):

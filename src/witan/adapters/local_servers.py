@@ -54,21 +54,10 @@ class LocalServer:
     models: tuple[str, ...]
 
 
-async def find_local_servers(
-    environment: Mapping[str, str], servers: Mapping[str, str] = LOCAL_SERVERS
-) -> list[LocalServer]:
-    """Ask every port at once what models it serves; who has not answered in 0.3 s is not there.
-
-    Raises
-    ------
-    ConfigError
-        If the variable OLLAMA_HOST holds no address.
-    """
+async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[LocalServer]:
+    """Ask every port at once what models it serves; who has not answered in 0.3 s is not there."""
     import httpx2  # 150 ms that a council with members of its own does not wait for
 
-    places = dict(servers)
-    if (host := environment.get("OLLAMA_HOST", "").strip()) and "ollama" in places:
-        places["ollama"] = ollama_url(host)
     found: dict[str, LocalServer] = {}
 
     async def ask(client: "httpx2.AsyncClient", kind: str, url: str) -> None:

@@ -33,8 +33,15 @@ from witan.surfaces.examining_serve import (
     shown_value,
 )
 from witan.surfaces.finding import Found, find_council, shared_votes
-from witan.surfaces.providers import PROVIDERS, Provider, key_of
-from witan.surfaces.seating import SeatSpec, base_url, key_variables, price_of_seat
+from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
+from witan.surfaces.seating import (
+    SeatSpec,
+    address,
+    base_url,
+    key_variables,
+    local_addresses,
+    price_of_seat,
+)
 
 __all__ = ["Examination", "SeatFinding", "SettingFinding", "examine"]
 
@@ -78,6 +85,11 @@ class SeatFinding:
         None: unknown.
     finding
         What was found out about its endpoint, script or program.
+    url
+        Where it is called; None: nowhere, or where its client library decides.
+    url_from
+        The seat, setting or variable that the address comes from, or ``default``; None: it has
+        none that is known.
     """
 
     name: str
@@ -88,6 +100,8 @@ class SeatFinding:
     price: Price | None
     state: State
     finding: str
+    url: str | None = None
+    url_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +159,7 @@ async def examine(
     else:
         notes += shared_votes(members)
     async with Connections() as connections:
-        examining = _Seats(environment, connections, offline=offline)
+        examining = _Seats(config, environment, connections, offline=offline)
         seats = await examining.look([*members, *config.chairmen])
     local, astray = await _servers(environment, {} if offline else servers)
     notes += astray
@@ -174,7 +188,8 @@ async def _servers(
 ) -> tuple[Sequence[LocalServer], list[str]]:
     """The servers of this machine, and what kept them from being looked for."""
     try:
-        return (await find_local_servers(environment, servers) if servers else ()), []
+        places = local_addresses(servers, environment)
+        return (await find_local_servers(places) if places else ()), []
     except ConfigError as error:
         return (), [str(error)]
 
@@ -287,8 +302,14 @@ class _Seats:
     """Looks at seats, each endpoint asked once however many seats it has."""
 
     def __init__(
-        self, environment: Mapping[str, str], connections: Connections, *, offline: bool
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        connections: Connections,
+        *,
+        offline: bool,
     ) -> None:
+        self._config = config
         self._environment, self._connections = environment, connections
         self._offline = offline
         self._lists: dict[_Endpoint, _Heard] = {}
@@ -311,10 +332,7 @@ class _Seats:
             url = base_url(spec, self._environment)
         except ConfigError as error:
             return error
-        # Moved away, only an OpenAI-compatible interface is known to list its models.
-        listing = provider.models_url if spec.url is None else None
-        if listing is None and provider.url is not None:
-            listing = f"{url}/models"
+        listing = provider.listing(url if url != provider.url or spec.url else None)
         if listing is None or (variables and found is None):
             return None
         return _Endpoint(listing, None if found is None else found[0], provider.key_header)
@@ -347,7 +365,22 @@ class _Seats:
             price=spec.price if astray else price_of_seat(spec, self._environment),
             state=state,
             finding=finding,
+            **({} if astray else self._address(spec)),
         )
+
+    def _address(self, spec: SeatSpec) -> dict[str, str]:
+        """Where a seat is called, and who says so."""
+        found = address(spec, self._environment)
+        provider = PROVIDERS.get(spec.provider)
+        url = found.url or (None if provider is None else provider.address)
+        if url is None:
+            return {}
+        origin = found.variable or DEFAULT
+        if spec.url is not None:
+            reach = self._config.reached.get(spec.provider, Reach())
+            key = dotted(("providers", spec.provider, "url"))
+            origin = self._config.origins[key] if reach.url == spec.url else "the seat"
+        return {"url": url, "url_from": origin}
 
     def _state(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> tuple[State, str]:
         if spec.provider in ("script", "cmd"):

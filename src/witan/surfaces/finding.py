@@ -13,7 +13,14 @@ from witan.adapters.model_lists import Listed, list_models, seems_to_chat
 from witan.deliberation.ports import Member, Options
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
 from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
-from witan.surfaces.seating import SeatSpec, base_url, key_variables, name_seats, seat
+from witan.surfaces.seating import (
+    SeatSpec,
+    base_url,
+    key_variables,
+    local_addresses,
+    name_seats,
+    seat,
+)
 from witan.surfaces.text import listed
 
 __all__ = ["Found", "find_council", "shared_votes"]
@@ -52,12 +59,15 @@ class _Asked:
         Where it lists its models; None: nowhere that is known.
     key
         The variable that holds its key, and the key; None: it needs none.
+    problem
+        Why it cannot be asked, without a listing.
     """
 
     provider: Provider
     seat: SeatSpec
     listing: str | None
     key: tuple[str, str] | None
+    problem: str = "nothing is known to list its models at its configured url"
 
 
 async def find_council(
@@ -80,16 +90,15 @@ async def find_council(
         If there is no model; it says what was looked for and how to seat a council.
     """
     asked = [a for p in providers.values() if (a := _asked(p, environment, reached)) is not None]
-    here = {kind: url for kind, url in servers.items() if kind not in reached}
-    if "ollama" in here:
-        base_url(SeatSpec("", "ollama", ""), environment)  # in the group, its error would be one
+    unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
+    here = local_addresses(unmoved, environment)
     silent: list[str] = []
     async with Connections() as connections:
         lists = {a.provider.name: _unseatable(a, environment, connections) for a in asked}
         async with anyio.create_task_group() as group:
             for each in (a for a in asked if not lists[a.provider.name]):
                 group.start_soon(_ask, each, connections, lists, silent)
-            local = await find_local_servers(environment, here)
+            local = await find_local_servers(here)
     sources = [models for models in lists.values() if isinstance(models, tuple) and models]
     sources += [models for server in local if (models := _served(server, environment, silent))]
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
@@ -143,10 +152,11 @@ def _asked(
     key = key_of(variables, environment)
     if (key is None and variables) or not (provider.local or variables):
         return None
-    # Moved away, only an OpenAI-compatible interface is known to list its models.
-    listing = provider.listing if place.url is None else None
-    if place.url is not None and provider.url is not None:
-        listing = f"{place.url}/models"
+    try:
+        moved = base_url(spec, environment)
+    except ConfigError as error:
+        return _Asked(provider, spec, None, key, str(error))
+    listing = provider.listing(moved if moved != provider.url else None)
     if listing is None and place.url is None:
         return None
     return _Asked(provider, spec, listing, key)
@@ -158,7 +168,7 @@ def _unseatable(
     """Why no model of a provider could be seated, whichever it lists; else nobody yet."""
     name = asked.provider.name
     if asked.listing is None:
-        return f"{name} is passed over: nothing is known to list its models at its configured url"
+        return f"{name} is passed over: {asked.problem}"
     try:
         [spec] = _seats(asked.seat, ["any"])
         seat(replace(spec, name=name), environment, connections)
@@ -224,7 +234,7 @@ def _nobody(
     specs = [
         SeatSpec("", p.name, "", key_variable=reached.get(p.name, Reach()).key_variable)
         for p in PROVIDERS.values()
-        if p.listing
+        if p.listing(None)
     ]
     variables = dict.fromkeys(v for spec in specs for v in key_variables(spec))
     tried = problems or [f"no key in {listed([*variables])}"]

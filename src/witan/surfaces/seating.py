@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from witan.adapters.pydantic_ai_model import Providers
 
 __all__ = [
+    "Address",
     "SeatSpec",
+    "address",
     "base_url",
     "check_url",
     "key_variables",
+    "local_addresses",
     "name_seats",
     "no_such_seat",
     "parse_seat",
@@ -38,8 +41,13 @@ HOW = (
     "with name= before it if you like"
 )
 
+FREE = Price(0.0, 0.0)
+
 ELSEWHERE = ("-cloud", ":cloud")
 """How Ollama's names of models end that it passes on to its own cloud, which bills them."""
+
+_VERSION = re.compile(r"/v\d+$")
+"""The end of an address that holds the version already."""
 
 _NAMED = re.compile(r"\s*([^=:/#\s](?:[^=:/#]*[^=:/#\s])?)\s*=(.*)", re.DOTALL)
 """A name before a seat: what stands before the first ``=``, unless the seat has begun by then."""
@@ -228,16 +236,67 @@ def key_variables(spec: SeatSpec) -> tuple[str, ...]:
     return () if provider is None else provider.variables
 
 
-def base_url(spec: SeatSpec, environment: Mapping[str, str]) -> str | None:
-    """Where a seat is called; None: wherever the client library calls it, or nowhere."""
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a seat is called, and who says so.
+
+    Parameters
+    ----------
+    url
+        None: wherever the client library calls it, or nowhere.
+    variable
+        The variable that moves its provider; None: the seat, the configuration or the default.
+    """
+
+    url: str | None
+    variable: str | None = None
+
+
+def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
+    """Find where a seat is called: its own address, the provider's variable, the default.
+
+    Raises
+    ------
+    ConfigError
+        If the variable holds no address.
+    """
     if spec.url is not None:
-        return spec.url
+        return Address(spec.url)
     provider = PROVIDERS.get(spec.provider)
     if provider is None:
-        return None
+        return Address(None)
+    for variable in provider.url_variables:
+        if value := environment.get(variable, "").strip():
+            return Address(_moved(provider, variable, value), variable)
     if provider.name == "ollama" and (host := environment.get("OLLAMA_HOST", "").strip()):
-        return ollama_url(host)
-    return provider.url
+        return Address(ollama_url(host), "OLLAMA_HOST")
+    return Address(provider.url)
+
+
+def _moved(provider: Provider, variable: str, value: str) -> str:
+    """The address in a provider's variable, with the version that its library appends."""
+    if problem := check_url(value):
+        raise ConfigError(variable, "", problem)
+    url = value.rstrip("/")
+    if provider.local:
+        return url + provider.path if not urlsplit(url).path else url
+    return url if _VERSION.search(url) else url + provider.path
+
+
+def base_url(spec: SeatSpec, environment: Mapping[str, str]) -> str | None:
+    """Where a seat is called; None: wherever the client library calls it, or nowhere."""
+    return address(spec, environment).url
+
+
+def local_addresses(
+    servers: Mapping[str, str], environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The addresses of local servers, those moved whose variable is set."""
+    found = {kind: address(SeatSpec("", kind, ""), environment) for kind in servers}
+    return {
+        kind: url if (held := found[kind]).variable is None or held.url is None else held.url
+        for kind, url in servers.items()
+    }
 
 
 def to_trust(held: Seat) -> str | None:
@@ -263,20 +322,28 @@ def to_trust(held: Seat) -> str | None:
 
 
 def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | None:
-    """What a seat costs: as configured, nothing where it runs here, or as listed; None: unknown."""
+    """Look up the price of a seat; None: it is unknown.
+
+    As configured; as listed, also where the provider is called at another address; else nothing
+    where it runs on this machine.
+
+    Raises
+    ------
+    ConfigError
+        If a variable should hold the address of its provider and holds none.
+    """
+    url = base_url(spec, environment)
     if spec.price is not None:
         return spec.price
     if spec.provider == "script":
-        return Price(0.0, 0.0)
+        return FREE
     provider = PROVIDERS.get(spec.provider)
-    if provider is None:
-        return None
-    if provider.local:
-        url = base_url(spec, environment)
-        here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
-        return Price(0.0, 0.0) if here else None
-    # Another server under a provider's name may charge what it likes.
-    return price_of(provider.name, spec.model) if spec.url is None else None
+    listed = None
+    if provider is not None and not provider.local:
+        # A gateway passes on what the provider charges.
+        listed = price_of(provider.name, spec.model)
+    here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
+    return FREE if listed is None and here else listed
 
 
 def seat(

@@ -125,6 +125,16 @@ def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[s
     for seat in seats:
         # In a column of its own, the one sentence that helps would be cut to fit.
         yield page.sentence(f"{seat.name}: {seat.finding}", hang=2)
+        if seat.url is not None and seat.url_from != "default":
+            priced = "; the provider's prices apply there too" if _listed(seat) else ""
+            yield page.sentence(f"  called at {seat.url} (from {seat.url_from}){priced}", hang=4)
+
+
+def _listed(seat: "SeatFinding") -> bool:
+    """Check that a seat called elsewhere has a price of its provider's."""
+    from witan.surfaces.providers import PROVIDERS
+
+    return seat.price is not None and seat.variable is not None and seat.provider in PROVIDERS
 
 
 def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:

@@ -132,7 +132,7 @@ def _launch(config: "Config", options: dict[str, Any]) -> "Launch":
 
 
 def _keys(config: "Config") -> list[str]:
-    """The variables that hold the keys of who may sit: most clients hand on no others.
+    """The variables of keys and addresses of who may sit: most clients hand on no others.
 
     Where a seat looks in several places, it is the one that is set, or the first; where nobody is
     configured, those are that are set.
@@ -150,6 +150,10 @@ def _keys(config: "Config") -> list[str]:
     if not seats:
         known = (name for provider in PROVIDERS.values() for name in provider.variables)
         chosen = [name for name in known if os.environ.get(name)]
+    called = {seat.provider for seat in seats if seat.url is None} if seats else PROVIDERS.keys()
+    moving = (v for p in PROVIDERS.values() if p.name in called for v in p.url_variables)
+    # Without its gateway the key would go to the provider's public address.
+    chosen += [name for name in (*moving, "OLLAMA_HOST") if os.environ.get(name)]
     return [*dict.fromkeys(chosen)]
 
 

@@ -26,7 +26,7 @@ class Launch:
     Parameters
     ----------
     keys
-        Variables that the seats read their keys from.
+        Variables that the seats read their keys and addresses from.
     """
 
     command: str

@@ -1,0 +1,93 @@
+"""Gateways, black box: with an address in a provider's variable, nothing else is contacted."""
+
+import os
+import socketserver
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from misbehaving import MisbehavingServer
+
+KEY = "sk-very-secret-0123456789"
+
+
+class Outside(socketserver.ThreadingTCPServer):
+    """A proxy for what leaves this machine: it notes who is asked for, and hangs up."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Refusing)
+        self.lines: list[str] = []
+
+
+class _Refusing(socketserver.StreamRequestHandler):
+    server: Outside
+
+    def handle(self) -> None:
+        self.server.lines.append(self.rfile.readline().decode(errors="replace"))
+
+
+@pytest.fixture
+def outside(monkeypatch, tmp_path) -> Iterator[Outside]:
+    """Whatever is sent off this machine is seen here, and goes no further."""
+    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    with Outside() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_address[1]}")
+            monkeypatch.setenv(name.lower(), f"http://127.0.0.1:{server.server_address[1]}")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("found", [False, True], ids=["members named", "members found"])
+def test_a_gateway_receives_every_call_and_nobody_else_does(witan, outside, monkeypatch, found):
+    """With OPENAI_BASE_URL set, lists, prompts and the key go there alone."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    members = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini")
+    with MisbehavingServer(dict.fromkeys(members, 5), models=members) as gateway:
+        monkeypatch.setenv("OPENAI_BASE_URL", gateway.url)
+        named = [word for m in members for word in ("--member", f"openai:{m}")]
+        said = witan("ask", "Which?", "--no-history", *([] if found else named))
+        received = list(gateway.received)
+
+    assert said.status == 0, said.err
+    assert {request.asked.model for request in received if request.method == "POST"} <= {*members}
+    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in received)
+    assert len(received) >= 8
+    assert outside.lines == []
+
+
+def test_without_a_gateway_the_public_address_is_asked_for(witan, outside, monkeypatch):
+    """The proxy of these tests does see what leaves the machine."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    witan("ask", "Which?", "--no-history", "--member", "openai:m", "--member", "openai:n",
+          "--attempts", 1)  # fmt: skip
+
+    assert any("api.openai.com" in line for line in outside.lines)
+
+
+@pytest.mark.parametrize("command", ["ask", "plan"])
+def test_a_malformed_address_is_one_line(witan, outside, monkeypatch, command):
+    """The variable is named, nothing is sent, and the exit status is 2."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "gateway.example.org/v1")
+
+    said = witan(command, "Which?", "--member", "openai:m", "--member", "openai:n")
+
+    assert said.status == 2
+    assert "OPENAI_BASE_URL: is no base URL: it begins with http:// or https://" in said.err
+    assert "Traceback" not in said.err
+    assert outside.lines == []

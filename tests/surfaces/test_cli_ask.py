@@ -54,13 +54,44 @@ class TestText:
         assert said.err.startswith("simulated · 3 of 3 reviewers · ")
         assert said.err.count("\n") == 1
 
+    def test_the_legend_of_cited_labels_reaches_stderr(self, witan, tmp_path):
+        """Who wrote [A] stands above the line of trust, though stdout is a file."""
+        cites = {"synthesis": [{"prefers": ["Ada says so."], "text": "So says [{1}]."}]}
+        said = witan("ask", "Is it so?", *write_council(tmp_path, chair=cites))
+
+        legend, trust = said.err.splitlines()
+        cited = said.out.removeprefix("So says ").removesuffix(".\n")
+        assert f"{cited} ada" in legend.split(", ")
+        assert "reviewers" in trust
+
+    def test_the_legend_goes_into_the_text_on_request(self, witan, tmp_path):
+        """``--legend`` puts legend and trust below the text; ``--quiet`` then clears stderr."""
+        cites = {"synthesis": [{"prefers": ["Ada says so."], "text": "So says [{1}]."}]}
+        seats = write_council(tmp_path, chair=cites)
+        said = witan("ask", "Is it so?", *seats, "--legend", "--quiet")
+
+        text, legend, trust = said.out.rstrip("\n").split("\n\n")
+        assert text.startswith("So says [")
+        assert " ada" in legend
+        assert trust.startswith("simulated · 3 of 3 reviewers · ")
+        assert said.err == ""
+
+    @pytest.mark.parametrize("option", ["--json", "--events"])
+    def test_the_legend_has_no_place_among_data(self, witan, seats, option):
+        """``--legend`` beside --json or --events is refused before anybody is asked."""
+        said = witan("ask", "Is it so?", *seats, "--legend", option)
+
+        assert said.status == 2
+        assert "--legend is for the text" in said.err
+
     def test_a_degraded_session_says_so_when_piped(self, witan, tmp_path):
-        """What is missing reaches stderr though progress does not."""
+        """With --quiet the only line on stderr says what is missing."""
         silent = {"review": [{"text": "I would rather not."}]}
         said = witan("ask", "Is it so?", "--quiet", *write_council(tmp_path, cyd=silent))
 
         assert said.status == 0
-        assert " · degraded: cyd cast no ballot: " in said.err
+        assert said.err.startswith("degraded: cyd cast no ballot: ")
+        assert said.err.count("\n") == 1
 
     def test_without_synthesis_the_standings_are_the_answer(self, witan, seats):
         """``--no-synthesis`` ends with the standings as text."""

@@ -25,7 +25,9 @@ class TestPiped:
         assert said.status == 0
         assert len(said.lines) > 3
         assert all(line.startswith("simulated | ") for line in said.lines)
-        assert said.err.startswith("simulated · 4 of 5 reviewers · ")
+        legend, trust = said.err.splitlines()
+        assert legend == "[A] dogwood, [B] birch, [C] elder, [D] cedar, [E] aster"
+        assert trust.startswith("simulated · 4 of 5 reviewers · ")
 
     def test_it_shows_what_goes_wrong_in_a_council(self, witan):
         """One ballot is repaired, one never comes, and the session is degraded by exactly that."""

@@ -182,8 +182,19 @@ class TestResume:
 
         assert (said.out, said.err.count("Traceback")) == ("So.\n", 0)
 
+    def test_a_session_of_real_models_says_its_legend_and_trust_in_a_pipe(self, witan, record):
+        """Complete, not simulated, and not on a terminal: stderr says both all the same."""
+        story = council_of(Seat("a", "openai:m", "openai"), Seat("b", "cmd:x", "cmd"))
+        story.answers(a="A.", b="B.").closing("So says [A].", labels={"A": "a", "B": "b"})
+        path = record(story.closed())
+
+        legend, trust = witan("resume", path).err.splitlines()
+        assert legend == "[A] a, [B] b"
+        assert trust.startswith("0 of ")
+        assert witan("resume", path, "--quiet").err == ""
+
     def test_a_gate_says_who_voted_how(self, witan, record):
-        """In a pipe a verdict is followed by its trust line on stderr, unless it is to be quiet."""
+        """A verdict's trust line begins with the vote, unless it is to be quiet."""
         story = Story("a", "b", procedure=Procedure(mode="verdict"))
         story.answers(a="VERDICT: APPROVE", b="VERDICT: REJECT").casts("a: b").casts("b: a")
         path = record(story.closing("So.", mode="verdict", approved=False).closed())

@@ -165,13 +165,13 @@ class TestWhole:
 
     def test_it_reads_from_question_to_trust(self):
         """Question, answers, ballots, standings, closing text and trust follow each other."""
-        text = shown(three().closing("Yes, it says.", labels={"A": "a"}).closed())
+        text = shown(three().closing("Yes, it says [A].", labels={"A": "a"}).closed())
 
         places = [
             text.index(part)
             for part in (
                 "Which?", "Yes.", "Perhaps.", "Ballots", "a: a > b > c", "s1 · borda",
-                "Closing text, written by chair", "Yes, it says.", "[A] a", "$0.070",
+                "Closing text, written by chair", "Yes, it says [A].", "[A] a", "$0.070",
             )
         ]  # fmt: skip
         assert places == sorted(places)

@@ -28,7 +28,9 @@ class Telling:
     events
         Every event on standard output as it happens, in place of the text.
     quiet
-        No progress, and no line of trust unless something is missing.
+        No progress, legend or trust line; only what is missing is said.
+    legend
+        The legend and the trust line follow the text on standard output.
     save
         Where the record is written; None: nowhere, unless the session is interrupted.
     require_winner
@@ -40,6 +42,7 @@ class Telling:
     as_json: bool = False
     events: bool = False
     quiet: bool = False
+    legend: bool = False
     save: Path | None = None
     require_winner: bool = False
     mark: str = ""
@@ -51,6 +54,7 @@ class Telling:
             as_json=options["as_json"],
             events=options["events"],
             quiet=options["quiet"],
+            legend=options["legend"],
             save=options["save"] or save,
             require_winner=options.get("require_winner", False),
             mark=mark,
@@ -59,6 +63,8 @@ class Telling:
     def __post_init__(self) -> None:
         if self.as_json and self.events:
             raise click.UsageError("choose --json or --events, not both")
+        if self.legend and (self.as_json or self.events):
+            raise click.UsageError("--legend is for the text: --json and --events have its data")
         if self.save is not None:
             # After a session that cost money it would be too late to find out.
             folder = self.save.absolute().parent

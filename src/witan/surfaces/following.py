@@ -24,7 +24,7 @@ from witan.surfaces.histories import Place
 from witan.surfaces.panel import Panel
 from witan.surfaces.recording import Record
 from witan.surfaces.render import outcome_text
-from witan.surfaces.session_text import legend_text, session_trust
+from witan.surfaces.session_text import legend_text, missing_text, session_trust
 from witan.surfaces.text import Folding, Page, clean, readable, span
 
 __all__ = ["Following", "Hold", "session_status"]
@@ -198,17 +198,20 @@ class Following:
         self._print_trust(session)
 
     def _print_trust(self, session: Session) -> None:
+        """Print legend and trust line on standard error, or with --quiet what is missing."""
         page = Page.of(sys.stderr)
-        # A gate says who voted how, and whom it shut out, wherever it stands.
-        gated = bool(session.failed) or session.opened.procedure.mode == "verdict"
-        said = session.status != "complete" or session.simulated
-        shown = self._on_terminal()
-        if shown and self.voice.wanted:
-            click.echo(err=True)
+        if self.telling.quiet:
+            if missing := missing_text(session):
+                click.echo(page.sentence(missing, hang=2), err=True)
+            return
+        if self.telling.legend and sys.stdout.isatty() and sys.stderr.isatty():
+            return  # both stand below the text
+        if self.voice.wanted:
+            if sys.stderr.isatty():
+                click.echo(err=True)
             if legend := legend_text(session):
                 click.echo(page.sentence(legend, "dim", hang=2), err=True)
-        if shown or said or (gated and not self.telling.quiet):
-            click.echo(page.sentence(session_trust(session), hang=2), err=True)
+        click.echo(page.sentence(session_trust(session), hang=2), err=True)
 
 
 class _Tracing:
@@ -245,7 +248,7 @@ class _Voice:
     """Says the closing text: on a terminal as it is written, elsewhere once it is whole."""
 
     def __init__(self, telling: Telling, panel: Panel | None) -> None:
-        self.mark, self.panel = telling.mark, panel
+        self.mark, self.legend, self.panel = telling.mark, telling.legend, panel
         self.wanted = not telling.as_json and not telling.events
         self.streams = self.wanted and sys.stdout.isatty()
         self.said = ""
@@ -284,6 +287,9 @@ class _Voice:
                 self._break_off("the text that counts follows")
             self._write(self.folding.take(readable(text)))
         self.end_line()
+        if self.legend:
+            for line in (legend_text(session), session_trust(session)):
+                self._write(f"\n{self.page.sentence(line, hang=2)}\n" if line else "")
 
     def end_line(self) -> None:
         """End the line that the text broke off in."""

@@ -1,5 +1,6 @@
 """A session as text: its closing text, its line of trust, and everything it produced."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from witan.core.approval import Approval
@@ -14,6 +15,7 @@ __all__ = [
     "cost_text",
     "duration_text",
     "legend_text",
+    "missing_text",
     "overall_grade",
     "relation_text",
     "reliability_text",
@@ -60,10 +62,17 @@ def session_trust(session: Session) -> str:
     if session.in_vain:
         again = listed([*session.opened.retried])
         parts.append(f"nothing was gained: {again} failed again, and what counts is as before")
-    if session.status != "complete":
-        missing = "; ".join(session.missing)
-        parts.append(f"{session.status}: {missing}" if missing else session.status)
+    if missing := missing_text(session):
+        parts.append(missing)
     return " · ".join(parts)
+
+
+def missing_text(session: Session) -> str:
+    """The status of a session that is not complete, and what it lacks; else empty."""
+    if session.status == "complete":
+        return ""
+    missing = "; ".join(session.missing)
+    return f"{session.status}: {missing}" if missing else session.status
 
 
 def reliability_text(session: Session) -> Iterator[str]:
@@ -287,6 +296,10 @@ def _synthesis(page: Page, session: Session, mark: str) -> Iterator[str]:
 
 
 def legend_text(session: Session) -> str:
-    """What the labels in the closing text stand for; empty where there are none."""
-    labels = {} if session.synthesis is None else session.synthesis.labels
+    """List the member behind each label; empty if the closing text has no label."""
+    if session.synthesis is None:
+        return ""
+    labels, words = session.synthesis.labels, set(re.findall(r"\w+", session.synthesis.text))
+    if words.isdisjoint(labels):
+        return ""
     return ", ".join(f"[{label}] {seat}" for label, seat in labels.items())

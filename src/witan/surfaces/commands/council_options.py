@@ -72,7 +72,16 @@ record_options = stacked(
 telling_options = stacked(
     record_options,
     save_option,
-    click.option("--quiet", is_flag=True, help="Show no progress."),
+    click.option(
+        "--legend",
+        is_flag=True,
+        help="Print the legend and the trust line below the text, on standard output, too.",
+    ),
+    click.option(
+        "--quiet",
+        is_flag=True,
+        help="Show no progress, legend or trust line; only what is missing.",
+    ),
 )
 
 session_options = stacked(

@@ -15,7 +15,7 @@ from witan.surfaces.inquiries.wording import as_request
 from witan.surfaces.mcp.calls import Reply, Report
 from witan.surfaces.progress_text import Progress, told_in_short
 from witan.surfaces.render import outcome_text
-from witan.surfaces.session_text import legend_text, session_text, session_trust
+from witan.surfaces.session_text import legend_text, missing_text, session_text, session_trust
 from witan.surfaces.text import Page, clean, counted, listed, readable
 
 __all__ = ["Steps", "address", "follow", "imported", "standing", "verdict", "whole"]
@@ -96,9 +96,8 @@ def _verdict(session: Session, problem: str | None) -> list[str]:
 def _warning(session: Session) -> str:
     """What a text must not be read without; empty: it stands for itself."""
     said = ["simulated"] if session.simulated else []
-    if session.status != "complete":
-        missing = "; ".join(session.missing)
-        said.append(f"{session.status}: {missing}" if missing else session.status)
+    if missing := missing_text(session):
+        said.append(missing)
     if session.status == "interrupted":
         said.append("it can be resumed")
     return clean(" · ".join(said))

@@ -115,7 +115,8 @@ class TestDirection:
         allowed = {
             "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "difflib",
             "enum", "functools", "hashlib", "heapq", "importlib", "inspect", "itertools", "math",
-            "numpy", "operator", "re", "scipy", "string", "types", "typing", "witan", "zlib",
+            "numpy", "operator", "re", "scipy", "string", "types", "typing",
+            "unicodedata", "witan", "zlib",
         }  # fmt: skip
 
         foreign = [
@@ -151,6 +152,129 @@ class TestSize:
     def test_two_folders_below_the_root(self):
         """No module lies deeper than two folders below the package."""
         assert max(len(path.relative_to(SOURCE).parts) for path in FILES) <= 3
+
+
+GATES = {
+    "print": {"witan.surfaces.terminal"},
+    "click": {"witan.surfaces.terminal"},
+    "rich": {"witan.surfaces.terminal"},
+    "stream": {
+        "witan.surfaces.terminal",
+        "witan.surfaces.cli",  # opens closed streams, and has them escape what they cannot encode
+        "witan.surfaces.http.logs",  # hands standard error to the formatters of the log
+        "witan.surfaces.mcp.stdio",  # standard output carries the protocol, which is JSON
+        "witan.adapters.ballots.writing",  # standard output stands for a file
+    },
+    "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.logs"},
+}
+"""A way out of the program to the modules that alone may use it."""
+
+SHOWS = {
+    "click": {
+        "clear", "confirm", "echo", "echo_via_pager", "edit", "pause", "progressbar", "prompt",
+        "secho", "style",
+    },
+    "rich": {"Console", "Markup", "Text", "get_console", "inspect", "print", "print_json"},
+    "logging": {
+        "BufferingFormatter", "FileHandler", "Formatter", "StreamHandler", "basicConfig",
+        "lastResort",
+    },
+}  # fmt: skip
+"""Names by which a library writes, or is handed texts to write."""
+
+STREAMS = {"stdout", "stderr"}
+
+LOOKS = {"isatty", "encoding", "fileno", "flush"}
+"""What is asked of a stream without writing to it."""
+
+
+def ways_out(path: Path) -> set[tuple[str, int]]:
+    """Every way out of the program that a file uses, by its line; types do not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    parents = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
+    typed = {id(inner) for node in nodes if is_type_checking(node) for inner in ast.walk(node)}
+    return {
+        (way, node.lineno)
+        for node in nodes
+        if id(node) not in typed
+        for way in (way_of(node, parents.get(id(node))),)
+        if way
+    }
+
+
+def way_of(node: ast.AST, parent: ast.AST | None) -> str | None:  # noqa: PLR0911 - a way each
+    """The way out that one node takes, if any."""
+    match node:
+        case ast.Name(id="print"):
+            return "print"
+        case ast.Attribute(value=ast.Name(id="click" | "logging" as library), attr=name):
+            return library if name in SHOWS[library] else None
+        case ast.Attribute(value=ast.Name(id="os"), attr="write"):
+            return "stream"
+        case ast.Import(names=names):
+            return "rich" if any(alias.name.startswith("rich") for alias in names) else None
+        case ast.Attribute(value=ast.Name(id="sys"), attr=name):
+            return "stream" if name.strip("_") in STREAMS and not looks(parent) else None
+        case ast.ImportFrom(module=module, names=names) if module:
+            library, taken = module.partition(".")[0], {alias.name for alias in names}
+            if library == "sys":
+                return "stream" if taken & STREAMS else None
+            return library if taken & SHOWS.get(library, set()) else None
+        case _:
+            return None
+
+
+def looks(parent: ast.AST | None) -> bool:
+    """Whether a stream is only looked at: asked what it is, or for a page as wide as it."""
+    match parent:
+        case ast.Attribute(attr=name):
+            return name in LOOKS
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="Page"), attr="of")):
+            return True
+        case _:
+            return False
+
+
+class TestGates:
+    """Text that someone else wrote goes out through one function per destination."""
+
+    @pytest.mark.parametrize("way", GATES)
+    def test_only_its_gate_takes_a_way_out(self, way):
+        """Nothing but the gate writes to the terminal or formats a record of the log."""
+        taken = [
+            f"{name_of(path)}:{line}"
+            for path in FILES
+            if name_of(path) not in GATES[way]
+            for used, line in sorted(ways_out(path))
+            if used == way
+        ]
+
+        assert taken == []
+
+    @pytest.mark.parametrize(
+        ("line", "way"),
+        [
+            ("print(name)", "print"),
+            ("show = print", "print"),
+            ("import click; click.secho(name)", "click"),
+            ("from click import echo", "click"),
+            ("from rich.text import Text", "rich"),
+            ("import rich.console", "rich"),
+            ("import os; os.write(1, name)", "stream"),
+            ("import sys; sys.stdout.write(name)", "stream"),
+            ("import sys; out = sys.stderr", "stream"),
+            ("from sys import stdout", "stream"),
+            ("import logging; logging.StreamHandler()", "logging"),
+            ("from logging import Formatter", "logging"),
+        ],
+    )
+    def test_a_new_way_out_is_seen(self, tmp_path, line, way):
+        """A renderer that goes around the gate is found, however it imports what it writes with."""
+        file = tmp_path / "renderer.py"
+        file.write_text(line, encoding="utf-8")
+
+        assert way in {used for used, _ in ways_out(file)}
 
 
 class TestPublicSurface:

@@ -1,7 +1,6 @@
 """Sessions that leave as files: whole, as ballots, or as battles of two."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import UTC
@@ -19,6 +18,7 @@ from witan.adapters.seat_names import Called
 from witan.adapters.simulated_ballots import marked
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
+from witan.core.escaping import escape_json
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
@@ -34,10 +34,6 @@ __all__ = [
 ]
 
 NO_BALLOT = "no ballot"
-
-# What no UTF-8 can hold, and what some readers take for the end of a line.
-_ESCAPED = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-
 
 PassedOver = Callable[[Imported, str], None]
 """Is told of a session of which nothing is written, and what there is of it instead."""
@@ -231,7 +227,7 @@ def _dumps(value: object) -> str:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
         raise BallotFileError("the export", f"cannot hold a number: {error}") from error
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return escape_json(written)
 
 
 def _write_lines(lines: Iterable[str], path: str | Path) -> int:

@@ -5,7 +5,6 @@ are for readers who are not Witan.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from datetime import datetime
@@ -14,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from witan.core.ballot import Ballot
+from witan.core.escaping import escape_json
 from witan.deliberation.events import EVENTS, Event
 from witan.deliberation.restoring import Misfit, plain, restorer
 from witan.deliberation.session import Session
@@ -23,9 +23,6 @@ __all__ = ["SCHEMA", "event_from_json", "event_to_json", "session_from_json", "s
 
 SCHEMA = 1
 """The version of the record; a later one may add fields to it, never change what one means."""
-
-# What no UTF-8 can hold, and what some readers take for the end of a line.
-_ESCAPED = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
 def session_to_json(session: Session, *, indent: int | None = None) -> str:
@@ -133,9 +130,7 @@ def _dumps(record: object, indent: int | None) -> str:
         written = _encoder(indent).encode(record)
     except ValueError:  # an infinity, which JSON has not: then every value is looked at
         written = _encoder(indent).encode(plain(record))
-    if written.isascii():
-        return written
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return escape_json(written)
 
 
 @cache

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
+from types import TracebackType
 from typing import Any
 
 import click
@@ -12,6 +13,8 @@ import click
 from witan import __version__
 from witan.errors import UnknownName, WitanError
 from witan.surfaces.exits import Status, status_of
+from witan.surfaces.log_lines import guard_unread_logs
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean
 
 __all__ = ["cli", "main"]
@@ -83,6 +86,8 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; what we foresaw is one line on stderr."""
     _open_closed_streams()
+    sys.excepthook = _show_crash
+    guard_unread_logs()
     # Council-sized matrices gain nothing from BLAS threads, whose start costs a third of a tally.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
@@ -107,14 +112,31 @@ def _run(args: Sequence[str] | None) -> int:
         return Status.INTERRUPTED
     except click.ClickException as error:
         if _is_misspelt(error):
-            error.show()
+            _show_misuse(error)
         else:
-            click.echo(f"witan: {clean(error.format_message())}", err=True)
+            echo(f"witan: {clean(error.format_message())}", err=True)
         return error.exit_code
     except WitanError as error:
-        click.echo(f"witan: {clean(str(error))}", err=True)
+        echo(f"witan: {clean(str(error))}", err=True)
         return status_of(error)
     return status if isinstance(status, int) else Status.ANSWERED
+
+
+def _show_misuse(error: click.ClickException) -> None:
+    """Say on standard error how the command is used, where to read more, and what is wrong."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n", err=True)
+    echo(f"Error: {clean(error.format_message())}", err=True)
+
+
+def _show_crash(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback, which may quote foreign text, the way everything else is printed."""
+    import traceback
+
+    echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
 def _open_closed_streams() -> None:
@@ -141,7 +163,7 @@ def _is_misspelt(error: click.ClickException) -> bool:
 def _cannot_write(error: OSError) -> int:
     """Say what the system said, and drop what cannot be written anyway."""
     what = f" {error.filename}" if error.filename else ""
-    click.echo(f"witan: the system refused{what}: {error.strerror or error}", err=True)
+    echo(clean(f"witan: the system refused{what}: {error.strerror or error}"), err=True)
     _pipe_closed()
     return Status.MISUSED
 

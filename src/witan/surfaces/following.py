@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 import anyio
-import click
 
 from witan.adapters.session_files import write_session
 from witan.adapters.system_clock import SystemClock
@@ -25,6 +24,7 @@ from witan.surfaces.panel import Panel
 from witan.surfaces.recording import Record
 from witan.surfaces.render import outcome_text
 from witan.surfaces.session_text import legend_text, missing_text, session_trust
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Folding, Page, clean, readable, span
 
 __all__ = ["Following", "Hold", "session_status"]
@@ -74,7 +74,7 @@ class Following:
             return Status.INTERRUPTED
         if self._failure is not None:
             if isinstance(self._failure, OSError):
-                click.echo(self.record.broken_off("the output failed", self.heard), err=True)
+                echo(self.record.broken_off("the output failed", self.heard), err=True)
             raise self._failure
         assert self.session is not None  # noqa: S101 - it ended neither early nor badly
         return self._finish(self.session)
@@ -114,7 +114,7 @@ class Following:
                 self._tracing.listener(event)
         try:
             if self.telling.events:
-                click.echo(event_to_json(event, simulated=self._simulated(event)))
+                echo(event_to_json(event, simulated=self._simulated(event)))
             else:
                 self.voice.take(event)
         except OSError as error:
@@ -141,7 +141,7 @@ class Following:
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
-            click.echo(clean(for_what), err=True)
+            echo(clean(for_what), err=True)
 
     def _stop(self) -> None:
         if self._scope is not None:
@@ -160,10 +160,10 @@ class Following:
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
-            click.echo(said, err=True)
+            echo(said, err=True)
         if self.telling.as_json and self.heard:
             with suppress(OSError):
-                click.echo(session_to_json(Session.of(self.heard)))
+                echo(session_to_json(Session.of(self.heard)))
 
     def _finish(self, session: Session) -> int:
         """Save, print, and say how far it can be trusted."""
@@ -181,18 +181,18 @@ class Following:
         """Wait for the history, and say what became of the record there."""
         problem = self.record.closed(session)
         if problem is not None:
-            click.echo(problem, err=True)
+            echo(problem, err=True)
         elif self.record.place is not None and self.heard and self._on_terminal():
             page = Page.of(sys.stderr)
             again = f"witan show {session.id}{self.record.place.option}"
-            click.echo(page.sentence(f"to see it again: {again}", "dim"), err=True)
+            echo(page.sentence(f"to see it again: {again}", "dim"), err=True)
 
     def _on_terminal(self) -> bool:
         return sys.stderr.isatty() and not self.telling.quiet
 
     def _print(self, session: Session) -> None:
         if self.telling.as_json:
-            click.echo(session_to_json(session))
+            echo(session_to_json(session))
         elif not self.telling.events:
             self.voice.finish(session)
         self._print_trust(session)
@@ -202,16 +202,16 @@ class Following:
         page = Page.of(sys.stderr)
         if self.telling.quiet:
             if missing := missing_text(session):
-                click.echo(page.sentence(missing, hang=2), err=True)
+                echo(page.sentence(missing, hang=2), err=True)
             return
         if self.telling.legend and sys.stdout.isatty() and sys.stderr.isatty():
             return  # both stand below the text
         if self.voice.wanted:
             if sys.stderr.isatty():
-                click.echo(err=True)
+                echo(err=True)
             if legend := legend_text(session):
-                click.echo(page.sentence(legend, "dim", hang=2), err=True)
-        click.echo(page.sentence(session_trust(session), hang=2), err=True)
+                echo(page.sentence(legend, "dim", hang=2), err=True)
+        echo(page.sentence(session_trust(session), hang=2), err=True)
 
 
 class _Tracing:
@@ -231,7 +231,7 @@ class _Tracing:
             return cls()
         except MissingExtra as error:
             if not quiet:
-                click.echo(f"{error}; OTEL_TRACES_EXPORTER=none turns them off", err=True)
+                echo(f"{error}; OTEL_TRACES_EXPORTER=none turns them off", err=True)
             return None
 
     def close(self) -> None:
@@ -297,19 +297,19 @@ class _Voice:
         self.folding = Folding(self.page.width)
         if not self.at_line_start:
             self.at_line_start = True
-            click.echo()
+            echo()
 
     def _break_off(self, why: str) -> None:
         if self.said:
             self.end_line()
             self.said = ""
-            click.echo(f"[broken off: {clean(why)}; it starts again]", err=True)
+            echo(f"[broken off: {clean(why)}; it starts again]", err=True)
 
     def _say(self, text: str) -> None:
         if not self.said and self.panel is not None:
             # The picture stays above the text, and nothing is drawn over it from here on.
             self.panel.close()
-            click.echo(err=True)
+            echo(err=True)
         self.said += text
         self._write(self.folding.take(readable(text)))
 
@@ -319,7 +319,7 @@ class _Voice:
         start = self.mark if self.at_line_start else ""
         body = text.removesuffix("\n").replace("\n", f"\n{self.mark}")
         self.at_line_start = text.endswith("\n")
-        click.echo(start + body, nl=self.at_line_start)
+        echo(start + body, nl=self.at_line_start)
 
 
 def session_status(session: Session, *, require_winner: bool = False) -> Status:

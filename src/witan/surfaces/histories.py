@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from witan.errors import HistoryError, MissingExtra, UnknownName, WitanError
+from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.adapters.history import History, Patience
@@ -89,11 +90,10 @@ def is_there(place: str) -> bool:
 
 
 def _said(text: str) -> None:
-    import click
 
     from witan.surfaces.text import clean
 
-    click.echo(clean(text), err=True)
+    echo(clean(text), err=True)
 
 
 def open_history(

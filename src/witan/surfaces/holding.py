@@ -4,10 +4,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import click
-
 from witan.surfaces.asking import Telling
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def hold(
         if panel is not None:
             panel.say(text)
         else:
-            click.echo(clean(text), err=True)
+            echo(clean(text), err=True)
 
     with ExitStack() as stack:
         panel = telling.panel(stack)
@@ -54,5 +53,5 @@ def hold(
         except KeyboardInterrupt:
             if panel is not None:
                 panel.close(keep=False)
-            click.echo("interrupted before the session was opened", err=True)
+            echo("interrupted before the session was opened", err=True)
             return Status.INTERRUPTED

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from witan import __version__
+from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome, Standing
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ def to_json(value: object) -> str:
         ensure_ascii="utf" not in encoding, allow_nan=False, default=_known_to_json
     ).encode
     try:
-        return encode(value)
+        return escape_json(encode(value))
     except ValueError:
         # Rare enough not to look for NaN in every number of every session.
-        return encode(_without_nan(value))
+        return escape_json(encode(_without_nan(value)))
 
 
 def sessions_json(

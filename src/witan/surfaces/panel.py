@@ -5,15 +5,19 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import ConsoleOptions, Group, RenderResult
 from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
+from witan.surfaces import terminal
+from witan.surfaces.terminal import styled
 from witan.surfaces.text import clean, counted, decimals, number, shorten, span
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from witan.core.outcome import Outcome, Standing
     from witan.surfaces.board import Board, Line
 
@@ -66,12 +70,14 @@ class Panel:
         The time of day, against which running seconds are shown.
     """
 
-    def __init__(self, console: Console | None = None, now: Callable[[], datetime] = _now) -> None:
+    def __init__(
+        self, console: "Console | None" = None, now: Callable[[], datetime] = _now
+    ) -> None:
         self._now = now
         self._began = now()
         self._board: Board | None = None
         self._settled = False
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or terminal.console()
         # Standard output carries the answer, and no line of it may be drawn over.
         self._live = Live(
             console=self._console,
@@ -99,7 +105,7 @@ class Panel:
 
     def say(self, text: str) -> None:
         """Print a line above the picture."""
-        self._console.print(Text(clean(text)))
+        self._console.print(styled(text))
 
     def close(self, *, keep: bool = True) -> None:
         """Stop drawing; the last picture stays and stays true, unless it is not worth keeping."""
@@ -108,9 +114,9 @@ class Panel:
             self._live.transient = not keep
             self._live.stop()
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: "Console", options: ConsoleOptions) -> RenderResult:
         if self._board is None:
-            yield Text(f"witan · seating the council · {self._since(self._began)}", style="bold")
+            yield styled(f"witan · seating the council · {self._since(self._began)}", "bold")
             return
         board = self._board.settled() if self._settled else self._board
         # What is drawn for the last time may scroll; before, it has to fit the screen.
@@ -121,17 +127,17 @@ class Panel:
 
     def _picture(
         self, board: "Board", options: ConsoleOptions, room: int | None
-    ) -> Iterator[Text | Table]:
+    ) -> "Iterator[Text | Table]":
         shown, n_standings = _fitting(board, room)
-        yield Text(self._title(board), style="bold", no_wrap=True, overflow="ellipsis")
+        yield styled(self._title(board), "bold", one_line=True)
         yield self._seats(shown, board.writer, options)
         if hidden := len(board.seats) - len(shown):
             more = f"… and {counted(hidden, 'more seat')}, none of them waited for"
-            yield Text(more, style="dim", no_wrap=True, overflow="ellipsis")
+            yield styled(more, "dim", one_line=True)
         if board.outcome is not None and n_standings:
             yield from _ranking(board.outcome, board.counted, options, n_standings)
         for news in board.news[-NEWS_SHOWN:]:
-            yield Text(clean(news), style="yellow", no_wrap=True, overflow="ellipsis")
+            yield styled(news, "yellow", one_line=True)
 
     def _title(self, board: "Board") -> str:
         n_seats = len(board.seats)
@@ -164,18 +170,18 @@ class Panel:
             grid.add_row(*self._row(writer, f"chairman {writer.name}", options))
         return grid
 
-    def _row(self, line: "Line", name: str, options: ConsoleOptions) -> Iterator[Text]:
+    def _row(self, line: "Line", name: str, options: ConsoleOptions) -> "Iterator[Text]":
         mark, style = STATES[line.state]
-        yield Text(mark, style=style)
-        yield Text(clean(name))
+        yield styled(mark, style)
+        yield styled(name)
         # The session may close over a seat that never finished.
         unfinished = line.running and line.since is None
-        yield Text("did not finish" if unfinished else line.state, style=style)
+        yield styled("did not finish" if unfinished else line.state, style)
         if _is_wide(options):
-            yield Text(line.amount, style="dim")
-        yield Text(self._seconds(line), style="dim")
+            yield styled(line.amount, "dim")
+        yield styled(self._seconds(line), "dim")
         notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
-        yield Text(clean(" · ".join(notes)), style="dim")
+        yield styled(" · ".join(notes), "dim")
 
     def _seconds(self, line: "Line") -> str:
         if line.since is not None:
@@ -215,10 +221,10 @@ def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[Line], int]":
 
 def _ranking(
     outcome: "Outcome", n_ballots: int, options: ConsoleOptions, n_shown: int
-) -> Iterator[Text | Table]:
+) -> "Iterator[Text | Table]":
     """The standings so far: rank, candidate, score; where there is room, the interval, its plot."""
     after = f"ranking by {outcome.rule} after {counted(n_ballots, 'ballot')}"
-    yield Text(after, style="bold", no_wrap=True, overflow="ellipsis")
+    yield styled(after, "bold", one_line=True)
     lines = outcome.standings[:n_shown]
     grid = Table.grid(padding=(0, GAP, 0, 0))
     columns = list(_columns(outcome, lines, options))
@@ -230,10 +236,10 @@ def _ranking(
             max_width=max(map(span, cells)),
         )
     for row in zip(*(cells for cells, _ in columns), strict=True):
-        grid.add_row(*map(Text, row))
+        grid.add_row(*map(styled, row))
     yield grid
     if more := len(outcome.standings) - n_shown:
-        yield Text(f"… and {counted(more, 'more candidate')}", style="dim")
+        yield styled(f"… and {counted(more, 'more candidate')}", "dim")
 
 
 def _columns(

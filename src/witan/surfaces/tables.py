@@ -53,9 +53,10 @@ def table(
         Rows that stand out.
     """
     cells = [[clean(cell) for cell in row] for row in rows]
+    titles = [clean(column.title) for column in columns]
     natural = [
-        max([span(column.title), *(span(row[index]) for row in cells)])
-        for index, column in enumerate(columns)
+        max([span(title), *(span(row[index]) for row in cells)])
+        for index, title in enumerate(titles)
     ]
     kept = list(range(len(columns)))
     dropped: list[int] = []
@@ -67,7 +68,6 @@ def table(
         kept.remove(goes)
         dropped.append(goes)
     widths = _widths(page, columns, natural, kept)
-    titles = [column.title for column in columns]
     yield page.paint(_line(columns, titles, kept, widths), "dim")
     length = sum(widths.values()) + len(GAP) * (len(kept) - 1)
     for number, row in enumerate(cells):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TextIO
 
+from witan.core.escaping import clean, readable
+
 __all__ = [
     "UNKNOWN",
     "Folding",
@@ -29,13 +31,11 @@ UNKNOWN = "–"
 MANY_NAMES = 5
 """More names than this in one sentence are counted instead of listed."""
 
-KEPT = "\n\t\u200c\u200d"
-"""Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
-
 TAB = 8
 """Columns from one tab stop to the next."""
 
 STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warning": "\x1b[33m", "plain": ""}
+RESET = "\x1b[0m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Page:
         """The text in a style of `STYLES`, where the page has any."""
         if not self.coloured or style == "plain" or not text:
             return text
-        return f"{STYLES[style]}{text}\x1b[0m"
+        return f"{STYLES[style]}{text}{RESET}"
 
     def sentence(self, text: str, style: str = "plain", *, hang: int = 0) -> str:
         """One sentence, safe to print, folded to the width; later lines hang `hang` columns."""
@@ -150,33 +150,6 @@ class Folding:
         for char in gap:
             column += TAB - column % TAB if char == "\t" else 1
         return column
-
-
-def readable(text: str) -> str:
-    """A model's text, safe to print: its lines and spaces stay, nothing else steers a terminal.
-
-    Every character is judged alone, so a text may come in pieces.
-    """
-    if all(line.isprintable() for line in text.split("\n")):
-        return text
-    return "".join(map(_shown, text))
-
-
-def _shown(char: str) -> str:
-    if char.isprintable() or char in KEPT or unicodedata.category(char) == "Zs":
-        return char
-    # A bare carriage return would write over what was said before it.
-    return "" if char == "\r" else char.encode("unicode_escape").decode("ascii")
-
-
-def clean(text: str) -> str:
-    """The text without control characters, which could move a reader's cursor or hide a name."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
 
 
 def span(text: str) -> int:

@@ -10,6 +10,7 @@ from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import read_record, to_record
 from witan.core.ballot import Ballot
+from witan.core.escaping import escape_json
 
 __all__ = ["objects", "read_jsonl", "write_jsonl"]
 
@@ -83,6 +84,8 @@ def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
     encode = json.JSONEncoder(ensure_ascii=False).encode
     written = 0
     for ballot in ballots:
-        out.write(encode(to_record(ballot)).encode() + b"\n")
+        line = encode(to_record(ballot))
+        line.encode()  # refuses what is no text
+        out.write(escape_json(line).encode() + b"\n")
         written += 1
     return written

@@ -1,9 +1,9 @@
 """Spark on this machine: how it is started, and what of its talk is passed on."""
 
+import logging
 import os
 import re
 import shutil
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from threading import Thread
@@ -13,6 +13,8 @@ from typing import Any
 from witan.errors import HistoryError, MissingExtra
 
 __all__ = ["heard", "local_session", "running_session", "spark_errors"]
+
+_log = logging.getLogger("witan.spark")
 
 LOCAL = {
     "spark.ui.enabled": "false",
@@ -118,7 +120,7 @@ def _start(pyspark: Any, conf: Any) -> None:
 def _pass_on(reading: int) -> None:
     with open(reading, encoding="utf-8", errors="replace") as said:
         for line in heard(said):
-            print(line, end="", file=sys.__stderr__, flush=True)
+            _log.warning("%s", line.rstrip())
 
 
 def heard(said: Iterable[str]) -> Iterator[str]:

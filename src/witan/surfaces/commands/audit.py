@@ -8,6 +8,7 @@ import click
 from witan.surfaces.commands.history_options import window_of, window_options
 from witan.surfaces.commands.options import chart_option, json_option, level_option
 from witan.surfaces.commands.source_options import opened_source, source_options
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def command(as_json: bool, **options: Any) -> int:
     if as_json:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(_object(report, options, engine, where)))
+        echo(to_json(_object(report, options, engine, where)))
     else:
-        click.echo("\n".join(_lines(report, options)))
+        echo("\n".join(_lines(report, options)))
     if options["plot"] is not None:
         from witan.adapters.charts import save_chart
         from witan.surfaces.plots import audit_chart

@@ -16,6 +16,7 @@ from witan.surfaces.commands.options import (
 )
 from witan.surfaces.commands.reading import Body
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
@@ -70,13 +71,13 @@ def command(as_json: bool, **options: Any) -> int:
     if as_json:
         from witan.surfaces.json_output import comparison_object, to_json
 
-        click.echo(to_json(comparison_object(comparison, sessions)))
+        echo(to_json(comparison_object(comparison, sessions)))
     else:
         from witan.surfaces.comparing import comparison_text
 
         page = Page.of(sys.stdout)
         shown = sessions if options["sessions"] or len(sessions) <= options["limit"] else ()
-        click.echo("\n".join(comparison_text(page, comparison, shown)))
+        echo("\n".join(comparison_text(page, comparison, shown)))
     if not comparison.rules:
         return Status.MISUSED
     outcomes = [held for name in sessions for held in comparison.outcomes[name].values()]

@@ -6,6 +6,7 @@ import click
 
 from witan.surfaces.commands.options import files_argument, format_options
 from witan.surfaces.commands.reading import Body
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, counted
 
 __all__ = ["command"]
@@ -38,4 +39,4 @@ def command(out: str, to: str | None, **options: Any) -> None:
 
     written = write_ballots(Body.of(options, done="written"), out, format=to)
     where = "standard output" if out == "-" else clean(out)
-    click.echo(f"{counted(written, 'ballot')} written to {where}", err=True)
+    echo(f"{counted(written, 'ballot')} written to {where}", err=True)

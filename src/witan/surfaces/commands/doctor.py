@@ -13,6 +13,7 @@ from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import UNKNOWN, Page, counted, listed
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ def command(config: Path | None, history: str | None, *, as_json: bool, offline:
     if as_json:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(_object(found)))
+        echo(to_json(_object(found)))
     else:
-        click.echo("\n".join(_text(Page.of(sys.stdout), found)))
+        echo("\n".join(_text(Page.of(sys.stdout), found)))
     return Status.ANSWERED if found.can_sit else Status.MISUSED
 
 

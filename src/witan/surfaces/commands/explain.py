@@ -14,6 +14,7 @@ from witan.surfaces.commands.options import (
 )
 from witan.surfaces.commands.reading import Body
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 __all__ = ["command"]
@@ -46,10 +47,10 @@ def command(as_json: bool, **options: Any) -> int:
     if as_json:
         from witan.surfaces.json_output import explanation_object, to_json
 
-        click.echo(to_json(explanation_object(explanation)))
+        echo(to_json(explanation_object(explanation)))
     else:
         from witan.surfaces.explaining import explanation_text
 
         page = Page.of(sys.stdout)
-        click.echo("\n".join(explanation_text(page, explanation)))
+        echo("\n".join(explanation_text(page, explanation)))
     return Status.ANSWERED if explanation.outcome.leaders else Status.NO_QUORUM

@@ -13,6 +13,7 @@ from witan.errors import NothingToCount, UnknownName
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option, window_of, window_options
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, counted, listed
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
         from witan.surfaces.json_output import to_json
 
         told = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
-        click.echo(to_json({**told, "days": done.days}))
+        echo(to_json({**told, "days": done.days}))
     if not done.sessions:
         where = history.database.where
         nothing = f"the history {where} holds no session; {lake} has none of it either"
@@ -191,9 +192,7 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
     if options["as_json"]:
         return
     days = counted(done.days, "day")
-    click.echo(
-        f"{counted(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True
-    )
+    echo(f"{counted(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +215,19 @@ class _Done:
 def _tell(done: _Done, options: dict[str, Any], where: str) -> None:
     if done.of_scripts:
         n = counted(done.of_scripts, "session")
-        click.echo(f"{n} in which scripts sat left out; --all writes them, too", err=True)
+        echo(f"{n} in which scripts sat left out; --all writes them, too", err=True)
     if done.nothing:
         n = counted(sum(done.nothing.values()), "session")
         why = listed([f"{held:,} with {instead}" for instead, held in done.nothing.items()])
-        click.echo(f"{n} gave no {done.kind[:-1]}: {why}", err=True)
+        echo(f"{n} gave no {done.kind[:-1]}: {why}", err=True)
     if done.of_others and done.kind != "sessions":
         n = counted(done.of_others, "session")
         of = f"{n} retried or rejudged {'another' if done.of_others == 1 else 'others'}"
-        click.echo(f"{of}, which {done.kind} do not say: imported, each counts by itself", err=True)
+        echo(f"{of}, which {done.kind} do not say: imported, each counts by itself", err=True)
     if options["as_json"]:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json({"history": where, "file": options["output"], **done.plain()}))
+        echo(to_json({"history": where, "file": options["output"], **done.plain()}))
         return
     name = "standard output" if _piped(options) else clean(options["output"])
-    click.echo(f"{counted(done.written, done.kind[:-1])} written to {name}", err=True)
+    echo(f"{counted(done.written, done.kind[:-1])} written to {name}", err=True)

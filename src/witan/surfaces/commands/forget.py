@@ -11,6 +11,7 @@ import click
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import Moment, history_option
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.terminal import confirm, echo
 from witan.surfaces.text import clean, counted
 
 if TYPE_CHECKING:
@@ -99,11 +100,11 @@ def command(
 
         told = {"forgotten": forgotten.n_sessions, "set_aside": set_aside, "note": forgotten.note}
         left = [child.session for child in children]
-        click.echo(to_json({"history": where, **told, "children": left}))
+        echo(to_json({"history": where, **told, "children": left}))
         return
-    click.echo(f"{counted(forgotten.n_sessions, 'session')} forgotten")
+    echo(f"{counted(forgotten.n_sessions, 'session')} forgotten")
     for note in filter(None, (forgotten.note, _left(children))):
-        click.echo(note, err=True)
+        echo(note, err=True)
 
 
 def _children(place: "History", chosen: "Sequence[Found]") -> "list[Found]":
@@ -146,7 +147,7 @@ def _ask(chosen: "list[Found]", place: "History") -> None:
     for found in chosen[:SHOWN]:
         question = clean(" ".join(found.question.split()))
         beginning = question if len(question) <= SHOWN * 6 else f"{question[: SHOWN * 6]}…"
-        click.echo(f"  {clean(found.session)}  {beginning}", err=True)
+        echo(f"  {clean(found.session)}  {beginning}", err=True)
     if len(chosen) > SHOWN:
-        click.echo(f"  … and {len(chosen) - SHOWN:,} more", err=True)
-    click.confirm(f"Delete {n} from {clean(place.database.where)} for good?", abort=True, err=True)
+        echo(f"  … and {len(chosen) - SHOWN:,} more", err=True)
+    confirm(f"Delete {n} from {place.database.where} for good?", abort=True)

@@ -22,6 +22,7 @@ from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import Moment, history_option
 from witan.surfaces.commands.options import column_option, files_argument, json_option
 from witan.surfaces.exits import Status, status_of
+from witan.surfaces.terminal import console, echo, styled
 from witan.surfaces.text import clean, counted, listed
 
 if TYPE_CHECKING:
@@ -109,13 +110,13 @@ def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None
             for file in files:
                 taking.take(file)
         except KeyboardInterrupt:
-            click.echo(taking.broken_off(), err=True)
+            echo(taking.broken_off(), err=True)
             raise click.exceptions.Exit(Status.INTERRUPTED) from None
         where = history.url
     if options["as_json"]:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json({"history": where, "files": [tally.plain() for tally in taking.done]}))
+        echo(to_json({"history": where, "files": [tally.plain() for tally in taking.done]}))
     taking.close()
 
 
@@ -214,7 +215,7 @@ class _Taking:
             self._take(tally, path)
         self.done.append(tally)
         if tally.files and not self.quiet:
-            click.echo(clean(tally.sentence()))
+            echo(clean(tally.sentence()))
         self._told(tally)
 
     def broken_off(self) -> str:
@@ -249,7 +250,7 @@ class _Taking:
         except (HistoryError, MissingExtra, UnknownName):
             raise
         except WitanError as error:
-            click.echo(f"witan: {clean(str(error))}", err=True)
+            echo(f"witan: {clean(str(error))}", err=True)
             tally.refused += 1
             if isinstance(error, BallotFileError):
                 tally.refusals.append(error)
@@ -259,7 +260,7 @@ class _Taking:
     def _note(self, problem: "Problem") -> None:
         self._shown += 1
         if self._shown <= PROBLEMS_SHOWN:
-            click.echo(clean(str(problem)), err=True)
+            echo(clean(str(problem)), err=True)
 
     def _told(self, tally: _Tally) -> None:
         """Say how many lines could not be read, and what that means for the rest."""
@@ -273,14 +274,14 @@ class _Taking:
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
             unread = f"{counted(n, 'line')} of {clean(name)} could not be read"
-            click.echo(f"{unread}{outcome}", err=True)
+            echo(f"{unread}{outcome}", err=True)
         odd = len(tally.problems) - len(left_out)
         if odd and self._shown > PROBLEMS_SHOWN and not self.strict:
             of = f"{counted(odd, 'line')} of {clean(tally.name)}"
-            click.echo(f"{of} came in with what does not count", err=True)
+            echo(f"{of} came in with what does not count", err=True)
         if tally.problems and self.strict:
             if not files:
-                click.echo(f"{clean(tally.name)}: {none}", err=True)
+                echo(f"{clean(tally.name)}: {none}", err=True)
             self.status = self.status or Status.FAILED
 
     def close(self) -> None:
@@ -294,7 +295,7 @@ class _Taking:
                 whole.already += tally.already
                 whole.ballots += tally.ballots
                 whole.by_people += tally.by_people
-            click.echo(whole.sentence())
+            echo(whole.sentence())
         if self.status:
             raise click.exceptions.Exit(self.status)
         if not any(tally.sessions + tally.already for tally in self.done):
@@ -306,9 +307,7 @@ def _spinner(path: str) -> Any:
     """Something that moves while a large file is read, on a terminal."""
     if not sys.stderr.isatty() or not _is_large(path):
         return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status(f"importing {clean(Path(path).name)}")
+    return console().status(styled(f"importing {Path(path).name}"))
 
 
 def _is_large(path: str) -> bool:

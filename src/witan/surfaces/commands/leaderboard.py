@@ -8,6 +8,7 @@ import click
 from witan.surfaces.commands.history_options import window_of, window_options
 from witan.surfaces.commands.options import chart_option, json_option, level_option
 from witan.surfaces.commands.source_options import opened_source, source_options
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page, counted
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def command(as_json: bool, **options: Any) -> int:
     with opened_source(options) as (source, config):
         if n_counted := source.count_under(terms.rule):
             sessions = counted(n_counted, "session")
-            click.echo(f"{sessions} counted under {terms.rule} for the first time", err=True)
+            echo(f"{sessions} counted under {terms.rule} for the first time", err=True)
         board = board_of(
             source,
             terms,
@@ -114,11 +115,11 @@ def _print(board: "Leaderboard", *, as_json: bool, engine: str, where: str) -> N
         from witan.surfaces.json_output import to_json
         from witan.surfaces.reports_json import leaderboard_object
 
-        click.echo(to_json(leaderboard_object(board, engine=engine, where=where)))
+        echo(to_json(leaderboard_object(board, engine=engine, where=where)))
         return
     from witan.surfaces.leaderboard_text import leaderboard_text
 
-    click.echo("\n".join(leaderboard_text(Page.of(sys.stdout), board)))
+    echo("\n".join(leaderboard_text(Page.of(sys.stdout), board)))
 
 
 def _draw(board: "Leaderboard", options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import click
 
 from witan.surfaces.commands.council_options import config_option, fast_demo_option
 from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.surfaces.config import Config
@@ -94,7 +95,7 @@ async def _served(config: "Config", place: "Place | None", fast_demo: bool) -> N
 def _say(text: str) -> None:
     from witan.surfaces.text import clean
 
-    click.echo(clean(text), err=True)
+    echo(clean(text), err=True)
 
 
 def _print_config(name: str, config: "Config", options: dict[str, Any], *, http: bool) -> None:
@@ -103,7 +104,7 @@ def _print_config(name: str, config: "Config", options: dict[str, Any], *, http:
 
     client = client_of(name)
     shown = client.reached(_reached(config)) if http else client.launched(_launch(config, options))
-    click.echo(shown)
+    echo(shown)
     _say(f"for {client.where}")
     if client.note:
         _say(client.note)

@@ -12,6 +12,7 @@ from witan.surfaces.commands.council_options import council_options, overrides
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
 from witan.surfaces.commands.planning import print_plan
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, listed
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def command(as_json: bool, **options: Any) -> None:
         files=files,
     )
     for note in (*found.notes, *_missing_keys((*found.seats, *config.chairmen))):
-        click.echo(clean(note), err=True)
+        echo(clean(note), err=True)
     print_plan(plan, procedure.limits.max_cost_usd, as_json=as_json)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from witan.surfaces.asking import Telling
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page, clean
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
     if as_json:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(plan_object(plan, ceiling)))
+        echo(to_json(plan_object(plan, ceiling)))
     else:
-        click.echo("\n".join(plan_text(Page.of(sys.stdout), plan, ceiling)))
+        echo("\n".join(plan_text(Page.of(sys.stdout), plan, ceiling)))
     return 0
 
 
 def say_aside(note: str) -> None:
     """Say something on standard error."""
-    click.echo(clean(note), err=True)
+    echo(clean(note), err=True)

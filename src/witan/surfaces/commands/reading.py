@@ -11,6 +11,7 @@ import click
 
 from witan.errors import NothingToCount, UnknownName
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import console, echo, styled
 from witan.surfaces.text import clean, counted, listed
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Body:
             for name in given:
                 if name not in known:
                     told = clean(str(UnknownName(kind, name, known)))
-                    click.echo(f"{option} has no effect: {told}", err=True)
+                    echo(f"{option} has no effect: {told}", err=True)
 
     def _read(self, path: str) -> Iterator["Ballot"]:
         from witan.adapters.ballots import read_ballots
@@ -108,7 +109,7 @@ class Body:
 
     def _note(self, problem: "Problem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
-            click.echo(clean(str(problem)), err=True)
+            echo(clean(str(problem)), err=True)
         (self.odd if problem.read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:
@@ -118,21 +119,19 @@ class Body:
             for problems in (self.problems, self.odd)
         )
         if unread and self.strict:
-            click.echo(
-                f"{unread} could not be read; nothing is {self.done} under --strict", err=True
-            )
+            echo(f"{unread} could not be read; nothing is {self.done} under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if unread:
-            click.echo(
+            echo(
                 f"{unread} could not be read; {counted(self.n_ballots, 'ballot')} {self.done}",
                 err=True,
             )
         if odd and self.strict:
             names = listed([clean(path) for path in self.odd])
-            click.echo(f"{names}: nothing is {self.done} under --strict", err=True)
+            echo(f"{names}: nothing is {self.done} under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
-            click.echo(f"{odd} came with what does not count", err=True)
+            echo(f"{odd} came with what does not count", err=True)
         if not self.n_ballots:
             names = listed(["standard input" if path == "-" else path for path in self.files])
             raise NothingToCount(f"there is no ballot to count in {names}")
@@ -153,9 +152,5 @@ class _Watch:
         if not self.wanted or time.monotonic() - self.start < PATIENCE_SECONDS:
             return
         if self.status is None:
-            from rich.console import Console
-
-            self.status = self.stack.enter_context(Console(stderr=True).status("reading"))
-        from rich.text import Text
-
-        self.status.update(Text(f"reading {clean(self.file)}: {counted(n_ballots, 'ballot')}"))
+            self.status = self.stack.enter_context(console().status("reading"))
+        self.status.update(styled(f"reading {self.file}: {counted(n_ballots, 'ballot')}"))

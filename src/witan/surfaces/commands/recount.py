@@ -10,6 +10,7 @@ from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import counting_options, json_option, settings_of
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
@@ -111,13 +112,13 @@ def _told(outcome: "Outcome", *, as_json: bool) -> int:
         from witan.surfaces.json_output import sessions_json
 
         for piece in sessions_json([outcome], []):
-            click.echo(piece, nl=False)
+            echo(piece, nl=False)
     else:
         from witan.surfaces.render import outcome_text
 
         page = Page.of(sys.stdout)
         simulated = bool(outcome.details.get("simulated"))
-        click.echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
+        echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
     return Status.ANSWERED if outcome.leaders else Status.NO_QUORUM
 
 

@@ -13,6 +13,7 @@ from witan.surfaces.commands.council_options import config_option, session_optio
 from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.holding import Say, hold
+from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -167,7 +168,7 @@ def _leave(session: "Session", file: Path | None, telling: Telling, *, spent: bo
         write_session(session, file)
     where = session.id if file is None else file
     came = "nothing more came of it but its cost" if spent else "nothing more came of it"
-    click.echo(f"{came}: {where} is left as it was, to be resumed", err=True)
+    echo(f"{came}: {where} is left as it was, to be resumed", err=True)
 
 
 def _shown(session: "Session") -> "Hold":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
@@ -40,16 +41,16 @@ def command(name: str | None, as_json: bool, as_toml: bool) -> None:
     if as_toml:
         from witan.adapters.rubric_toml import rubric_to_toml
 
-        click.echo(rubric_to_toml(chosen[0]), nl=False)
+        echo(rubric_to_toml(chosen[0]), nl=False)
     elif as_json:
         from witan.surfaces.inquiries import catalogues
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(catalogues.rubrics(name)))
+        echo(to_json(catalogues.rubrics(name)))
     elif name is None:
-        click.echo("\n".join(_list(page, chosen)))
+        echo("\n".join(_list(page, chosen)))
     else:
-        click.echo("\n".join(_one(page, chosen[0])))
+        echo("\n".join(_one(page, chosen[0])))
 
 
 def _list(page: Page, rubrics: Sequence["Rubric"]) -> Iterator[str]:

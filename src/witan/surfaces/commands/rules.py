@@ -5,6 +5,7 @@ import sys
 import click
 
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 __all__ = ["command"]
@@ -30,10 +31,10 @@ def command(name: str | None, as_json: bool) -> None:
         from witan.surfaces.inquiries import catalogues
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(catalogues.rules(None if name == "auto" else name)))
+        echo(to_json(catalogues.rules(None if name == "auto" else name)))
     elif name is None:
-        click.echo("\n".join(rules_text(page, list(RULES.values()))))
+        echo("\n".join(rules_text(page, list(RULES.values()))))
     elif name == "auto":
-        click.echo("\n".join(auto_text(page)))
+        echo("\n".join(auto_text(page)))
     else:
-        click.echo("\n".join(rule_text(page, RULES[name])))
+        echo("\n".join(rule_text(page, RULES[name])))

@@ -9,6 +9,7 @@ import click
 
 from witan.surfaces.commands.council_options import config_option, fast_demo_option
 from witan.surfaces.commands.history_options import recorded_by, recording_options
+from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from socket import socket
@@ -107,7 +108,7 @@ async def _served(
 def _say(text: str) -> None:
     from witan.surfaces.text import clean
 
-    click.echo(clean(text), err=True)
+    echo(clean(text), err=True)
 
 
 def _welcome(chamber: "Chamber", settings: "ServeSettings", say: "Say") -> None:

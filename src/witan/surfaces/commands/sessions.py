@@ -10,6 +10,7 @@ import click
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option, window_of, window_options
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 __all__ = ["command"]
@@ -71,16 +72,16 @@ def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
         if options["as_json"]:
             from witan.surfaces.json_output import to_json
 
-            click.echo(to_json({"history": history.url, "sessions": shown}))
+            echo(to_json({"history": history.url, "sessions": shown}))
             return
         from witan.surfaces.sessions_text import sessions_text
 
         for line in sessions_text(Page.of(sys.stdout), history, shown):
-            click.echo(line)
+            echo(line)
         unseen = simulated is False and history.find(words, **chosen, limit=1, simulated=True)
         asked = words is not None or any(value is not None for value in chosen.values())
         for note in _notes(len(found), options["limit"], asked=asked, unseen=bool(unseen)):
-            click.echo(Page.of(sys.stderr).sentence(note, "dim", hang=2), err=True)
+            echo(Page.of(sys.stderr).sentence(note, "dim", hang=2), err=True)
 
 
 def _notes(n_found: int, limit: int, *, asked: bool, unseen: bool) -> Iterator[str]:

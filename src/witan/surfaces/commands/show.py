@@ -8,6 +8,7 @@ import click
 
 from witan.surfaces.commands.council_options import config_option, record_options
 from witan.surfaces.commands.history_options import history_option
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
 if TYPE_CHECKING:
@@ -79,10 +80,10 @@ def _show(session: "Session", history: "History | None", *, as_json: bool, event
     ballots = [] if history is None or events else history.ballots(session.id)
     votes = [ballot for ballot in ballots if ballot.kind == "human"]
     if as_json:
-        click.echo(record_with_votes(session, votes))
+        echo(record_with_votes(session, votes))
     elif events:
         for event in session.events:
-            click.echo(event_to_json(event, simulated=session.simulated))
+            echo(event_to_json(event, simulated=session.simulated))
     else:
         from witan.surfaces.session_text import session_text
 
@@ -90,7 +91,7 @@ def _show(session: "Session", history: "History | None", *, as_json: bool, event
         came_of_it = [
             f"{child.relation or 'followed'} as {child.session}" for child in reversed(children)
         ]
-        click.echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it, votes)))
+        echo("\n".join(session_text(Page.of(sys.stdout), session, came_of_it, votes)))
 
 
 def _say_how_to_go_on(name: str, options: "Mapping[str, object]") -> None:
@@ -98,7 +99,7 @@ def _say_how_to_go_on(name: str, options: "Mapping[str, object]") -> None:
 
     given = [f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value]
     again = " ".join(["witan resume", shlex.quote(name), *given])
-    click.echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
+    echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
 
 
 def _write_page(session: "Session", history: "History | None", path: Path) -> None:
@@ -132,8 +133,8 @@ def _show_imported(
     elif as_json:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(record_object(found)))
+        echo(to_json(record_object(found)))
     else:
         from witan.surfaces.imported_text import imported_text
 
-        click.echo("\n".join(imported_text(Page.of(sys.stdout), found)))
+        echo("\n".join(imported_text(Page.of(sys.stdout), found)))

@@ -15,6 +15,7 @@ from witan.surfaces.commands.options import (
 )
 from witan.surfaces.commands.reading import Body
 from witan.surfaces.exits import Status
+from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page, clean, counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def command(as_json: bool, **options: Any) -> int:
         from witan.surfaces.json_output import sessions_json
 
         for line in sessions_json(count, count.not_counted):
-            click.echo(line, nl=False)
+            echo(line, nl=False)
     else:
         _show(count, options["limit"])
     count.draw()
@@ -133,7 +134,7 @@ class _Count:
     def _note(self, problem: "UnsuitableBallots") -> None:
         self.not_counted.append({"session": problem.session, "problem": str(problem)})
         if len(self.not_counted) <= PROBLEMS_SHOWN:
-            click.echo(clean(str(problem)), err=True)
+            echo(clean(str(problem)), err=True)
 
     def _check_charts(self) -> None:
         """Refuse to draw several sessions as one, before anything is printed."""
@@ -146,12 +147,12 @@ class _Count:
     def _close(self) -> None:
         """Say what did not happen though it was asked for."""
         if self.options["prior"] == "learn" and self.first and self.first.prior is None:
-            click.echo(
+            echo(
                 "no strength was borrowed: a prior is learned from fifty sessions at least",
                 err=True,
             )
         if self.not_counted:
-            click.echo(
+            echo(
                 f"{counted(len(self.not_counted), 'session')} could not be counted; "
                 f"{self.n_shown:,} counted",
                 err=True,
@@ -171,9 +172,9 @@ def _show(outcomes: Iterable["Outcome"], limit: int) -> None:
         if len(held) <= limit:
             held.append(outcome)
     if len(digests) > limit:
-        click.echo("\n".join(summary_text(page, digests)))
+        echo("\n".join(summary_text(page, digests)))
         return
     for number, outcome in enumerate(held):
         if number:
-            click.echo()
-        click.echo("\n".join(outcome_text(page, outcome)))
+            echo()
+        echo("\n".join(outcome_text(page, outcome)))

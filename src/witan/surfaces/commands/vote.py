@@ -10,6 +10,7 @@ from witan.errors import InvalidBallot
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.terminal import ask, confirm, echo, page_through
 from witan.surfaces.text import Page, clean
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _check_earlier(paper: "Paper", *, replacing: bool) -> None:
         return
     if not replacing:
         raise click.UsageError(f"{person} has voted on it; to take that vote back, add --replace")
-    click.echo(f"this vote takes the place of the earlier one by {person}", err=True)
+    echo(f"this vote takes the place of the earlier one by {person}", err=True)
 
 
 def _read(paper: "Paper", text: str) -> "Groups":
@@ -105,9 +106,9 @@ def _show(paper: "Paper", *, as_json: bool) -> None:
     if as_json:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(paper_object(paper)))
+        echo(to_json(paper_object(paper)))
     else:
-        click.echo("\n".join(paper_text(Page.of(sys.stdout), paper)))
+        echo("\n".join(paper_text(Page.of(sys.stdout), paper)))
 
 
 def _ask(paper: "Paper") -> "Groups":
@@ -117,18 +118,18 @@ def _ask(paper: "Paper") -> "Groups":
     page = Page.of(sys.stdout)
     text = "\n".join(paper_text(page, paper)) + "\n"
     if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
-        click.echo_via_pager(text, color=page.coloured)
+        page_through(text, coloured=page.coloured)
     else:
-        click.echo(text)
+        echo(text)
     while True:
         # An example would suggest an order.
-        given = click.prompt("Your ranking, the best first (> better, = equal)", err=True)
+        given = ask("Your ranking, the best first (> better, = equal)")
         try:
             groups = _read(paper, given)
         except InvalidBallot as error:
-            click.echo(clean(str(error)), err=True)
+            echo(clean(str(error)), err=True)
             continue
-        if click.confirm(f"Vote {ranking_text(paper, groups)}?", default=True, err=True):
+        if confirm(f"Vote {ranking_text(paper, groups)}?", default=True):
             return groups
 
 
@@ -144,6 +145,6 @@ def _reveal(paper: "Paper", revealed: "Revealed", *, as_json: bool) -> None:
     if as_json:
         from witan.surfaces.json_output import to_json
 
-        click.echo(to_json(revealed_object(paper, revealed)))
+        echo(to_json(revealed_object(paper, revealed)))
     else:
-        click.echo("\n".join(revealed_text(Page.of(sys.stdout), paper, revealed)))
+        echo("\n".join(revealed_text(Page.of(sys.stdout), paper, revealed)))

@@ -1,16 +1,14 @@
 """What a server writes down: a line for each request, and for each session."""
 
-import json
 import logging
 import sys
-from datetime import UTC, datetime
 from typing import Literal
 
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
 from witan.surfaces.chamber import Running
 from witan.surfaces.http.door import Passed
-from witan.surfaces.text import clean
+from witan.surfaces.log_lines import JsonLine, TextLine
 
 __all__ = ["SessionLog", "log_to_stderr", "passed", "said"]
 
@@ -20,53 +18,10 @@ QUIET = ("/assets/", "/healthz", "/metrics")
 _log = logging.getLogger("witan.server")
 
 
-class _Lines(logging.Formatter):
-    """A line of text: when, what, and the fields; what belongs to it follows indented."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = " ".join(f"{k}={_value(v)}" for k, v in _fields(record).items() if v is not None)
-        bad = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
-        lines = [f"{_at(record)} {bad}{record.getMessage()} {fields}".rstrip()]
-        if record.exc_info is not None:
-            lines += (f"  {line}" for line in self.formatException(record.exc_info).splitlines())
-        return "\n".join(map(clean, lines))
-
-
-class _Json(logging.Formatter):
-    """A line of JSON: when, how bad, what, and the fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        said = {
-            "at": _at(record),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-            **_fields(record),
-        }
-        if record.exc_info is not None:
-            said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said)
-
-
-def _value(value: object) -> str:
-    """A value as it is, or in quotes where it could be taken for other fields."""
-    text = str(value)
-    plain = text and not any(char in '"=\\' or char.isspace() for char in text)
-    return text if plain else json.dumps(text, ensure_ascii=False)
-
-
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    fields: dict[str, object] = getattr(record, "fields", {})
-    return fields
-
-
-def _at(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-
-
 def log_to_stderr(kind: Literal["text", "json"]) -> None:
     """Write what the server has to say to standard error, and what others do that is amiss."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if kind == "json" else _Lines())
+    handler.setFormatter(JsonLine() if kind == "json" else TextLine())
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)

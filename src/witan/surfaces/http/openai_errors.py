@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from witan.errors import InvalidParameter, MissingKey, NoCouncil, UnknownName, WitanError
 from witan.surfaces.inquiries.faults import fault_place, fault_words
+from witan.surfaces.json_output import to_json
 
 __all__ = [
     "error_object",
@@ -57,7 +58,8 @@ def openai_problem(
     told = dict(headers or {})
     if status in LASTING:
         told["X-Should-Retry"] = "false"  # as the official client reads it
-    return JSONResponse(error_object(status, message, code, param), status, told)
+    body = to_json(error_object(status, message, code, param))
+    return Response(body, status, told, "application/json")
 
 
 def openai_error(

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Match
 
 from witan.errors import (
@@ -37,6 +37,7 @@ from witan.surfaces.http.openai_errors import (
 )
 from witan.surfaces.http.parameters import shown_path
 from witan.surfaces.inquiries.wording import refusal
+from witan.surfaces.json_output import to_json
 from witan.surfaces.web.responses import problem_page, site_of, wants_page
 
 __all__ = [
@@ -111,7 +112,7 @@ def problem(
 ) -> Response:
     """A problem as a response."""
     body = {"title": TITLES.get(status, "Refused"), "status": status, "detail": detail, **more}
-    return JSONResponse(body, status, dict(headers or {}), "application/problem+json")
+    return Response(to_json(body), status, dict(headers or {}), "application/problem+json")
 
 
 async def tell_error(request: Request, error: Exception) -> Response:

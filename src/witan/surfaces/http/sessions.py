@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import anyio
 from fastapi import Header, Query, Request, Response
-from starlette.responses import JSONResponse
 
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
@@ -209,7 +208,7 @@ async def _started(running: Running, wait: float) -> Response:
         "under_way": True,
         "links": {**links, "page": f"/sessions/{quote(running.id, safe='')}"},
     }
-    return JSONResponse(body, 202, {"Location": here})
+    return Response(to_json(body), 202, {"Location": here}, "application/json")
 
 
 def _record(session: Session, running: Running | None) -> Response:

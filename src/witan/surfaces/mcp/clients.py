@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from witan.adapters.via import HEADER, VARIABLE
+from witan.core.escaping import escape_json
 from witan.errors import UnknownName
 
 __all__ = ["CLIENTS", "Client", "Launch", "Reached", "client_of"]
@@ -78,7 +79,11 @@ def client_of(name: str) -> Client:
 
 
 def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return escape_json(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _value(value: object) -> str:
+    return escape_json(json.dumps(value, ensure_ascii=False))
 
 
 def _servers(entry: Entry) -> str:
@@ -133,7 +138,7 @@ def _code(document: Entry, variables: Sequence[str]) -> str:
 
 def _toml(settings: Mapping[str, Any]) -> str:
     """A table of Codex; texts, lists of texts and numbers are in TOML as in JSON."""
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()]
+    lines = [f"{key} = {_value(value)}" for key, value in settings.items()]
     return "\n".join([f"[mcp_servers.{NAME}]", *lines])
 
 

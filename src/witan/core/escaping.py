@@ -1,0 +1,70 @@
+"""Foreign text made safe for terminals, logs and JSON: nothing in it steers or hides."""
+
+import re
+import unicodedata
+
+__all__ = ["clean", "escape_json", "readable"]
+
+KEPT = "\n\t\u200c\u200d"
+"""Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
+
+# Letters and marks that draw nothing: two names that differ by them alone look the same.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+)
+
+# C1 controls, bidirectional and zero-width characters, line separators, lone surrogates, tags.
+_STEERING = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
+
+def clean(text: str) -> str:
+    r"""Escape all characters that steer a terminal or draw nothing: a name, a cell, a line.
+
+    Line ends are escaped too (``\n``), so a name cannot forge a line of its own.
+    """
+    if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
+        return text
+    return "".join(
+        char if char.isprintable() and not _INVISIBLE.match(char) else _escaped(char)
+        for char in text
+    )
+
+
+def readable(text: str) -> str:
+    """Escape all characters that steer a terminal, except line ends and tabs: a whole text.
+
+    Every character is judged alone, so a text may come in pieces.
+    """
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    if char.isprintable() or char in KEPT or unicodedata.category(char) == "Zs":
+        return char
+    # A bare carriage return would write over the text before it.
+    return "" if char == "\r" else _escaped(char)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def escape_json(encoded: str) -> str:
+    r"""Escape in encoded JSON the characters that steer a terminal: ``\u009b``, ``\u202e``.
+
+    The encoder leaves them as they are; a reader gets the same values back.
+    """
+    return encoded if encoded.isascii() and "\x7f" not in encoded else _STEERING.sub(_u, encoded)
+
+
+def _u(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

@@ -1,0 +1,66 @@
+"""The only way to standard output and standard error: what is written there steers no terminal."""
+
+import re
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from witan.surfaces.text import RESET, STYLES, clean, readable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+__all__ = ["ask", "confirm", "console", "echo", "page_through", "styled"]
+
+_STYLED = re.compile("(" + "|".join(map(re.escape, [*filter(None, STYLES.values()), RESET])) + ")")
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Write a text to standard output, or to standard error.
+
+    Control characters, bidirectional overrides and the like are escaped, whoever wrote them; only
+    our own styles pass, and only to a terminal. A name that stands in the text should have gone
+    through `clean` before, so that it stays on its line.
+    """
+    click.echo(_printable(text, sys.stderr if err else sys.stdout), err=err, nl=nl)
+
+
+def page_through(text: str, *, coloured: bool) -> None:
+    """Show a text on a terminal through the reader's pager."""
+    click.echo_via_pager(_printable(text, sys.stdout), color=coloured)
+
+
+def ask(question: str) -> str:
+    """Ask for a line on standard error."""
+    answer: str = click.prompt(clean(question), err=True)
+    return answer
+
+
+def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
+    """Ask for yes or no on standard error."""
+    return click.confirm(clean(question), default=default, abort=abort, err=True)
+
+
+def console() -> "Console":
+    """A console on standard error, for what moves; its texts come from `styled`."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def styled(text: str, style: str = "", *, one_line: bool = False) -> "Text":
+    """A line for a console; with `one_line` it is cut where the console ends."""
+    from rich.text import Text
+
+    if one_line:
+        return Text(clean(text), style=style, no_wrap=True, overflow="ellipsis")
+    return Text(clean(text), style=style)
+
+
+def _printable(text: str, stream: TextIO) -> str:
+    if not stream.isatty():
+        return readable(text)
+    parts = _STYLED.split(text)
+    return "".join(part if at % 2 else readable(part) for at, part in enumerate(parts))

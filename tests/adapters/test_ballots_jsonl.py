@@ -186,13 +186,9 @@ def test_without_a_listener_the_first_problem_is_raised(tmp_path):
     assert (caught.value.path, caught.value.line) == (str(path), 2)
 
 
-def test_a_whole_array_is_refused_with_the_remedy(tmp_path):
-    """A JSON array is no JSON Lines; the error says how to turn it into them."""
-    with pytest.raises(BallotFileError, match="is a JSON array; expected one object a line"):
-        read(tmp_path, "[", '{"reviewer": "r"}', "]")
-
-
-def test_an_indented_document_is_refused_with_the_remedy(tmp_path):
-    """A pretty-printed object is named as such instead of line after line."""
-    with pytest.raises(BallotFileError, match="is JSON spread over lines"):
-        read(tmp_path, "{", '  "reviewer": "r"', "}")
+def test_an_array_and_an_indented_object_are_read(tmp_path):
+    """Ballots may stand in one array, or each spread over lines."""
+    rows = ('{"reviewer": "r",', '"ranking": ["a"]}')
+    for lines in (["[", *rows, "]"], rows):
+        [ballot], problems = read(tmp_path, *lines)
+        assert (ballot.groups, problems) == ((("a",),), [])

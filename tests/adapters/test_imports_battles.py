@@ -53,7 +53,7 @@ def test_a_pair_that_is_judged_again_is_told(tmp_path, kind):
     path.write_text("\n".join(rows), encoding="utf-8")
     problems = []
 
-    [one] = read_imports(path, kind=kind, on_problem=problems.append)
+    [one] = read_imports(path, format=kind, on_problem=problems.append)
 
     assert len(one.ballots) == len(rows) - 1
     [told] = problems

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.adapters.imports import KINDS, digest_of, import_files, read_imports
+from witan.adapters.ballots import FORMATS
+from witan.adapters.imports import digest_of, import_files, read_imports
 from witan.errors import BallotFileError, UnknownName
 
 BALLOT = {"session": "s1", "reviewer": "ann", "ranking": ["bo", "cy"]}
@@ -95,26 +96,31 @@ class TestKinds:
 
     def test_an_unknown_kind_is_refused_with_the_nearest(self, tmp_path):
         """A misspelt kind is told before the file is opened."""
-        with pytest.raises(
-            UnknownName, match="unknown kind of file 'battle'; did you mean 'battles'"
-        ):
-            read_imports(tmp_path / "absent", kind="battle")
+        with pytest.raises(UnknownName, match="unknown format 'battle'; did you mean 'battles'"):
+            read_imports(tmp_path / "absent", format="battle")
 
     def test_a_given_kind_is_taken_at_its_word(self, tmp_path):
         """A table of battles that is called csv-pairs is read as ballots of models."""
         path = tmp_path / "file.csv"
         path.write_text("session,judge,model_a,model_b,winner\ns1,ann,x,y,model_a\n")
 
-        [as_battles] = read_imports(path, kind="battles")
-        [as_pairs] = read_imports(path, kind="csv-pairs")
+        [as_battles] = read_imports(path, format="battles")
+        [as_pairs] = read_imports(path, format="csv-pairs")
 
         assert as_battles.ballots[0].groups == as_pairs.ballots[0].groups == (("x",), ("y",))
 
     def test_every_kind_has_a_sentence(self):
-        """The kinds are those of ballots and three more."""
-        assert list(KINDS)[:3] == ["sessions", "conversations", "battles"]
-        assert {"jsonl", "csv", "csv-pairs", "preflib", "parquet", "council-log"} <= set(KINDS)
-        assert all(sentence.endswith(".") for sentence in KINDS.values())
+        """Formats of ballots, and three that hold more."""
+        assert {
+            "jsonl",
+            "csv",
+            "csv-pairs",
+            "preflib",
+            "parquet",
+            "sessions",
+            "conversations",
+        } <= set(FORMATS)
+        assert all(sentence.endswith(".") for sentence in FORMATS.values())
 
     def test_battles_in_parquet_are_told_from_ballots_in_parquet(self, tmp_path):
         """Both come in, each as what it is, packed or not."""

@@ -142,7 +142,7 @@ class TestComingIn:
     def test_columns_and_kind_can_be_named(self, witan, write, place):
         """A table with headers of its own comes in."""
         file = write("t.csv", "task,judge,candidate,rank", "q1,r1,x,1", "q1,r1,y,2")
-        named = ["--column", "session=task", "--column", "reviewer=judge", "--kind", "csv"]
+        named = ["--column", "session=task", "--column", "reviewer=judge", "--format", "csv"]
 
         assert witan("import", file, *named, "--history", place).status == 0
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
@@ -346,7 +346,7 @@ class TestUnreadable:
 
     def test_an_unknown_kind_is_refused(self, witan, write, place):
         """The nearest kind is named."""
-        said = witan("import", write("a.jsonl", ballot()), "--kind", "batles", "--history", place)
+        said = witan("import", write("a.jsonl", ballot()), "--format", "batles", "--history", place)
 
         assert said.status == 2
         assert "did you mean 'battles'?" in said.err

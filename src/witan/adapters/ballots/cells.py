@@ -7,9 +7,9 @@ from functools import lru_cache
 from math import isfinite
 from typing import IO, Any
 
-from witan.adapters.ballots.formats import delimiter_of
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
+from witan.adapters.ballots.recognition import delimiter_of
 from witan.adapters.ballots.records import KINDS, moment, name, weight
 
 __all__ = ["BALLOT_CELLS", "Rows", "csv_rows", "number", "read_cell", "write_rows"]

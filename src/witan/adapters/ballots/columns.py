@@ -56,19 +56,23 @@ def check_columns(columns: Mapping[str, str]) -> None:
             raise InvalidParameter(f"the column of {field!r}", column, "the name of a column")
 
 
-def joined(parts: Iterable[str]) -> str:
+def joined(parts: Iterable[object]) -> str:
     """One name out of several columns, the empty ones left out."""
-    return "@".join(stripped for part in parts if (stripped := part.strip()))
+    return "@".join(text for part in parts if (text := "" if part is None else str(part).strip()))
 
 
 class Header:
     """The columns of one table.
 
     `columns` names the column of a field; ``"judge+version"`` joins two columns as
-    ``judge@version``, and ``{"criteria": "a,b"}`` lists further columns that are criteria.
+    ``judge@version``, and ``{"criteria": "a,b"}`` lists further columns that are criteria. With
+    `absent`, a column that is named and not there is none, as in one record of many.
     """
 
-    def __init__(self, names: Iterable[str], columns: Mapping[str, str], path: str) -> None:
+    def __init__(
+        self, names: Iterable[str], columns: Mapping[str, str], path: str, *, absent: bool = False
+    ) -> None:
+        self._absent = absent
         self.names = [name.strip() for name in names]
         self.path = path
         self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
@@ -144,6 +148,8 @@ class Header:
             return (self._places[wanted],)
         parts = [part.strip() for part in wanted.split("+")]
         for part in parts:
+            if part not in self._places and self._absent:
+                return ()
             if part not in self._places:
                 raise BallotFileError(
                     self.path,

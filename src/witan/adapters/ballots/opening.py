@@ -1,8 +1,11 @@
 """Bytes from a path, a stream or standard input, unpacked where they are packed."""
 
+import codecs
 import gzip
 import io
+import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +20,8 @@ __all__ = ["Source", "cannot", "open_source"]
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _SQLITE = b"SQLite format 3\0"
+_ZIP = b"PK\x03\x04"
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CHUNK = 1 << 18
 
 _ZSTD_PIECE = 512
@@ -29,8 +34,12 @@ class Source:
     def __init__(
         self, path: str, stem: str, stream: BinaryIO, bounds: Bounds | None = None
     ) -> None:
-        self.path, self.stem, self.stream, self.bounds = path, stem, stream, bounds
+        self.path, self.stream, self.bounds = path, stream, bounds
+        # Sessions may be called like the file, whose name need not be text.
+        self.stem = stem.encode(errors="replace").decode()
         self.head: list[bytes] = []
+        self.closing = ExitStack()
+        """Closed with the file."""
 
     @property
     def is_empty(self) -> bool:
@@ -47,39 +56,50 @@ class Source:
         """Whether the first bytes are those of a SQLite database, such as a history."""
         return self._peek().startswith(_SQLITE)
 
+    @property
+    def is_zip(self) -> bool:
+        """Whether the first bytes are those of a ZIP archive."""
+        return self._peek().startswith(_ZIP)
+
     def first_line(self) -> str | None:
         """The first line that is not blank, still to be read; None if there is none.
 
         A byte order mark is passed over.
         """
-        return self._glimpse(1)
+        return next(iter(self.glimpse(1)), None)
 
-    def second_line(self) -> str | None:
-        """The one after it that is not blank, still to be read as well."""
-        return self._glimpse(2)
-
-    def _glimpse(self, nth: int) -> str | None:
-        for number, raw in enumerate(self.head, 1):
-            if line := self._decoded(raw, number).strip():
-                nth -= 1
-                if not nth:
-                    return line
+    def glimpse(self, size: int) -> list[str]:
+        """The first lines that are not blank, at most `size`, all of them still to be read."""
         if not self.head:
             self._pass_mark()
+        found = []
+        for number, raw in enumerate(chain(self.head, self._kept()), 1):
+            if line := self._decoded(raw, number).strip():
+                found.append(line)
+            if len(found) == size:
+                break
+        return found
+
+    def seekable(self) -> BinaryIO:
+        """A stream one can jump about in: a file as it is, anything else laid on disk first."""
+        stream = self.stream
+        is_file = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
+        if not (is_file and stream.seekable() and stream.tell() == 0):
+            spooled = self.closing.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            shutil.copyfileobj(stream, spooled)
+            spooled.seek(0)
+            self.stream = cast("BinaryIO", spooled)
+        return self.stream
+
+    def _kept(self) -> Iterator[bytes]:
+        """Lines below the head, which join it."""
         for raw in self._raw():
             self.head.append(raw)
-            if line := self._decoded(raw, len(self.head)).strip():
-                nth -= 1
-                if not nth:
-                    return line
-        return None
+            yield raw
 
     def _pass_mark(self) -> None:
-        start = self._peek()[:3]
-        if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise BallotFileError(self.path, "is UTF-16; save it as UTF-8")
-        if start == b"\xef\xbb\xbf":
-            self.stream.read(3)
+        if self._peek().startswith(codecs.BOM_UTF8):
+            self.stream.read(len(codecs.BOM_UTF8))
 
     def lines(self) -> Iterator[str]:
         """Every line with its end, decoded as UTF-8."""
@@ -136,12 +156,14 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
             name = str(getattr(path, "name", "<stream>"))
             stem, stream = _stem(name), _binary(path)
         try:
-            unpacked = _unpacked(name, stream)
+            unpacked = _as_utf8(name, _unpacked(name, stream))
         except _READ_ERRORS as error:
             raise cannot("be read", name, error) from error
         if bounds is not None:
             unpacked = _buffered(bounds.within(_pieces(unpacked)))
-        yield Source(name, stem, unpacked, bounds)
+        source = Source(name, stem, unpacked, bounds)
+        with source.closing:
+            yield source
 
 
 def _stem(name: str) -> str:
@@ -231,6 +253,25 @@ def _unpacked(path: str, stream: BinaryIO) -> BinaryIO:
     if start == _ZSTD:
         return _buffered(_unpack_zstd(path, plain))
     return plain
+
+
+def _as_utf8(path: str, stream: BinaryIO) -> BinaryIO:
+    """The same text as UTF-8, where a byte order mark says that it is UTF-16."""
+    encoding = _UTF16.get(cast("io.BufferedReader", stream).peek(2)[:2])
+    if encoding is None:
+        return stream
+    stream.read(2)
+    return _buffered(_encoded(path, stream, encoding))
+
+
+def _encoded(path: str, stream: BinaryIO, encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for piece in chain(_pieces(stream), [b""]):
+            yield decoder.decode(piece, final=not piece).encode()
+    except UnicodeError:
+        problem = "begins as UTF-16 and is none; save it as UTF-8"
+        raise BallotFileError(path, problem) from None
 
 
 def _pieces(stream: BinaryIO, size: int = _CHUNK) -> Iterator[bytes]:

@@ -1,20 +1,14 @@
-"""Parquet: one row per ballot, or the columns of either CSV form; pyarrow is imported when used."""
+"""Parquet: one row per ballot, or the columns of a CSV form; pyarrow is imported when used."""
 
-import io
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from itertools import islice
 from math import isfinite, isnan
 from types import ModuleType
 from typing import IO, Any, cast
 
-from witan.adapters.ballots.columns import Header, joined
-from witan.adapters.ballots.csv_long import read_long
-from witan.adapters.ballots.csv_pairs import read_pairs
+from witan.adapters.ballots.columns import joined
 from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
@@ -22,29 +16,21 @@ from witan.adapters.ballots.records import FIELDS, read_record
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, MissingExtra
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = ["cells", "open_parquet", "read_parquet", "records", "write_parquet"]
 
 _BATCH = 10_000
 
 
-def read_parquet(source: Source, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
-    """Read a row group at a time; a problem's line is its row, from 1."""
+def open_parquet(source: Source) -> Any:
+    """The table in a file, to be read a row group at a time."""
     arrow = _arrow(f"reading {source.path}, which is Parquet,")
-    with _seekable(source.stream) as stream:
-        try:
-            table = arrow.parquet.ParquetFile(stream)
-        except (arrow.ArrowException, OSError) as error:
-            raise BallotFileError(source.path, f"is no readable Parquet file: {error}") from error
-        if source.bounds is not None:
-            source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
-        names = table.schema_arrow.names
-        kind = Header(names, columns, source.path).kind
-        if kind == "csv-pairs":
-            yield from read_pairs(_cells(table, names, source.path), columns, report)
-        elif kind == "csv":
-            yield from read_long(_cells(table, names, source.path), columns, report)
-        else:
-            yield from _records(table, columns, report)
+    try:
+        table = arrow.parquet.ParquetFile(source.seekable())
+    except (arrow.ArrowException, OSError) as error:
+        raise BallotFileError(source.path, f"is no readable Parquet file: {error}") from error
+    if source.bounds is not None:
+        source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
+    return table
 
 
 def _unpacked_bytes(table: Any) -> int:
@@ -61,17 +47,6 @@ def _arrow(feature: str) -> ModuleType:
     return cast("ModuleType", pyarrow)
 
 
-def _seekable(stream: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
-    """A stream one can jump about in: a file as it is, anything else laid on disk first."""
-    is_file = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
-    if is_file and stream.seekable() and stream.tell() == 0:
-        return nullcontext(stream)  # whoever opened it closes it
-    spooled = tempfile.TemporaryFile()  # noqa: SIM115  the caller closes it
-    shutil.copyfileobj(stream, spooled)
-    spooled.seek(0)
-    return spooled
-
-
 def _rows(table: Any, path: str) -> Iterator[dict[str, Any]]:
     try:
         for batch in table.iter_batches(batch_size=_BATCH):
@@ -80,9 +55,14 @@ def _rows(table: Any, path: str) -> Iterator[dict[str, Any]]:
         raise BallotFileError(path, f"is damaged inside: {error}") from error
 
 
-def _cells(table: Any, names: list[str], path: str) -> Iterator[tuple[int, list[str]]]:
+def records(table: Any, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by column, numbered from 1."""
+    return enumerate(_rows(table, path), start=1)
+
+
+def cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
     """Rows as cells of text, as a CSV file has them, the header first."""
-    yield 0, names
+    yield 0, list(table.schema_arrow.names)
     for number, row in enumerate(_rows(table, path), start=1):
         yield number, [_text(value) for value in row.values()]
 
@@ -99,7 +79,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _records(table: Any, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+    """Read one ballot a row; a problem's line is its row, from 1."""
     for number, row in enumerate(_rows(table, report.path), start=1):
         for field, column in columns.items():
             row[field] = _column(row, column)

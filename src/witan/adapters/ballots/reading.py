@@ -1,4 +1,4 @@
-"""Ballots from any file: unpack it, recognise its kind, and read it as a stream."""
+"""Ballots from any file: unpack it, recognise its format, and read it as a stream."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from witan.adapters.ballots.bounds import Bounds
-from witan.adapters.ballots.cells import csv_rows
 from witan.adapters.ballots.columns import check_columns
-from witan.adapters.ballots.council_log import read_council_log
-from witan.adapters.ballots.csv_long import read_long
-from witan.adapters.ballots.csv_pairs import read_pairs
-from witan.adapters.ballots.formats import check_format, recognise
-from witan.adapters.ballots.jsonl import read_jsonl
-from witan.adapters.ballots.opening import Source, open_source
-from witan.adapters.ballots.preflib import read_preflib
+from witan.adapters.ballots.contents import content_of
+from witan.adapters.ballots.formats import check_format
+from witan.adapters.ballots.opening import open_source
+from witan.adapters.ballots.plain import PLAIN, plain_ballots
 from witan.adapters.ballots.problems import Problem, Report
 from witan.core.ballot import Ballot
-from witan.errors import InvalidParameter
 
 __all__ = ["read_ballots"]
 
@@ -49,36 +44,22 @@ def read_ballots(
 
 def _read(
     path: str | Path | IO[Any],
-    kind: str | None,
+    given: str | None,
     columns: Mapping[str, str],
     telling: Callable[[str], Report],
     bounds: Bounds | None,
 ) -> Iterator[Ballot]:
     with open_source(path, bounds) as source:
         report = telling(source.path)
-        if source.is_empty:
+        content = content_of(source, given, columns)
+        if content is None:
             return
-        if kind == "parquet" or (kind is None and source.is_parquet):
-            # pyarrow is heavy and optional: only those who read Parquet wait for it.
-            from witan.adapters.ballots.parquet import read_parquet
-
-            yield from read_parquet(source, columns, report)
+        if content.format in PLAIN:
+            yield from plain_ballots(content, columns, report)
             return
-        first = source.first_line()
-        if first is not None:
-            kind = kind or recognise(source.path, first, columns)
-            yield from _text_reader(kind, source, columns, report)
+        # Sessions load the history's modules: only those who read some wait for them.
+        from witan.adapters.imports.reading import sessions_of
+        from witan.adapters.simulated_ballots import marked
 
-
-def _text_reader(
-    kind: str, source: Source, columns: Mapping[str, str], report: Report
-) -> Iterator[Ballot]:
-    if kind == "jsonl":
-        return read_jsonl(source, columns, report)
-    if kind == "csv":
-        return read_long(csv_rows(source, report), columns, report)
-    if kind == "csv-pairs":
-        return read_pairs(csv_rows(source, report), columns, report)
-    if columns:
-        raise InvalidParameter("columns", dict(columns), f"nothing, for a {kind} file has none")
-    return read_preflib(source, report) if kind == "preflib" else read_council_log(source, report)
+        for one in sessions_of(content, columns, report, apart=False):
+            yield from map(marked, one.ballots) if one.simulated else one.ballots

@@ -17,7 +17,7 @@ from typing import IO, cast
 from witan.adapters.ballots.cells import write_rows
 from witan.adapters.ballots.csv_long import LongRows
 from witan.adapters.ballots.csv_pairs import PAIR_COLUMNS, pair_row
-from witan.adapters.ballots.formats import FORMATS, check_format
+from witan.adapters.ballots.formats import WRITABLE, check_format
 from witan.adapters.ballots.jsonl import write_jsonl
 from witan.adapters.ballots.opening import cannot
 from witan.adapters.ballots.preflib import PREFLIB_KINDS, write_preflib
@@ -72,9 +72,8 @@ def _kind(name: str, suffix: str, given: str | None) -> str:
     if kind is None:
         known = ", ".join(_SUFFIXES)
         raise BallotFileError(name, f"does not say its format; end it in {known}, or name one")
-    if kind == "council-log":
-        writable = ", ".join(known for known in FORMATS if known != kind)
-        raise InvalidParameter("the format to write", kind, writable)
+    if kind not in WRITABLE:
+        raise InvalidParameter("the format to write", kind, ", ".join(WRITABLE))
     return kind
 
 

@@ -1,12 +1,10 @@
 """Sessions that come in as files: ballots, battles, conversations, and whole sessions."""
 
 from witan.adapters.imports.digests import digest_of, held, import_files
-from witan.adapters.imports.kinds import KINDS
 from witan.adapters.imports.reading import read_imports
 from witan.adapters.imports.taking import Meaning, Taken, take_in
 
 __all__ = [
-    "KINDS",
     "Meaning",
     "Taken",
     "digest_of",

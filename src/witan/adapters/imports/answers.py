@@ -1,6 +1,6 @@
 """Questions and answers beside ballots, as JSON Lines, and lengths in the ballots' own table."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -10,15 +10,17 @@ from witan.adapters.ballots.columns import ALIASES, Header
 from witan.adapters.ballots.jsonl import objects
 from witan.adapters.ballots.opening import open_source
 from witan.adapters.ballots.problems import Report, Unreadable
+from witan.adapters.ballots.recognition import (
+    CANDIDATES,
+    LENGTHS,
+    QUESTIONS,
+    TEXTS,
+    first_value,
+)
 from witan.adapters.ballots.records import MOST, length, session_name
 from witan.adapters.history.importing import Imported
 
-__all__ = ["Beside", "kind_beside", "measured"]
-
-_TEXTS = ("text", "answer", "response", "output")
-_QUESTIONS = ("text", "question", "prompt")
-_CANDIDATES = ("candidate", "model", "model_id")
-_LENGTHS = ("chars", "output_chars", "length", "n_chars")
+__all__ = ["Beside", "measured"]
 
 
 @dataclass(slots=True)
@@ -70,10 +72,10 @@ class Beside:
 
     def _answer(self, record: Mapping[str, Any]) -> None:
         told = self._of(record)
-        candidate = _first(record, _CANDIDATES)
+        candidate = first_value(record, CANDIDATES)
         if not isinstance(candidate, str) or not candidate.strip():
             raise Unreadable("candidate", "is missing; expected who wrote the answer")
-        text, chars = _first(record, _TEXTS), _first(record, _LENGTHS)
+        text, chars = first_value(record, TEXTS), first_value(record, LENGTHS)
         if isinstance(text, str):
             told.answers[candidate.strip()] = text
         elif chars is not None:
@@ -83,7 +85,7 @@ class Beside:
 
     def _question(self, record: Mapping[str, Any]) -> None:
         told = self._of(record)
-        text, category = _first(record, _QUESTIONS), record.get("category")
+        text, category = first_value(record, QUESTIONS), record.get("category")
         if text is None and category is None:
             raise Unreadable("text", "is missing; expected the question as text, or its category")
         for named, value in (("text", text), ("category", category)):
@@ -93,30 +95,10 @@ class Beside:
         told.category = told.category if category is None else category
 
     def _of(self, record: Mapping[str, Any]) -> _Told:
-        session = _first(record, ALIASES["session"])
+        session = first_value(record, ALIASES["session"])
         if isinstance(session, bool) or not isinstance(session, str | int) or session == "":
             raise Unreadable("session", "is missing; expected the name of a session")
         return self._told.setdefault(session_name("session", str(session)), _Told())
-
-
-def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
-    return next((record[name] for name in names if record.get(name) is not None), None)
-
-
-_CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
-"""Fields of a ballot, or of a line of a log, beside the names of a reviewer."""
-
-
-def kind_beside(record: Mapping[str, Any]) -> str | None:
-    """``answers`` or ``questions``, as which a line without a ballot reads; None: as neither."""
-    if _first(record, ALIASES["session"]) is None or not record.keys().isdisjoint(
-        (*ALIASES["reviewer"], *_CAST)
-    ):
-        return None
-    if _first(record, _CANDIDATES) is not None:
-        said = _first(record, (*_TEXTS, *_LENGTHS)) is not None
-        return "answers" if said else None
-    return "questions" if _first(record, _QUESTIONS) is not None else None
 
 
 def measured(
@@ -130,7 +112,7 @@ def measured(
     yield first
     header = Header(first[1], columns, "")
     folded = [name.casefold() for name in header.names]
-    place = next((folded.index(name) for name in _LENGTHS if name in folded), None)
+    place = next((folded.index(name) for name in LENGTHS if name in folded), None)
     session, candidate = header.cell("session"), header.cell("candidate")
     for line, row in numbered:
         if place is not None:

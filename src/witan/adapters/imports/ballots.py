@@ -5,51 +5,33 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from witan.adapters.ballots.cells import csv_rows
+from witan.adapters.ballots.contents import Content
 from witan.adapters.ballots.council_log import read_council_log
 from witan.adapters.ballots.csv_long import read_long
-from witan.adapters.ballots.csv_pairs import read_pairs
-from witan.adapters.ballots.jsonl import read_jsonl
+from witan.adapters.ballots.lines import overheard
 from witan.adapters.ballots.opening import Source
-from witan.adapters.ballots.preflib import read_preflib
+from witan.adapters.ballots.plain import plain_ballots, refuse_columns
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import moment
 from witan.adapters.history.importing import Imported
 from witan.adapters.imports.answers import measured
-from witan.adapters.imports.lines import overheard
 from witan.adapters.simulated_ballots import unmarked
 from witan.core.ballot import Ballot
-from witan.errors import InvalidParameter
 
 __all__ = ["read_ballot_pieces"]
 
 
 def read_ballot_pieces(
-    kind: str, source: Source, columns: Mapping[str, str], report: Report
+    content: Content, columns: Mapping[str, str], report: Report
 ) -> Iterator[Imported]:
     """Read one piece per ballot, and pieces for what else is said of their sessions."""
-    if kind == "council-log":
-        _refuse(columns, kind)
-        yield from _Log(source).pieces(report)
-    elif kind == "csv":
-        yield from _long(source, columns, report)
-    elif kind == "csv-pairs":
-        yield from map(_piece(source), read_pairs(csv_rows(source, report), columns, report))
-    elif kind == "preflib":
-        _refuse(columns, kind)
-        yield from map(_piece(source), read_preflib(source, report))
-    elif kind == "parquet":
-        # pyarrow is heavy and optional: only those who read Parquet wait for it.
-        from witan.adapters.ballots.parquet import read_parquet
-
-        yield from map(_piece(source), read_parquet(source, columns, report))
+    if content.format == "council-log":
+        refuse_columns(content, columns)
+        yield from _Log(content.source).pieces(report)
+    elif content.format == "csv":
+        yield from _long(content, columns, report)
     else:
-        yield from map(_piece(source), read_jsonl(source, columns, report))
-
-
-def _refuse(columns: Mapping[str, str], kind: str) -> None:
-    if columns:
-        raise InvalidParameter("columns", dict(columns), f"nothing, for a {kind} file has none")
+        yield from map(_piece(content.source), plain_ballots(content, columns, report))
 
 
 def _piece(source: Source) -> Any:
@@ -64,13 +46,13 @@ def _piece(source: Source) -> Any:
     return of
 
 
-def _long(source: Source, columns: Mapping[str, str], report: Report) -> Iterator[Imported]:
+def _long(content: Content, columns: Mapping[str, str], report: Report) -> Iterator[Imported]:
     """The ballots of a long table, and the lengths of answers that it gives beside them."""
     lengths: dict[tuple[str, str], int] = {}
-    rows = measured(csv_rows(source, report), columns, lengths)
+    rows = measured(content.rows(report), columns, lengths)
     for ballot in read_long(rows, columns, report):
         # All rows are read before the first ballot comes.
-        piece = _piece(source)(ballot)
+        piece = _piece(content.source)(ballot)
         named = [(c, lengths.get((ballot.session, c))) for c in ballot.mentioned()]
         known = {candidate: length for candidate, length in named if length is not None}
         yield replace(piece, lengths=known) if known else piece

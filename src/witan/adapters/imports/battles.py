@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+from witan.adapters.ballots.columns import Cell, Header
+from witan.adapters.ballots.contents import Records
 from witan.adapters.ballots.csv_pairs import OUTCOMES
 from witan.adapters.ballots.doubts import Again
 from witan.adapters.ballots.problems import Report, Unreadable
@@ -15,10 +17,7 @@ from witan.adapters.ballots.records import KINDS, in_years, moment, session_name
 from witan.adapters.history.importing import Imported
 from witan.core.ballot import Ballot, Groups
 
-__all__ = ["BOTH_BAD", "Records", "is_unnamed", "people_apart", "read_battles"]
-
-Records = Iterator[tuple[int, Mapping[str, Any]]]
-"""Rows by column, with their line numbers."""
+__all__ = ["BOTH_BAD", "is_unnamed", "people_apart", "read_battles"]
 
 BOTH_BAD = "both bad"
 """The note of a tie between answers that are both called bad."""
@@ -39,12 +38,17 @@ _SCORES = {1: "first", 2: "second", 3: "tie"}
 _MILLISECONDS = 1e11
 
 
-def read_battles(records: Records, stem: str, report: Report) -> Iterator[Imported]:
-    """Read one piece per battle; a battle without an id is a session of its own."""
-    again = Again("judge")
+def read_battles(
+    records: Records,
+    columns: Mapping[str, str],
+    report: Report,
+    unnamed: Callable[[int], str],
+) -> Iterator[Imported]:
+    """Read one piece per battle; `unnamed` names the session of one without an id, by its line."""
+    again, named = Again("judge"), _Named(columns, report.path)
     for line, record in records:
         try:
-            battle = _battle(record, f"{stem}/{line}")
+            battle = _battle(named(record), unnamed(line))
         except Unreadable as flaw:
             report(line, flaw)
             continue
@@ -53,6 +57,43 @@ def read_battles(records: Records, stem: str, report: Report) -> Iterator[Import
                 again.see(line, ballot)
         yield battle
     again.tell(report)
+
+
+_FIELDS = {
+    "session": "session",
+    "reviewer": "judge",
+    "first": "model_a",
+    "second": "model_b",
+    "outcome": "winner",
+    "kind": "judge_kind",
+    "weight": "weight",
+    "category": "category",
+    "at": "at",
+    "question": "prompt",
+    "notes": "notes",
+}
+"""Fields of a ballot file, and how a battle calls them."""
+
+
+class _Named:
+    """Gives the fields of a battle their names, where a file calls them otherwise."""
+
+    def __init__(self, columns: Mapping[str, str], path: str) -> None:
+        self._columns, self._path = columns, path
+        self._cells: dict[tuple[str, ...], list[tuple[str, Cell]]] = {}
+
+    def __call__(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The record with the names of a battle."""
+        names = tuple(record)
+        cells = self._cells.get(names)
+        if cells is None:
+            header = Header(names, self._columns, self._path, absent=True)
+            wanted = [f for f in _FIELDS if f in self._columns or _FIELDS[f] not in record]
+            cells = self._cells[names] = [(_FIELDS[f], cell) for f, cell in header.given(wanted)]
+        if not cells:
+            return record
+        values = list(record.values())
+        return {**record, **{field: cell(values) for field, cell in cells}}
 
 
 def is_unnamed(person: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
+from witan.adapters.ballots.recognition import SESSION_MARKS
 from witan.adapters.ballots.records import (
     MOST,
     in_years,
@@ -16,7 +17,6 @@ from witan.adapters.ballots.records import (
     session_name,
 )
 from witan.adapters.history.importing import Imported
-from witan.adapters.imports.kinds import SESSION_MARKS
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.deliberation.record import session_from_json

@@ -22,7 +22,7 @@ __all__ = ["Meaning", "Taken", "take_in"]
 class Meaning:
     """What a file means beside its content; the fields are the parameters of `read_imports`."""
 
-    kind: str | None = None
+    format: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     answers: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def take_in(
         reading = _Reading(strict, on_problem)
         sessions = read_imports(
             file,
-            kind=meaning.kind,
+            format=meaning.format,
             answers=meaning.answers,
             questions=meaning.questions,
             columns=dict(meaning.columns),
@@ -105,7 +105,7 @@ def take_in(
 def _said(meaning: Meaning) -> dict[str, object]:
     """What tells one import of a content from another; the files beside it count by content."""
     return {
-        "kind": meaning.kind,
+        "kind": meaning.format,
         "columns": sorted(meaning.columns),
         "beside": (len(meaning.answers), len(meaning.questions))
         if meaning.answers or meaning.questions

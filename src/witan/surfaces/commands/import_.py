@@ -20,7 +20,12 @@ from witan.errors import (
 )
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import Moment, history_option
-from witan.surfaces.commands.options import column_option, files_argument, json_option
+from witan.surfaces.commands.options import (
+    column_option,
+    files_argument,
+    format_option,
+    json_option,
+)
 from witan.surfaces.exits import Status, status_of
 from witan.surfaces.terminal import console, echo, styled
 from witan.surfaces.text import clean, counted, listed
@@ -52,7 +57,7 @@ beside_type = click.Path(exists=True, dir_okay=False)
 
 @click.command("import", short_help="Take sessions from files into the history.", epilog=EXAMPLES)
 @files_argument
-@click.option("--kind", metavar="NAME", help="Read FILE as this kind instead of recognising it.")
+@format_option
 @column_option
 @click.option(
     "--answers",
@@ -96,7 +101,7 @@ def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None
 
     at: datetime | None = options["at"]
     meaning = Meaning(
-        kind=options["kind"],
+        format=options["format"],
         columns=tuple(options["columns"].items()),
         answers=options["answers"],
         questions=options["questions"],

@@ -115,10 +115,12 @@ column_option = click.option(
     help="Name the column that holds a field, such as reviewer=judge.",
 )
 
+format_option = click.option(
+    "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
+)
+
 format_options = stacked(
-    click.option(
-        "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
-    ),
+    format_option,
     column_option,
     click.option(
         "--strict",

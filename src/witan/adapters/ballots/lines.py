@@ -5,7 +5,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, BinaryIO, cast
 
 from witan.adapters.ballots.opening import Source, cannot
@@ -27,12 +27,12 @@ class _Lines(Source):
         super().__init__(source.path, source.stem, cast("BinaryIO", io.BytesIO()))
         self._lines = lines
 
-    def first_line(self) -> str | None:
-        """The first line, still to be read; None if there is none."""
+    def glimpse(self, size: int) -> list[str]:
+        """The first lines, at most `size`, all of them still to be read."""
         lines = iter(self._lines)
-        first = next(lines, None)
-        self._lines = lines if first is None else chain([first], lines)
-        return None if first is None else first.strip()
+        first = list(islice(lines, size))
+        self._lines = chain(first, lines)
+        return [line.strip() for line in first]
 
     def lines(self) -> Iterator[str]:
         """Every line."""
@@ -63,10 +63,8 @@ def is_spread(first: str, source: Source) -> bool:
         return False
     if first == "{":
         return True
-    below = source.second_line() if is_open else None
-    if below is None:
-        return False
-    return first.endswith("[") or not _is_object(below)
+    below = source.glimpse(2)[1:] if is_open else []
+    return bool(below) and (first.endswith("[") or not _is_object(below[0]))
 
 
 def _is_object(line: str) -> bool:

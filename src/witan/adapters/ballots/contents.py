@@ -1,0 +1,100 @@
+"""What a file holds: its format, and its rows whatever they are packed in."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from witan.adapters.ballots.cells import Rows, csv_rows
+from witan.adapters.ballots.jsonl import objects
+from witan.adapters.ballots.lines import begins_an_array, is_spread, unfolded
+from witan.adapters.ballots.opening import Source
+from witan.adapters.ballots.problems import Report
+from witan.adapters.ballots.recognition import recognise, table_format
+from witan.errors import BallotFileError
+
+__all__ = ["Content", "Records", "content_of"]
+
+Records = Iterator[tuple[int, Mapping[str, Any]]]
+"""Rows by column, with their line numbers."""
+
+_A_HISTORY = (
+    "is a SQLite database, as a history is, and no file of sessions; to take over what a history "
+    "holds: witan export --history {} | witan import -"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """An opened file whose format is known.
+
+    Parameters
+    ----------
+    table
+        The Parquet table, where it is one.
+    """
+
+    format: str
+    source: Source
+    table: Any = None
+
+    def rows(self, report: Report) -> Rows:
+        """The rows as cells of text, the header first."""
+        if self.table is None:
+            return csv_rows(self.source, report)
+        # pyarrow is heavy and optional: only those who read Parquet wait for it.
+        from witan.adapters.ballots.parquet import cells
+
+        return cells(self.table, self.source.path)
+
+    def records(self, report: Report) -> Records:
+        """The rows by column; an empty cell says nothing."""
+        if self.table is not None:
+            from witan.adapters.ballots.parquet import records
+
+            return records(self.table, self.source.path)
+        first = self.source.first_line() or ""
+        return (
+            objects(self.source, report)
+            if first.startswith("{")
+            else _by_column(csv_rows(self.source, report))
+        )
+
+
+def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -> Content | None:  # noqa: A002
+    """Recognise what a file holds, or take the caller's word for it; None: nothing.
+
+    Raises
+    ------
+    BallotFileError
+        If it is nothing that is read.
+    """
+    if source.is_empty:
+        return None
+    if source.is_sqlite:
+        raise BallotFileError(source.path, _A_HISTORY.format(shlex.quote(source.path)))
+    if source.is_parquet or format == "parquet":
+        from witan.adapters.ballots.parquet import open_parquet
+
+        table = open_parquet(source)
+        shape = None if format == "parquet" else format
+        shape = shape or table_format(table.schema_arrow.names, columns, source.path)
+        return Content(shape or "parquet", source, table)
+    if begins_an_array(source):
+        source = unfolded(source)
+    first = source.first_line()
+    if first is not None and is_spread(first, source):
+        source = unfolded(source)
+        first = source.first_line()
+    if first is None:
+        return None
+    return Content(format or recognise(source.path, first, columns), source)
+
+
+def _by_column(rows: Rows) -> Records:
+    numbered = iter(rows)
+    _, header = next(numbered, (0, []))
+    names = [name.strip() for name in header]
+    for line, row in numbered:
+        given = zip(names, row, strict=True)
+        yield line, {name: cell for name, cell in given if cell.strip()}

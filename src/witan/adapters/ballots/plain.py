@@ -1,0 +1,42 @@
+"""Formats that hold ballots and little else."""
+
+from collections.abc import Iterator, Mapping
+
+from witan.adapters.ballots.contents import Content
+from witan.adapters.ballots.council_log import read_council_log
+from witan.adapters.ballots.csv_long import read_long
+from witan.adapters.ballots.csv_pairs import read_pairs
+from witan.adapters.ballots.jsonl import read_jsonl
+from witan.adapters.ballots.preflib import read_preflib
+from witan.adapters.ballots.problems import Report
+from witan.core.ballot import Ballot
+from witan.errors import InvalidParameter
+
+__all__ = ["PLAIN", "plain_ballots", "refuse_columns"]
+
+PLAIN = ("jsonl", "csv", "csv-pairs", "preflib", "parquet", "council-log")
+"""Formats whose ballots are read one after another, without what else the file says."""
+
+
+def plain_ballots(content: Content, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+    """The ballots of a file that holds little else."""
+    if content.format == "jsonl":
+        return read_jsonl(content.source, columns, report)
+    if content.format == "csv":
+        return read_long(content.rows(report), columns, report)
+    if content.format == "csv-pairs":
+        return read_pairs(content.rows(report), columns, report)
+    if content.format == "parquet":
+        from witan.adapters.ballots.parquet import read_parquet
+
+        return read_parquet(content.table, columns, report)
+    refuse_columns(content, columns)
+    read = read_preflib if content.format == "preflib" else read_council_log
+    return read(content.source, report)
+
+
+def refuse_columns(content: Content, columns: Mapping[str, str]) -> None:
+    """Refuse to name the columns of a format that has none."""
+    if columns:
+        what = f"nothing, for a {content.format} file has none"
+        raise InvalidParameter("columns", dict(columns), what)

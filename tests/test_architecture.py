@@ -166,6 +166,7 @@ GATES = {
         "witan.adapters.ballots.writing",  # standard output stands for a file
     },
     "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.logs"},
+    "csv": {"witan.adapters.ballots.cells"},
 }
 """A way out of the program to the modules that alone may use it."""
 
@@ -175,6 +176,7 @@ SHOWS = {
         "secho", "style",
     },
     "rich": {"Console", "Markup", "Text", "get_console", "inspect", "print", "print_json"},
+    "csv": {"DictWriter", "writer"},
     "logging": {
         "BufferingFormatter", "FileHandler", "Formatter", "StreamHandler", "basicConfig",
         "lastResort",
@@ -208,7 +210,7 @@ def way_of(node: ast.AST, parent: ast.AST | None) -> str | None:  # noqa: PLR091
     match node:
         case ast.Name(id="print"):
             return "print"
-        case ast.Attribute(value=ast.Name(id="click" | "logging" as library), attr=name):
+        case ast.Attribute(value=ast.Name(id="click" | "csv" | "logging" as library), attr=name):
             return library if name in SHOWS[library] else None
         case ast.Attribute(value=ast.Name(id="os"), attr="write"):
             return "stream"
@@ -241,7 +243,7 @@ class TestGates:
 
     @pytest.mark.parametrize("way", GATES)
     def test_only_its_gate_takes_a_way_out(self, way):
-        """Nothing but the gate writes to the terminal or formats a record of the log."""
+        """Nothing but the gate writes to the terminal, the log or a table of cells."""
         taken = [
             f"{name_of(path)}:{line}"
             for path in FILES
@@ -267,6 +269,8 @@ class TestGates:
             ("from sys import stdout", "stream"),
             ("import logging; logging.StreamHandler()", "logging"),
             ("from logging import Formatter", "logging"),
+            ("import csv; csv.DictWriter(file, names)", "csv"),
+            ("from csv import writer", "csv"),
         ],
     )
     def test_a_new_way_out_is_seen(self, tmp_path, line, way):

@@ -1,7 +1,9 @@
 """Ballots written: what comes back, what is refused, and that nothing is half-written."""
 
+import csv
 import io
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,12 @@ from hypothesis import strategies as st
 
 from elections import ballot, ballots
 from witan.adapters.ballots import FORMATS, read_ballots, write_ballots
+from witan.adapters.ballots.escaping import (
+    escape_controls,
+    plain_cell,
+    restore_controls,
+    safe_cell,
+)
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, UnknownName
 
@@ -102,6 +110,80 @@ def round_trip(cast, name, **options):
         path = Path(folder) / name
         assert write_ballots(cast, path, **options) == len(cast)
         return list(read_ballots(path, **options))
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+cmd|x", "-2+3", "@SUM(A1)", "＝1+1", "'=quoted", "''@twice"]
+"""Names that a spreadsheet would run, or that look as one that was made safe."""
+
+CONTROLS = ["\x1b]52;c;aGk=\x07", "a\x9b31m", "a\u202eb", "a\u200b", "\\x{1b}", "\\\x1b", "a\rb"]
+"""Names that steer a terminal, or that look as one that was made safe."""
+
+FORMULA = re.compile("[=+@\t\r＝＋－＠]|-(?![0-9.]+$)")
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u200b\u202a-\u202e]")
+
+
+def graded(reviewer, *names):
+    """A ballot whose every text is one of these."""
+    first = names[0]
+    return Ballot(
+        reviewer,
+        groups=tuple((name,) for name in names),
+        grades={name: {first: 3.0} for name in names},
+        session=first,
+        reason=first,
+        category=first,
+        question=first,
+        notes=first,
+    )
+
+
+class TestSafety:
+    """What others wrote stays text in whatever opens the file."""
+
+    @pytest.mark.parametrize("name", [*FORMULAS, *CONTROLS])
+    def test_no_cell_of_a_table_is_a_formula_or_steers_a_terminal(self, tmp_path, name):
+        """A formula is marked as text, a control character is written out; both are read back."""
+        cast = [graded(name, name, "b"), graded("s", name, "b")]
+
+        write_ballots(cast, tmp_path / "votes.csv")
+
+        text = (tmp_path / "votes.csv").read_text(encoding="utf-8")
+        cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
+        assert [cell for cell in cells if FORMULA.match(cell)] == []
+        assert CONTROL.findall(text) == []
+        assert list(read_ballots(tmp_path / "votes.csv")) == cast
+
+    @pytest.mark.parametrize("name", [*FORMULAS, *CONTROLS])
+    def test_so_it_is_with_pairs(self, tmp_path, name):
+        """A table of pairs, its winner's name included, is as safe and as whole."""
+        cast = [Ballot(name, groups=((name,), ("b",)), positions={name: 1, "b": 2}, paired=True)]
+
+        write_ballots(cast, tmp_path / "pairs.csv")
+
+        text = (tmp_path / "pairs.csv").read_text(encoding="utf-8")
+        cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
+        assert [cell for cell in cells if FORMULA.match(cell)] == []
+        assert CONTROL.findall(text) == []
+        assert list(read_ballots(tmp_path / "pairs.csv")) == cast
+
+    @pytest.mark.parametrize("suffix", ["jsonl", "soc"])
+    @pytest.mark.parametrize("name", CONTROLS)
+    def test_lines_of_text_steer_no_terminal(self, tmp_path, name, suffix):
+        """JSON Lines and PrefLib write control characters out, and are read back."""
+        cast = [Ballot("voter-1", groups=((name,), ("b",)), session=name, kind="human")]
+
+        write_ballots(cast, tmp_path / f"votes.{suffix}")
+
+        assert CONTROL.findall((tmp_path / f"votes.{suffix}").read_text(encoding="utf-8")) == []
+        (again,) = read_ballots(tmp_path / f"votes.{suffix}")
+        assert (again.groups, again.session) == (cast[0].groups, name)
+
+    @given(text=st.text(st.sampled_from("\\'=-x{}1b\x1b\r\t\n\u202e 9")))
+    def test_every_text_is_read_as_it_was_written(self, text):
+        """No two texts are written alike."""
+        assert plain_cell(safe_cell(text)) == text
+        assert restore_controls(escape_controls(text)) == text
 
 
 class TestRoundTrip:

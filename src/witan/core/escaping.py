@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-__all__ = ["clean", "escape_json", "readable"]
+__all__ = ["STEERING", "clean", "escape_json", "readable"]
 
 KEPT = "\n\t\u200c\u200d"
 """Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
@@ -13,11 +13,13 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )
 
-# C1 controls, bidirectional and zero-width characters, line separators, lone surrogates, tags.
-_STEERING = re.compile(
-    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+STEERING = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
+"""Controls but line ends and tabs, bidirectional and zero-width characters, tags: a regex set."""
+
+_STEERING = re.compile(f"[{STEERING}\ud800-\udfff]")
 
 
 def clean(text: str) -> str:

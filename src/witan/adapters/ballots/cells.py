@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import IO, Any
 
+from witan.adapters.ballots.escaping import plain_cell, safe_cell
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.recognition import delimiter_of
@@ -91,7 +92,8 @@ def csv_rows(source: Source, report: Report) -> Iterator[tuple[int, list[str]]]:
     width, start = 0, 1
     while True:
         try:
-            for row in rows:
+            for written in rows:
+                row = _read(written)
                 blank = not row or (len(row) == 1 and not row[0].strip())
                 width = width or (0 if blank else len(row))
                 if len(row) > max(width, 1):
@@ -105,6 +107,11 @@ def csv_rows(source: Source, report: Report) -> Iterator[tuple[int, list[str]]]:
             start = rows.line_num + 1
 
 
+def _read(row: list[str]) -> list[str]:
+    whole = "".join(row)
+    return list(map(plain_cell, row)) if "'" in whole or "\\" in whole else row
+
+
 def _too_wide(cells: int, width: int) -> Unreadable:
     what = f"has {cells} cells where the header has {width}"
     return Unreadable(None, f"{what}; expected quotes around a cell with the delimiter in it")
@@ -112,6 +119,10 @@ def _too_wide(cells: int, width: int) -> Unreadable:
 
 def write_rows(rows: Iterable[Mapping[str, Any]], columns: list[str], out: IO[str]) -> None:
     """Write a table, an empty cell for what a row does not give."""
-    table = csv.DictWriter(out, columns, restval="")
-    table.writeheader()
-    table.writerows(rows)
+    table = csv.writer(out)
+    table.writerow(map(_written, columns))
+    table.writerows([_written(row.get(column, "")) for column in columns] for row in rows)
+
+
+def _written(value: Any) -> Any:
+    return safe_cell(value) if isinstance(value, str) else value

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
+from witan.adapters.ballots.escaping import escape_controls, restore_controls
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.core.ballot import Ballot, Groups
@@ -63,7 +64,7 @@ class _Election:
         found = _HEADER.match(text)
         if found is None:
             return
-        key, value = found[1].upper(), found[2]
+        key, value = found[1].upper(), restore_controls(found[2])
         if key == "TITLE" and value:
             self.session = value
         elif key == "DATA TYPE" and value.lower() not in PREFLIB_KINDS:
@@ -153,14 +154,15 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
     orders = [(count, _written(groups, numbers)) for groups, count in counts.items()]
     orders.sort(key=lambda one: (-one[0], one[1]))
     total = sum(counts.values())
+    titled = {number: escape_controls(name) for name, number in numbers.items()}
     lines = [
-        f"# FILE NAME: {path.rpartition('/')[2]}",
-        f"# TITLE: {title}",
+        f"# FILE NAME: {escape_controls(path.rpartition('/')[2])}",
+        f"# TITLE: {escape_controls(title)}",
         f"# DATA TYPE: {kind or found}",
         f"# NUMBER ALTERNATIVES: {len(names)}",
         f"# NUMBER VOTERS: {total}",
         f"# NUMBER UNIQUE ORDERS: {len(orders)}",
-        *(f"# ALTERNATIVE NAME {number}: {name}" for name, number in numbers.items()),
+        *(f"# ALTERNATIVE NAME {number}: {name}" for number, name in titled.items()),
         *(f"{count}: {order}" for count, order in orders),
     ]
     out.write(("\n".join(lines) + "\n").encode())
@@ -182,7 +184,7 @@ def _counted(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Seq
         counts[tuple(tuple(sorted(group)) for group in ballot.groups)] += 1
     names = tuple(roster | mentioned)
     for text in (*names, session or ""):
-        if len(text.splitlines()) > 1:
+        if "\n" in text:
             raise BallotFileError(path, f"PrefLib cannot hold a line break, as in {text!r}")
     return counts, names, session or ""
 

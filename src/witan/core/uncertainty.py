@@ -27,6 +27,9 @@ MIN_DF = 2.0
 MIN_HISTORY = 50
 """Sessions a prior is learned from at least."""
 
+LEVEL = 1e-9
+"""Effects this close, relative to the largest, differ by rounding alone."""
+
 N_POINTS = 4096
 """Points of the lattice that p_best is integrated on; its error is below 0.01."""
 
@@ -171,12 +174,21 @@ class Uncertainty:
         return alone
 
     def _excess(self, chosen: NDArray[np.integer[Any]]) -> float:
-        """By how much the two that lead vary more against each other than the fit has it."""
+        """Contrast variance of the top two effects over the fit's; of level pairs, the largest.
+
+        Effects that only rounding separates are level, so the processor decides no pair.
+        """
         if len(chosen) < 2:
             return 1.0
-        first, second = chosen[np.argsort(-self.effects[chosen], kind="stable")[:2]]
-        pooled = self.variance * self.factors[first, second]
-        return float(self.contrast_variances()[first, second] / pooled)
+        effects = self.effects[chosen]
+        top, next_best = np.sort(effects)[::-1][:2]
+        dust = LEVEL * (1.0 + float(np.abs(effects).max()))
+        first = chosen[effects >= top - dust]
+        second = chosen[effects >= next_best - dust]
+        pairs = np.ix_(first, second)
+        different = first[:, np.newaxis] != second
+        pooled = self.variance * self.factors[pairs][different]
+        return float((self.contrast_variances()[pairs][different] / pooled).max())
 
     def _posterior(self, chosen: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
         """Mean and scale of the chosen effects, shrunk where there is a prior."""
@@ -191,9 +203,15 @@ class Uncertainty:
 
 
 def _root(covariance: Floats) -> Floats:
-    """A matrix whose square is the covariance; exact zeros stay zero."""
+    """Symmetric square root V √Λ Vᵀ of a covariance, shape (C, C).
+
+    The only root that is itself positive semidefinite, so it does not depend on the eigenvectors
+    that a numeric library happens to choose for equal eigenvalues.
+    """
     values, vectors = np.linalg.eigh(covariance)
-    root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    # The square root would raise rounding errors of 1e-16 around 0 to 1e-8.
+    values[values <= 1e-12 * values[-1]] = 0.0
+    root: Floats = (vectors * np.sqrt(values)) @ vectors.T
     return root
 
 
@@ -211,7 +229,7 @@ def _levelled(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
     """Give exchangeable candidates the same share; a lattice is not symmetric to the last digit."""
     levelled = shares.copy()
     scale = np.sqrt(np.abs(np.diagonal(covariance)).max(initial=1e-300))
-    level = np.abs(mean[:, np.newaxis] - mean) <= 1e-9 * scale
+    level = np.abs(mean[:, np.newaxis] - mean) <= LEVEL * scale
     for i in np.flatnonzero(level.sum(axis=1) > 1):
         alike = [j for j in np.flatnonzero(level[i]) if _exchangeable(covariance, int(i), int(j))]
         levelled[i] = shares[alike].mean()

@@ -276,7 +276,7 @@ def reliability_rows(report: "AuditReport") -> tuple[tuple[str, str, str, str], 
     """The panel's confidence, pairs, how often it matched people, and the interval."""
     return tuple(
         (
-            f"{block.low:.2f} to {block.high:.2f}",
+            f"{number(block.low)} to {number(block.high)}",
             f"{block.pairs:,}",
             value_text(block.reliability) if block.reliability.value is not None else "unknown",
             interval_text(block.reliability),

@@ -88,7 +88,7 @@ def _rule_table(page: Page, comparison: Comparison) -> Iterator[str]:
         clear = sum(outcome.clear_leader is not None for outcome in found)
         shared = sum(len(outcome.leaders) > 1 for outcome in found)
         stable = comparison.stability[rule]
-        kept = UNKNOWN if stable is None else f"{stable * 100:.0f}%"
+        kept = UNKNOWN if stable is None else f"{number(100 * stable, 0)}%"
         rows.append([rule, _of(clear, len(found)), _of(shared, len(found)), kept, _leads(found)])
     yield from table(page, columns, rows)
     yield page.sentence(

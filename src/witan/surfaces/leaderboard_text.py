@@ -167,7 +167,7 @@ def _cost(line: LeaderboardLine) -> str:
 
 def _failed(line: LeaderboardLine) -> str:
     rate = line.effort.failure_rate
-    return UNKNOWN if rate is None else f"{100 * rate:.0f}%"
+    return UNKNOWN if rate is None else f"{number(100 * rate, 0)}%"
 
 
 def board_notes(board: Leaderboard) -> Iterator[str]:

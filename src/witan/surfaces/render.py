@@ -88,7 +88,7 @@ def _wins(lines: Sequence[Standing]) -> list[str]:
 def _grade(line: Standing) -> str:
     if line.mean_grade is None:
         return UNKNOWN
-    return f"{line.mean_grade:.1f} {line.band or ''}".rstrip()
+    return f"{number(line.mean_grade, 1)} {line.band or ''}".rstrip()
 
 
 def p_best_text(probability: float | None) -> str:
@@ -97,7 +97,7 @@ def p_best_text(probability: float | None) -> str:
         return UNKNOWN
     if probability < 0.005:
         return "<0.01"
-    return ">0.99" if probability >= 0.995 else f"{probability:.2f}"
+    return ">0.99" if probability >= 0.995 else number(probability)
 
 
 def trust_line(outcome: Outcome) -> str:
@@ -112,8 +112,8 @@ def trust_line(outcome: Outcome) -> str:
 def _worth(outcome: Outcome) -> str:
     if outcome.effective_votes is None:
         return "effective votes unknown"
-    shared = "" if outcome.rho is None else f" at a shared error of {outcome.rho:.2f}"
-    return f"{outcome.effective_votes:.1f} effective votes{shared}"
+    shared = "" if outcome.rho is None else f" at a shared error of {number(outcome.rho)}"
+    return f"{number(outcome.effective_votes, 1)} effective votes{shared}"
 
 
 def _borrowed(outcome: Outcome) -> str:
@@ -178,7 +178,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     for ring in outcome.cycles:
         yield f"{listed(ring)} beat each other in a ring; no order of them pleases every majority."
     if outcome.kendall_w is not None:
-        yield f"Kendall's W of the ballots is {outcome.kendall_w:.2f} (0 no agreement, 1 full)."
+        yield f"Kendall's W of the ballots is {number(outcome.kendall_w)} (0 no agreement, 1 full)."
     if outcome.tie_broken_by is not None:
         yield f"Equal scores were separated by {outcome.tie_broken_by}."
     if outcome.order_kept:

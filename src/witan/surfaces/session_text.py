@@ -88,9 +88,9 @@ def reliability_text(session: Session) -> Iterator[str]:
         return
     within = ""
     if known.interval is not None:
-        within = f" ({known.interval.low * 100:.0f}–{known.interval.high * 100:.0f}%)"
+        within = f" ({number(100 * known.interval.low, 0)}–{number(100 * known.interval.high, 0)}%)"
     pairs = counted(known.n, "decided pair")
-    yield f"matched people on {known.value * 100:.0f}% of {pairs} at such agreement{within}"
+    yield f"matched people on {number(100 * known.value, 0)}% of {pairs} at such agreement{within}"
 
 
 def verdict_text(approved: bool | None) -> str:
@@ -266,7 +266,7 @@ def _order(ballot: Ballot, rubric: Rubric) -> str:
     def named(candidate: str) -> str:
         place = [f"place {places[candidate]}"] if candidate in places else []
         grade = overall_grade(ballot.grades.get(candidate), rubric)
-        told = [*place, *([] if grade is None else [f"grade {grade:.1f}"])]
+        told = [*place, *([] if grade is None else [f"grade {number(grade, 1)}"])]
         return f"{candidate} [{', '.join(told)}]" if told else candidate
 
     ranking = " > ".join(" = ".join(map(named, group)) for group in ballot.groups)

@@ -31,6 +31,9 @@ UNKNOWN = "–"
 MANY_NAMES = 5
 """More names than this in one sentence are counted instead of listed."""
 
+DUST_DIGITS = 7
+"""Decimals beyond the printed ones that still count; further ones differ between processors."""
+
 TAB = 8
 """Columns from one tab stop to the next."""
 
@@ -188,7 +191,8 @@ def number(value: float | None, digits: int = 2) -> str:
     """A number to so many decimals; `UNKNOWN` where there is none."""
     if value is None or not isfinite(value):
         return UNKNOWN
-    shown = f"{value:.{digits}f}"
+    # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.
+    shown = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
     # Minus zero would claim a sign that rounding took away.
     return shown.removeprefix("-") if float(shown) == 0 else shown
 

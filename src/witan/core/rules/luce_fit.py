@@ -17,7 +17,10 @@ Derivatives = Callable[[Array], tuple[Array, Array]]
 
 MAX_STEPS = 200
 SETTLED = 1e-7
-"""A last step this small leaves an error of its square, since Newton's method squares errors."""
+"""A last step this small, relative to the strengths, leaves about its square as error."""
+
+STALLED = 1e-5
+"""Below this a Newton step that does not halve is rounding, and the fit has stopped moving."""
 
 DEAD_HEAT = 1e-9
 """Strengths this close are equal: candidates in symmetric positions differ by rounding alone."""
@@ -103,15 +106,23 @@ def maximise(fitted: str, derivatives: Derivatives, shape: tuple[int, ...]) -> t
 
     Along a step d, the third derivative of such a term is at most max d − min d times the second
     (the ghost's 0 included), so the step log(1 + r)/r with r = max d − min d never overshoots.
+
+    A session has settled when its step is small relative to the spread of its strengths, or so
+    small that only rounding is left of it: how far down a step can go depends on the ballots, their
+    weights and the processor.
     """
     strength = np.zeros(shape)
+    before = np.inf
     for _ in range(MAX_STEPS):
         gradient, information = derivatives(strength)
         step = _solve(information, gradient[:, np.newaxis])[:, 0]
         reach = step.max(axis=0, initial=0.0) - step.min(axis=0, initial=0.0)
         strength += step * np.log1p(reach) / np.maximum(reach, np.finfo(np.float64).tiny)
-        if not np.any(reach > SETTLED):
+        scale = 1.0 + strength.max(axis=0, initial=0.0) - strength.min(axis=0, initial=0.0)
+        stalled = (reach <= STALLED * scale) & (reach > before / 2)
+        if not np.any((reach > SETTLED * scale) & ~stalled):
             return strength, derivatives(strength)[1]
+        before = reach
     raise UnsuitableBallots(
         fitted,
         f"the fit did not settle in {MAX_STEPS} steps",

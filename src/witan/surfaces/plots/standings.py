@@ -216,6 +216,6 @@ def _notes(outcome: Outcome) -> list[str]:
     worth = outcome.effective_votes
     return [
         *circumstances(outcome),
-        *([] if worth is None else [f"worth {worth:.1f} independent ones"]),
+        *([] if worth is None else [f"worth {number(worth, 1)} independent ones"]),
         f"bars: {100 * levels[0]:.4g} % intervals" if levels else "no intervals",
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
 from witan.surfaces.render import p_best_text
-from witan.surfaces.text import counted, listed
+from witan.surfaces.text import counted, listed, number
 from witan.surfaces.views.naming import Naming
 
 __all__ = ["Concord", "concord"]
@@ -64,7 +64,7 @@ def _agreed(outcome: Outcome, naming: Naming) -> Iterator[str]:
     if winner is not None:
         yield f"{naming.name(winner)} beats every rival head to head."
     if outcome.kendall_w is not None:
-        yield f"Kendall's W of the ballots is {outcome.kendall_w:.2f} (0 no agreement, 1 full)."
+        yield f"Kendall's W of the ballots is {number(outcome.kendall_w)} (0 no agreement, 1 full)."
 
 
 def _told_apart(outcome: Outcome, naming: Naming) -> Iterator[str]:

@@ -209,4 +209,4 @@ def _beats(p: float | None, name: str, rival: str) -> Beats:
     if p is None:
         return Beats("–", f"{name} over {rival}: unknown", 5)
     shade = next((shade for least, shade in SHADES if p >= least), 5)
-    return Beats(probability_text(p), f"{name} over {rival}: {p:.2f}", shade)
+    return Beats(probability_text(p), f"{name} over {rival}: {number(p)}", shade)

@@ -11,7 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.jury import Authorship
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import overall_grade
-from witan.surfaces.text import counted, readable
+from witan.surfaces.text import counted, number, readable
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
 
@@ -224,7 +224,7 @@ def _cells(
             Cell(
                 rank=str(rank) if rank else "",
                 equal=equal,
-                grade="" if grade is None else f"{grade:.1f}",
+                grade="" if grade is None else number(grade, 1),
                 place=str(places[name]) if name in places else "",
                 shade=1 + 4 * (rank - 1) // max(len(ranks) - 1, 1) if rank else 0,
             )
@@ -275,7 +275,7 @@ def _facts(told: _Heard, note: BallotNote | None) -> list[str]:
     facts += [f"It was asked again: {each.problem}." for each in told.repairs]
     if note is not None and note.tau is not None:
         facts.append(
-            f"Kendall's τ with the ranking is {note.tau:.2f} (1 the same, −1 the reverse)."
+            f"Kendall's τ with the ranking is {number(note.tau)} (1 the same, −1 the reverse)."
         )
     if note is not None and note.mismatch:
         facts.append("Its ranking and its grades contradict each other in some pair.")
@@ -288,8 +288,8 @@ def _replies(told: _Heard, naming: Naming) -> list[Reply]:
 
     found = [reply("First reply, which could not be read", each.reply) for each in told.repairs]
     last = told.cast or told.abstained
-    for number, text in enumerate(last.replies if last else (), start=1):
-        which = f" {number}, one of two orders" if last and len(last.replies) > 1 else ""
+    for turn, text in enumerate(last.replies if last else (), start=1):
+        which = f" {turn}, one of two orders" if last and len(last.replies) > 1 else ""
         if not any(text == each.reply for each in told.repairs):
             found.append(reply(f"Reply{which}", text))
     return found

@@ -151,7 +151,7 @@ def _line(line: Standing, outcome: Outcome, naming: Naming, dot: Dot | None, dig
         interval = f"{number(ends.low, digits)} to {number(ends.high, digits)}".replace("-", "−")
     grade = UNKNOWN
     if line.mean_grade is not None:
-        grade = f"{line.mean_grade:.1f} {line.band or ''}".rstrip()
+        grade = f"{number(line.mean_grade, 1)} {line.band or ''}".rstrip()
     return Line(
         key=str(naming.places.get(line.candidate, f"other-{line.rank}")),
         name=naming.name(line.candidate),

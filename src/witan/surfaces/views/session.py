@@ -13,7 +13,7 @@ from witan.deliberation.session import Session
 from witan.surfaces.board import Board
 from witan.surfaces.render import p_best_text
 from witan.surfaces.session_text import AS_CHILD, reliability_text, session_trust
-from witan.surfaces.text import clean, listed, readable
+from witan.surfaces.text import clean, listed, number, readable
 from witan.surfaces.views.answers import (
     AnswerCard,
     Unanswered,
@@ -258,7 +258,7 @@ def _figures(session: Session) -> list[Figure]:
         ),
         Figure(
             "reliability",
-            "unknown" if reliable is None else f"{reliable * 100:.0f}%",
+            "unknown" if reliable is None else f"{number(100 * reliable, 0)}%",
             "until there are votes of people to compare with" if reliable is None else said[-1],
         ),
         Figure(
@@ -266,7 +266,7 @@ def _figures(session: Session) -> list[Figure]:
             str(outcome.n_ballots),
             "what they are worth is unknown: reviewers may share their mistakes"
             if worth is None
-            else f"worth {worth:.1f} independent ones, as reviewers share mistakes",
+            else f"worth {number(worth, 1)} independent ones, as reviewers share mistakes",
         ),
     ]
 

@@ -153,7 +153,7 @@ class TestComingIn:
         elsewhere = tmp_path / "elsewhere.sqlite"
         witan("demo", "--save", record, "--history", place, "--fast", "--quiet")
         witan("import", record, "--history", elsewhere)
-        ranking = " > ".join("ABCDE")
+        ranking = "aster > birch > cedar > dogwood > elder"
         assert (
             witan(
                 *("vote", "last", "--as", "ines", "--ranking", ranking), "--history", elsewhere

@@ -41,9 +41,16 @@ def vote(witan, held):
     """Vote on that session, as Ines unless said."""
 
     def run(*arguments, person="ines"):
-        return witan("vote", "q1", "--as", person, *arguments, "--history", held)
+        paper = ["--paper", code_of(witan, held, person)] if "--ranking" in arguments else []
+        return witan("vote", "q1", "--as", person, *arguments, *paper, "--history", held)
 
     return run
+
+
+def code_of(witan, place, person, session="q1"):
+    """The code of a person's paper; empty: the person can have none."""
+    shown = witan("vote", session, "--as", person, "--show", "--json", "--history", place)
+    return "" if shown.status else shown.json["paper"]
 
 
 def labels(vote, person="ines"):
@@ -149,6 +156,47 @@ class TestTheVote:
         assert "takes the place of the earlier one" in replaced.err
         assert ballot["ranking"][0] == next(c for c, label in labels(vote).items() if label == "C")
         assert "after it was revealed" in ballot["notes"]
+
+    def test_a_paper_ends_with_the_command_to_vote(self, vote):
+        """It names the person and the paper, and suggests no order."""
+        code = vote("--show", "--json").json["paper"]
+        last = " ".join(vote("--show").out.split()).rpartition("to vote: ")[2]
+
+        assert last.startswith("witan vote q1 --as ines --history=")
+        assert last.endswith(f'--paper {code} --ranking "…"')
+
+    def test_labels_without_their_paper_are_refused(self, witan, held):
+        """The labels of one paper mean nothing on another; the right command is named."""
+        said = witan("vote", "q1", "--as", "ann", "--ranking", "A > B > C", "--history", held)
+
+        assert (said.status, said.out) == (2, "")
+        assert said.err.count("\n") == 1
+        assert f"run: witan vote q1 --as ann --history={held} --show" in said.err
+        assert people(witan, held) == []
+
+    def test_the_paper_of_somebody_else_is_refused(self, witan, held):
+        """What was shown without ``--as`` ranks nothing for Ann."""
+        shown = witan("vote", "q1", "--show", "--json", "--history", held).json
+        given = ["--paper", shown["paper"], "--ranking", "A > B > C"]
+        said = witan("vote", "q1", "--as", "ann", *given, "--history", held)
+
+        assert (said.status, said.out) == (2, "")
+        assert f"ranks another paper, {shown['paper']}; labels differ between voters" in said.err
+        assert people(witan, held) == []
+
+    def test_names_need_no_paper(self, witan, held):
+        """A ranking by names is stored as it says, and noted as not blind."""
+        said = witan("vote", "q1", "--as", "ann", "--ranking", "z > x = y", "--history", held)
+        [ballot] = people(witan, held)
+
+        assert said.status == 0
+        assert ballot["ranking"][0] == "z"
+        assert "not blind" in ballot["notes"]
+        assert "positions" not in ballot
+
+    def test_a_paper_alone_votes_nothing(self, vote):
+        """``--paper`` without ``--ranking`` is misuse."""
+        assert vote("--show", "--paper", "abcdef").status == 2
 
     def test_two_people_vote_apart(self, witan, vote, held):
         """Each has a ballot."""
@@ -265,7 +313,9 @@ class TestStrangers:
     def test_comparisons_under_the_name_are_a_stranger_s(self, witan, compared):
         """Who compared pairs in a file is not joined; another name votes."""
         refused = witan("vote", "q1", "--as", "jo", "--ranking", "A > B", "--history", compared)
-        other = witan("vote", "q1", "--as", "jo-b", "--ranking", "A > B", "--history", compared)
+        code = code_of(witan, compared, "jo-b")
+        ranking = ["--ranking", "A > B", "--paper", code]
+        other = witan("vote", "q1", "--as", "jo-b", *ranking, "--history", compared)
 
         assert refused.status == 2
         assert "somebody called so compared answers of q1 in a file" in refused.err
@@ -284,7 +334,8 @@ class TestCouncils:
     def test_the_vote_stands_beside_the_record(self, witan, asked):
         """It is exported with the session, which stays simulated."""
         arguments = ["vote", "last", "--as", "ines", "--history", asked]
-        said = witan(*arguments, "--ranking", "A = B = C")
+        paper = ["--paper", code_of(witan, asked, "ines", "last")]
+        said = witan(*arguments, "--ranking", "A = B = C", *paper)
         held = witan("export", "--history", asked).json
 
         assert said.status == 0
@@ -296,7 +347,7 @@ class TestCouncils:
 
     def test_show_tells_what_people_voted(self, witan, asked):
         """Their votes stand apart from the members' ballots, and in the record's JSON."""
-        witan("vote", "last", "--as", "ines", "--ranking", "A = B = C", "--history", asked)
+        witan("vote", "last", "--as", "ines", "--ranking", "ada = bob = cyd", "--history", asked)
         shown = witan("show", "last", "--history", asked)
         held = witan("show", "last", "--json", "--history", asked).json
 
@@ -308,7 +359,7 @@ class TestCouncils:
 
     def test_a_recount_of_all_tells_people_apart(self, witan, asked):
         """Reviewers are the members; people are told beside them."""
-        witan("vote", "last", "--as", "ines", "--ranking", "A = B = C", "--history", asked)
+        witan("vote", "last", "--as", "ines", "--ranking", "ada = bob = cyd", "--history", asked)
         said = witan("recount", "last", "--kind", "all", "--history", asked)
         people = witan("recount", "last", "--kind", "human", "--history", asked)
 
@@ -318,7 +369,8 @@ class TestCouncils:
     def test_without_a_name_the_login_votes(self, witan, asked, monkeypatch):
         """The name of the login stands on the ballot."""
         monkeypatch.setenv("LOGNAME", "someone")
-        witan("vote", "last", "--ranking", "A > B > C", "--history", asked)
+        paper = ["--paper", code_of(witan, asked, "someone", "last")]
+        witan("vote", "last", "--ranking", "A > B > C", *paper, "--history", asked)
 
         [ballot] = witan("export", "--history", asked).json["votes"]
         assert ballot["reviewer"] == "someone"

@@ -7,19 +7,35 @@ from typing import TYPE_CHECKING
 from witan.adapters.imports.battles import is_unnamed
 from witan.core.audit import PEOPLE
 from witan.core.ballot import Ballot, Groups
-from witan.core.blind_vote import Accord, accord, voting_sheet
+from witan.core.blind_vote import (
+    Accord,
+    accord,
+    paper_code,
+    ranks_names,
+    read_ranking,
+    voting_sheet,
+)
 from witan.core.blinding import Sheet
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.masking import mask, names_of
-from witan.errors import HistoryConflict, InvalidBallot
+from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, MissingParameter
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
     from witan.adapters.history.importing import Imported, Shown
 
-__all__ = ["Paper", "Revealed", "Unmasked", "reveal", "voting_paper"]
+__all__ = [
+    "Paper",
+    "Revealed",
+    "Unmasked",
+    "Vote",
+    "check_code",
+    "read_vote",
+    "reveal",
+    "voting_paper",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,25 @@ class Paper:
     files: tuple[str, ...] = ()
     absent: int = 0
     earlier: Ballot | None = None
+
+    @property
+    def code(self) -> str:
+        """What a ranking by its labels names it by."""
+        return paper_code(self.session, self.sheet)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A person's ranking of the candidates.
+
+    Parameters
+    ----------
+    by_name
+        It names the candidates, so it is not blind.
+    """
+
+    groups: Groups
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +166,47 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         absent=len(candidates - answers.keys()),
         earlier=_earlier(held.ballots, person),
     )
+
+
+def read_vote(
+    paper: Paper, ranking: str, code: str | None, names: Mapping[str, str] | None = None
+) -> Vote:
+    """Read a ranking by the labels of the paper whose code is given, or by names.
+
+    Parameters
+    ----------
+    names
+        Name to candidate, where the voter knows candidates by other names than the history.
+
+    Raises
+    ------
+    InvalidBallot
+        If it does not rank every candidate once.
+    InvalidParameter
+        If it is by labels, and `code` is missing or that of another paper.
+    """
+    known = {name: name for name in paper.sheet.candidates} if names is None else names
+    if code is None and ranks_names(ranking, paper.sheet, known):
+        return Vote(read_ranking(ranking, paper.sheet, known), by_name=True)
+    groups = read_ranking(ranking, paper.sheet)
+    check_code(paper, code)
+    return Vote(groups)
+
+
+def check_code(paper: Paper, code: str | None) -> None:
+    """Refuse a ranking by the labels of another paper.
+
+    Raises
+    ------
+    InvalidParameter
+        If the code is missing, or is not that of the paper.
+    """
+    if code is None or not code.strip():
+        expected = "the code of the paper that was ranked, because labels differ between voters"
+        raise MissingParameter("paper", None, expected)
+    if code.strip().lower() != paper.code:
+        expected = f"the code of the paper of {paper.sheet.reviewer} for {paper.session}"
+        raise InvalidParameter("paper", code, f"{expected}; labels differ between voters")
 
 
 def _too_few(held: "Imported", answers: int) -> tuple[str, str]:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from itertools import combinations
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.blinding import Sheet, label_map
 from witan.errors import InvalidBallot
 
-__all__ = ["Accord", "accord", "cast", "read_ranking", "voting_sheet"]
+__all__ = ["Accord", "accord", "cast", "paper_code", "ranks_names", "read_ranking", "voting_sheet"]
 
 NO_BYTE = 256
 """Stands between two names in a seed, so that they are not merely strung together."""
@@ -26,37 +27,67 @@ def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
     return label_map(person, sorted(candidates), seed)
 
 
-def read_ranking(text: str, sheet: Sheet) -> Groups:
+CODE_DIGITS = 6
+
+
+def paper_code(session: str, sheet: Sheet) -> str:
+    """Identify a person's paper: six digits that depend on session, person and labels.
+
+    Labels differ from person to person, so a ranking by labels means nothing without its paper.
+    The code is no secret.
+    """
+    drawn = (session, sheet.reviewer, *sheet.labels, *sheet.candidates)
+    return sha256(repr(drawn).encode(errors="surrogatepass")).hexdigest()[:CODE_DIGITS]
+
+
+def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
+    """Tell whether a ranking is by candidates' names and not by labels.
+
+    Every name has to be known; where one reads like a label, the ranking is by labels.
+    """
+    ranked = [each.strip() for group in text.split(">") for each in group.split("=")]
+    labels = {each.upper() for each in ranked} & {*sheet.labels}
+    return not labels and all(each in names for each in ranked)
+
+
+def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
     """Read a ranking such as ``B > A = C`` as groups of candidates, best first.
 
-    Labels may be written in either case. Every one has to be placed: who could leave one out
-    would decide how many rivals the others beat.
+    Labels may be written in either case. Every candidate has to be placed: whoever could leave one
+    out would decide how many rivals the others beat.
+
+    Parameters
+    ----------
+    names
+        Name to candidate, for a ranking by names; None: the ranking is by labels.
 
     Raises
     ------
     InvalidBallot
-        If a label is unknown, missing, or there twice, or nothing stands between two signs.
+        If a candidate is unknown, missing, or there twice, or nothing stands between two signs.
     """
     groups, placed = [], list[str]()
     expected = f"the labels are {', '.join(sheet.labels)}"
+    behind = dict(zip(sheet.labels, sheet.candidates, strict=True)) if names is None else names
     if not text.strip():
         raise InvalidBallot(sheet.reviewer, f"ranks nothing; {expected}")
     for group in text.split(">"):
-        labels = [label.strip().upper() for label in group.split("=")]
-        if not all(labels):
+        each = [
+            one.strip() if names is not None else one.strip().upper() for one in group.split("=")
+        ]
+        if not all(each):
             raise InvalidBallot(sheet.reviewer, f"has nothing before or after a sign: {text!r}")
-        placed += labels
-        groups.append(labels)
-    for label in placed:
-        if label not in sheet.labels:
-            raise InvalidBallot(sheet.reviewer, f"ranks {label!r}; {expected}")
-        if placed.count(label) > 1:
-            raise InvalidBallot(sheet.reviewer, f"ranks {label} more than once")
-    missing = [label for label in sheet.labels if label not in placed]
+        placed += each
+        groups.append(each)
+    for one in placed:
+        if one not in behind:
+            raise InvalidBallot(sheet.reviewer, f"ranks {one!r}; {expected}")
+        if placed.count(one) > 1:
+            raise InvalidBallot(sheet.reviewer, f"ranks {one} more than once")
+    missing = [one for one in behind if one not in placed]
     if missing:
         raise InvalidBallot(sheet.reviewer, f"does not place {', '.join(missing)}; = places equal")
-    behind = dict(zip(sheet.labels, sheet.candidates, strict=True))
-    return tuple(tuple(behind[label] for label in group) for group in groups)
+    return tuple(tuple(behind[one] for one in group) for group in groups)
 
 
 def cast(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:

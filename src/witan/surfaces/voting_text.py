@@ -50,6 +50,7 @@ def paper_object(paper: "Paper") -> dict[str, Any]:
     """The same for a program; nothing in it tells who wrote what."""
     return {
         "session": paper.session,
+        "paper": paper.code,
         "simulated": paper.simulated,
         "reviewer": paper.sheet.reviewer,
         "question": paper.question,

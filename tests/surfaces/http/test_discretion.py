@@ -135,18 +135,21 @@ def _told_by_http(client, session):
         "/api/sessions": {**QUESTION, "profile": "broken"},
         "/api/plan": QUESTION,
         "/v1/chat/completions": {**chat, "model": "witan"},
-        f"{here}/votes": VOTE,
+        f"{here}/votes": {**VOTE},
         f"{here}/resume": None,
         f"{here}/recount": {"rule": "borda"},
-        "/api/sessions/q1/votes": VOTE,
+        "/api/sessions/q1/votes": {**VOTE},
         "/api/sessions/q1/rejudge": {},
         "/api/sessions/q1/recount": {},
         "/api/sessions/w1/votes": {"as": "ines", "ranking": "A > B > C"},
         "/api/sessions/w1/recount": {"rule": "weighted_borda", "without": ["cmd:member"]},
     }
     for path, body in posted.items():
+        if path.endswith("/votes"):
+            shown = client.get(path.replace("/votes", "/paper?as=ines")).json()
+            body["paper"] = shown.get("paper")
         told[f"POST {path}"] = client.post(path, json=body)
-    told["POST again"] = client.post(f"{here}/votes", json=VOTE)
+    told["POST again"] = client.post(f"{here}/votes", json=posted[f"{here}/votes"])
     broken = {**chat, "model": "witan/broken"}
     told["POST broken"] = client.post("/v1/chat/completions", json=broken)
     told["a vote on w1"] = client.get("/sessions/w1/vote?as=ines&cast=1")

@@ -77,7 +77,9 @@ class TestNames:
         counted = client.post(f"{here}/recount", json={"rule": "borda"})
         paper = client.get(f"{here}/paper", params={"as": "ines"})
         ranking = " > ".join(paper.json()["answers"])
-        voted = client.post(f"{here}/votes", json={"as": "ines", "ranking": ranking})
+        code = paper.json()["paper"]
+        vote = {"as": "ines", "ranking": ranking, "paper": code}
+        voted = client.post(f"{here}/votes", json=vote)
 
         assert counted.json()["sessions"][0]["session"] == name
         assert paper.json()["session"] == name
@@ -431,7 +433,8 @@ class TestVoters:
             here = f"/api/sessions/{quote(session, safe='')}"
             person = {"as": vote["as"]} if "as" in vote else {}
             paper = client.get(f"{here}/paper", params=person).json()
-            body = {"ranking": " > ".join(paper["answers"]), **vote}
+            ranking = " > ".join(paper["answers"])
+            body = {"ranking": ranking, "paper": paper["paper"], **vote}
             return paper, client.post(f"{here}/votes", json=body)
 
     @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ class TestVoting:
         paper = client.get("/api/sessions/last/paper", params={"as": "ines"})
         assert not {"ada", "bob", "cyd"} & {*json.dumps(paper.json()["answers"]).lower().split()}
         ranking = " > ".join(paper.json()["answers"])
-        vote = {"as": "ines", "ranking": ranking}
+        vote = {"as": "ines", "ranking": ranking, "paper": paper.json()["paper"]}
         revealed = client.post("/api/sessions/last/votes", json=vote)
 
         assert {"ada", "bob", "cyd"} <= {*revealed.text.replace('"', " ").split()}
@@ -197,6 +197,34 @@ class TestVoting:
             client.post("/api/sessions/last/votes", json={**vote, "replace": True}).status_code
             == 200
         )
+
+    @pytest.mark.parametrize(
+        ("paper", "said"),
+        [
+            ({}, "paper is not given; expected the code"),
+            (
+                {"paper": "aaaaaa"},
+                "paper cannot be 'aaaaaa'; expected the code of the paper of kim",
+            ),
+        ],
+    )
+    def test_labels_of_no_paper_or_another_are_refused(self, client, paper, said):
+        """Labels differ between voters, so a ranking by them names its paper."""
+        vote = {"as": "kim", "ranking": "A > B > C", **paper}
+        response = client.post("/api/sessions/last/votes", json=vote)
+
+        assert response.status_code == 422
+        assert said in response.json()["detail"]
+        assert "labels differ between voters" in response.json()["detail"]
+
+    def test_names_need_no_paper(self, client):
+        """A ranking by names is counted as it says."""
+        vote = {"as": "lea", "ranking": "cyd > ada = bob"}
+        told = client.post("/api/sessions/last/votes", json=vote).json()
+
+        assert {line["candidate"]: line["rank"] for line in told["answers"]} == {
+            "cyd": 1, "ada": 2, "bob": 2,
+        }  # fmt: skip
 
     def test_a_ranking_that_is_none_is_refused(self, client):
         """It says which label is missing or unknown."""

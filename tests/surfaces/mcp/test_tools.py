@@ -315,6 +315,8 @@ class TestKeeping:
         """A second vote is refused, unless it takes the place of the first."""
         who = {"session": session, "as": "ines"}
         paper = await client.call_tool("paper", who)
+        unnamed = await client.call_tool("vote", {**who, "ranking": "A > B = C"})
+        who["paper"] = paper.structured_content["paper"]
         vote = await client.call_tool("vote", {**who, "ranking": "A > B = C"})
         again = await client.call_tool("vote", {**who, "ranking": "C > B = A"})
         instead = await client.call_tool("vote", {**who, "ranking": "C > B > A", "replace": True})
@@ -324,6 +326,9 @@ class TestKeeping:
         assert {line["candidate"] for line in vote.structured_content["answers"]} == {
             "ada", "bob", "cyd",
         }  # fmt: skip
+        assert unnamed.is_error
+        assert "paper is not given" in text_of(unnamed)
+        assert who["paper"] in text_of(paper)
         assert again.is_error
         assert instead.structured_content["replaced"]
 
@@ -405,7 +410,7 @@ class TestResources:
 
     async def test_a_session_is_read_as_one_page(self, client, session):
         """That of `witan show --html`, with the votes of people; it holds no script."""
-        vote = {"session": session, "as": "ines", "ranking": "A > B = C"}
+        vote = {"session": session, "as": "ines", "ranking": "ada > bob = cyd"}
         await client.call_tool("vote", vote)
         _, template = (await client.list_resource_templates()).resource_templates
         uri = template.uri_template.replace("{session}", session)

@@ -93,7 +93,15 @@ class TestHistory:
         """A person's ranking stands on the page, under the person's name."""
         history = f"--history={tmp_path / 'h.sqlite'}"
         witan("demo", "--fast", history)
-        voted = witan("vote", "last", "--ranking", "A > B = C > D > E", "--as", "zoe", history)
+        voted = witan(
+            "vote",
+            "last",
+            "--ranking",
+            "aster > birch = cedar > dogwood > elder",
+            "--as",
+            "zoe",
+            history,
+        )
         assert voted.status == 0, voted.err
 
         witan("show", "last", "--html", tmp_path / "s.html", history)

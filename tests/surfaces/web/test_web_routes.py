@@ -566,6 +566,7 @@ class TestVoting:
         paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
         fields = {s.attrs["name"]: str(n) for n, s in enumerate(paper.all("select"), start=1)}
         assert fields.keys() == {"place-A", "place-B", "place-C"}
+        fields["paper"] = paper.one("input", name="paper").attrs["value"]
 
         seen = asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe"})
         for _ in range(2):
@@ -581,6 +582,16 @@ class TestVoting:
         again = browser.post(f"/sessions/{session}/vote", data={**fields, "as": "zoe"})
         assert "has voted" in page(again, 409).one(role="alert").text
         asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
+
+    @pytest.mark.parametrize("paper", [{}, {"paper": "aaaaaa"}])
+    def test_a_form_for_another_paper_is_refused(self, browser, at_desk, paper):
+        """The labels of somebody else's paper rank nothing on this one; no vote is stored."""
+        session = ended(browser)
+        given = {"as": "zoe", "place-A": "1", "place-B": "2", "place-C": "3", **paper}
+        root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
+
+        assert "answers another paper" in root.one(role="alert").text
+        assert not [b for b in at_desk.history.ballots(session) if b.kind == "human"]
 
     def test_a_ranking_that_is_none_keeps_what_was_chosen(self, browser):
         """The problem stands above the paper."""

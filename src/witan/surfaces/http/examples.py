@@ -228,6 +228,7 @@ PAPER = {
         "The answers, and nobody's name.",
         {
             "session": SESSION,
+            "paper": "3f5c0a",
             "simulated": False,
             "reviewer": "ines",
             "question": "Is a hash map always faster than a sorted array?",

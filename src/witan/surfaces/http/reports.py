@@ -7,7 +7,6 @@ import anyio
 from fastapi import Depends, Query, Request, Response
 
 from witan.adapters.voting_papers import Paper, voting_paper
-from witan.core.blind_vote import read_ranking
 from witan.core.leaderboard import Terms
 from witan.core.outcome import Outcome
 from witan.core.window import Window
@@ -21,7 +20,7 @@ from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.inquiries import catalogues, reports
 from witan.surfaces.inquiries.chambers import count_again, history_of
 from witan.surfaces.inquiries.chambers import profiles as catalogue_of
-from witan.surfaces.inquiries.voting import check_unvoted, vote, voter
+from witan.surfaces.inquiries.voting import check_unvoted, read_outward, vote, voter
 from witan.surfaces.json_output import session_object
 from witan.surfaces.moments import moment
 from witan.surfaces.voting_text import paper_object, revealed_object
@@ -141,7 +140,8 @@ async def cast_vote(
 ) -> Response:
     """Keep a person's ranking by the labels of the paper; then reveal who wrote what.
 
-    By a token one votes under its name, or within it: as `ines` by the token `team` is `team/ines`.
+    Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
+    under its name, or within it: as `ines` by the token `team` is `team/ines`.
     """
     prepared = await _paper(chamber, session, voter(asker, body.person))
     history = history_of(chamber)
@@ -149,11 +149,11 @@ async def cast_vote(
     def keep() -> object:
         check_unvoted(history, prepared, replacing=body.replace)
         try:
-            groups = read_ranking(body.ranking, prepared.sheet)
+            given = read_outward(history, prepared, body.ranking, body.paper)
         except InvalidBallot as error:
             expected = f"every label of the paper once, and this {error.problem}"
             raise InvalidParameter("ranking", body.ranking, expected) from None
-        return revealed_object(prepared, vote(history, prepared, groups))
+        return revealed_object(prepared, vote(history, prepared, given))
 
     return await reply_once_read(keep)
 

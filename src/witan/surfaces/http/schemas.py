@@ -158,7 +158,7 @@ class VoteBody(_Body):
 
     model_config = ConfigDict(
         populate_by_name=True,
-        json_schema_extra={"examples": [{"as": "ines", "ranking": "B > A = C"}]},
+        json_schema_extra={"examples": [{"as": "ines", "paper": "3f5c0a", "ranking": "B > A = C"}]},
     )
 
     person: Annotated[
@@ -167,4 +167,8 @@ class VoteBody(_Body):
     ranking: Annotated[
         Text, Field(description="Every label, the best first: > parts better from worse, = equal.")
     ]
+    paper: Annotated[
+        Name | None,
+        Field(description="The code of the paper whose labels these are; names need none."),
+    ] = None
     replace: Annotated[bool, Field(description="Take back the vote that was cast earlier.")] = False

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from witan.adapters.history import History
 from witan.adapters.system_clock import SystemClock
-from witan.adapters.voting_papers import Paper, Revealed, reveal
+from witan.adapters.voting_papers import Paper, Revealed, Vote, read_vote, reveal
 from witan.core.ballot import Groups
 from witan.core.blind_vote import cast
 from witan.errors import HistoryConflict, MissingParameter
@@ -12,13 +12,17 @@ from witan.surfaces.chamber import Asker
 from witan.surfaces.discreet_imports import discreet_import
 from witan.surfaces.discretion import shown_models
 
-__all__ = ["behind", "check_unvoted", "keep_vote", "vote", "voter"]
+__all__ = ["behind", "check_unvoted", "keep_vote", "read_outward", "vote", "voter"]
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
 
 SEEN = "cast after the page of the session was seen, which tells how the panel ranked"
 """The note of a ballot whose person had been told more than the answers."""
+
+
+NAMED = "cast by the names of the candidates, not blind"
+"""The note of a ballot that ranks names in place of labels."""
 
 
 def voter(asker: Asker, person: str | None = None) -> str:
@@ -56,7 +60,21 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
         raise HistoryConflict(history.database.where, problem, remedy)
 
 
-def vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) -> Revealed:
+def read_outward(history: History, paper: Paper, ranking: str, code: str | None) -> Vote:
+    """Read a ranking by labels, or by the names that clients see.
+
+    Raises
+    ------
+    InvalidBallot, InvalidParameter
+        If it is no ranking of the paper.
+    """
+    held = history.whole(paper.session)
+    names = discreet_import(held)[1] if held.session_record is None else {}
+    known = {names.get(name, name): name for name in paper.sheet.candidates}
+    return read_vote(paper, ranking, code, known)
+
+
+def vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> Revealed:
     """Keep a person's ranking; then say who wrote what, and how the panel ranked it.
 
     Raises
@@ -64,11 +82,11 @@ def vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) 
     HistoryError
         If it cannot be kept.
     """
-    keep_vote(history, paper, groups, seen=seen)
-    return behind(history, paper, groups)
+    keep_vote(history, paper, given, seen=seen)
+    return behind(history, paper, given.groups)
 
 
-def keep_vote(history: History, paper: Paper, groups: Groups, *, seen: bool = False) -> None:
+def keep_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> None:
     """Keep a person's ranking.
 
     `seen`: the person comes from a page that told before how the panel ranked.
@@ -78,7 +96,9 @@ def keep_vote(history: History, paper: Paper, groups: Groups, *, seen: bool = Fa
     HistoryError
         If it cannot be kept.
     """
-    ballot = cast(paper.sheet, groups, paper.session, SystemClock().now())
+    ballot = cast(paper.sheet, given.groups, paper.session, SystemClock().now())
+    if given.by_name:
+        ballot = replace(ballot, notes=NAMED, positions=None)
     if paper.earlier is not None:
         ballot = replace(ballot, notes=AFTERWARDS)
     elif seen:

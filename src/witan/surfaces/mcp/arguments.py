@@ -136,7 +136,11 @@ class VoteArguments(VoteBody):
     """A person's ranking of what stands on the paper."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"session": "last", "as": "ines", "ranking": "B > A = C"}]}
+        json_schema_extra={
+            "examples": [
+                {"session": "last", "as": "ines", "paper": "3f5c0a", "ranking": "B > A = C"}
+            ]
+        }
     )
 
     session: Session

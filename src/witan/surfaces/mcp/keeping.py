@@ -7,7 +7,6 @@ import anyio
 
 from witan.adapters.reports import AuditReport
 from witan.adapters.voting_papers import Paper, voting_paper
-from witan.core.blind_vote import read_ranking
 from witan.core.leaderboard import Terms
 from witan.surfaces.audit_text import audit_text, reviewer_text
 from witan.surfaces.chamber import Profile
@@ -17,7 +16,7 @@ from witan.surfaces.inquiries import reports
 from witan.surfaces.inquiries.chambers import history_of
 from witan.surfaces.inquiries.chambers import profiles as profiles_object
 from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.inquiries.voting import check_unvoted, voter
+from witan.surfaces.inquiries.voting import check_unvoted, read_outward, voter
 from witan.surfaces.inquiries.voting import vote as keep_vote
 from witan.surfaces.leaderboard_text import leaderboard_text
 from witan.surfaces.mcp.arguments import (
@@ -72,7 +71,10 @@ async def paper(call: Call, body: PaperArguments) -> Reply:
     """Give a blind voting paper."""
     prepared = await _paper(call, body.session, body.person)
     text = "\n".join(paper_text(PAGE, prepared))
-    how = "To vote, rank every label, best first: > parts better from worse, = equal."
+    how = (
+        f"To vote, name the paper {prepared.code} and rank every label, best first: "
+        "> between better and worse, = between equals."
+    )
     return Reply(f"{text}\n\n{how}", paper_object(prepared))
 
 
@@ -83,8 +85,8 @@ async def vote(call: Call, body: VoteArguments) -> Reply:
 
     def keep() -> Reply:
         check_unvoted(history, prepared, replacing=body.replace)
-        groups = read_ranking(body.ranking, prepared.sheet)
-        revealed = keep_vote(history, prepared, groups)
+        given = read_outward(history, prepared, body.ranking, body.paper)
+        revealed = keep_vote(history, prepared, given)
         text = "\n".join(revealed_text(PAGE, prepared, revealed))
         return Reply(text, revealed_object(prepared, revealed))
 
@@ -192,7 +194,8 @@ KEEPING: tuple[Tool[Any], ...] = (
     Tool(
         "vote",
         "Keep a person's vote",
-        "Keep the ranking that a person gave by the labels of the paper; then reveal who wrote "
+        "Keep the ranking that a person gave by the labels of the paper, which is named by its "
+        "code; then reveal who wrote "
         "what and how the panel ranked it.",
         VoteArguments,
         vote,

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from witan.adapters.history import History
-from witan.adapters.voting_papers import Paper, voting_paper
-from witan.errors import InvalidBallot
+from witan.adapters.voting_papers import Paper, Vote, check_code, voting_paper
+from witan.errors import InvalidBallot, InvalidParameter
 from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.chambers import history_of
@@ -72,4 +72,10 @@ async def cast_vote(request: Request, session: str, chamber: ChamberOf, asker: A
 
 def _keep(history: History, paper: Paper, fields: Mapping[str, str]) -> None:
     check_unvoted(history, paper, replacing="replace" in fields)
-    vote(history, paper, ranking_of(paper.sheet, fields), seen="seen" in fields)
+    groups = ranking_of(paper.sheet, fields)
+    try:
+        check_code(paper, fields.get("paper"))
+    except InvalidParameter:
+        problem = "answers another paper; this one is yours, so please rank it anew"
+        raise InvalidBallot(paper.sheet.reviewer, problem) from None
+    vote(history, paper, Vote(groups), seen="seen" in fields)

@@ -42,6 +42,22 @@ def listed(witan, place):
 class TestComingIn:
     """What a file brings."""
 
+    def test_last_is_found_where_all_sessions_were_imported(self, witan, write, place):
+        """``last`` is the first of the list, for every command that takes a session."""
+        ballots = [{"session": "q1", "reviewer": r, "ranking": ["x", "y"]} for r in ("a", "b")]
+        witan("import", write("votes.jsonl", *ballots), "--history", place)
+        listed = witan("sessions", "--json", "--history", place).json["sessions"]
+
+        assert [line["session"] for line in listed] == ["q1"]
+        assert witan("show", "last", "--json", "--history", place).json["session"] == "q1"
+        counted = witan("recount", "last", "--json", "--history", place).json["sessions"]
+        assert [outcome["session"] for outcome in counted] == ["q1"]
+        assert witan("export", "last", "--history", place).json["session"] == "q1"
+        for command in ("retry", "rejudge"):
+            said = witan(command, "last", "--history", place)
+            assert said.status == 2
+            assert "came in as ballots" in said.err
+
     def test_it_says_what_came_in(self, witan, write, place):
         """Sessions and ballots are counted, people's apart, and the sessions are there."""
         file = write("votes.jsonl", ballot(), ballot("q2"), ballot(reviewer="ines", kind="human"))

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from witan.adapters.history.database import Database
+from witan.adapters.history.listing import listed
 from witan.adapters.history.reading import require, require_name
+from witan.adapters.history.searching import Search
 from witan.adapters.history.sessions import LAST
 from witan.adapters.history.writing import storable
 from witan.errors import HistoryConflict
@@ -52,15 +54,12 @@ def named(database: Database, name: str) -> str:
 
 
 def _last(database: Database) -> str:
-    sql = (
-        "SELECT session FROM sessions s"
-        " WHERE EXISTS (SELECT 1 FROM events e WHERE e.session = s.session)"
-        " ORDER BY at_us DESC, session LIMIT 1"
-    )
-    for (session,) in database.rows(sql):
-        return str(session)
-    problem = "there is no council session yet"
-    raise HistoryConflict(database.where, problem, "ask a question, or try witan demo")
+    """The first session of the list, so `last` and the list cannot disagree."""
+    for found in listed(database, Search(limit=1)):
+        return found.session
+    problem = "there is no session yet"
+    remedy = "ask a question, import a file, or try witan demo"
+    raise HistoryConflict(database.where, problem, remedy)
 
 
 def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:

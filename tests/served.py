@@ -13,12 +13,12 @@ from threading import Thread
 from typing import Any
 
 import anyio
-import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from witan.surfaces.chamber import Chamber, Seatings
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.app import create_app
+from witan.surfaces.http.listening import Server
 from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.serving import bound
 
@@ -67,13 +67,7 @@ async def _serve(seatings, settings, listening, given, *, task_status) -> None:
     environment, metrics, more = given
     async with Chamber.open(seatings, most=settings.max_sessions, **more) as chamber:
         app = create_app(chamber, settings, environment, metrics)
-        config = uvicorn.Config(
-            app,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-        )
-        server = uvicorn.Server(config)
+        server = Server(app, settings, app.state.metrics)
         async with app.router.lifespan_context(app), anyio.create_task_group() as group:
             group.start_soon(server.serve, [listening])
             while not server.started:  # noqa: ASYNC110 - it says so by a flag alone
@@ -95,13 +89,17 @@ def serving_process(
     cwd: Path,
     environment: dict[str, str] | None = None,
     heard: list[str] | None = None,
+    open_files: int | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run ``witan serve`` at a free port; give where it is, and the process.
 
     `heard` gets every line that it writes to standard error; all of them once the block is left.
+    `open_files` is the limit of files that it may have open, which it cannot raise.
     """
     lines = [] if heard is None else heard
     command: Sequence[str] = [sys.executable, "-m", "witan", "serve", "--port", "0"]
+    if open_files is not None:
+        command = ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh", *command]
     process = subprocess.Popen(  # noqa: S603 - this Python, and arguments of tests
         [*command, *map(str, arguments)],
         cwd=cwd,

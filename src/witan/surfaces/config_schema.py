@@ -212,6 +212,11 @@ class ServeTable(_Table):
     port: Annotated[int, Field(ge=0, le=65535)] | None = None
     max_sessions: Number | None = None
     max_streams: Number | None = None
+    max_connections: Number | None = None
+    header_seconds: Positive | None = None
+    body_seconds: Positive | None = None
+    idle_seconds: Positive | None = None
+    send_seconds: Positive | None = None
     body_bytes: Number | None = None
     per_minute: Number | None = None
     heartbeat_seconds: Positive | None = None

@@ -67,6 +67,14 @@ class ServeSettings:
     ----------
     max_sessions, max_streams
         Sessions under way, and readers of their events, at a time.
+    max_connections
+        Open connections at a time; fewer where the limit of open files is lower.
+    header_seconds, body_seconds
+        Deadlines for the headers and the body of a request.
+    idle_seconds
+        How long a connection stays open without a request.
+    send_seconds
+        How long a client may take nothing of what is sent to it.
     body_bytes
         The longest request.
     per_minute
@@ -90,6 +98,11 @@ class ServeSettings:
     port: int = 8717
     max_sessions: int = 64
     max_streams: int = 4000
+    max_connections: int = 5000
+    header_seconds: float = 10.0
+    body_seconds: float = 60.0
+    idle_seconds: float = 75.0
+    send_seconds: float = 60.0
     body_bytes: int = 4 * 1024 * 1024
     per_minute: int | None = None
     heartbeat_seconds: float = 15.0

@@ -5,23 +5,20 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 
 import anyio
-import uvicorn
 
 from witan.errors import ConfigError, InvalidParameter
 from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.config_serve import ServeSettings
 from witan.surfaces.http.app import create_app
+from witan.surfaces.http.listening import BACKLOG, Server
 from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.inquiries.in_turn import break_off_counting
 from witan.surfaces.text import counted
 
 __all__ = ["Say", "bound", "serve"]
-
-BACKLOG = 2048
 
 MOST_NAMED = 10
 """Sessions that are said by name to have been broken off."""
@@ -30,15 +27,6 @@ COUNTING_SECONDS = 5.0
 """What is counted still is told to stop, and given so long to hear it."""
 
 Say = Callable[[str], None]
-
-
-class _Server(uvicorn.Server):
-    """A server whose end we call ourselves, once sessions have had their time."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Leave signals alone."""
-        yield
 
 
 def bound(settings: ServeSettings) -> socket.socket:
@@ -88,20 +76,8 @@ async def serve(
         What a command has to be given to find the history of the chamber.
     """
     app = create_app(chamber, settings, os.environ, metrics)
-    config = uvicorn.Config(
-        app,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=BACKLOG,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
-        # Longer than proxies keep theirs: who closes first makes the other lose a request.
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=1,
-    )
-    server = _Server(config)
+    server = Server(app, settings, metrics)
+    _say_room(server, settings, say)
     # What was loaded stays for as long as it serves: looking through it again and again is in vain.
     gc.collect()
     gc.freeze()
@@ -120,6 +96,16 @@ async def serve(
             group.start_soon(stop)
         await server.serve([listening])
         group.cancel_scope.cancel()
+
+
+def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
+    """Say that fewer connections are taken than is configured, and why."""
+    most = server.open_connections.most
+    if most < settings.max_connections:
+        say(
+            f"  takes {most:,} connections at a time, not {settings.max_connections:,}: "
+            "the limit of open files allows no more (ulimit -n)"
+        )
 
 
 async def _heed(chamber: Chamber, grace_seconds: float, say: Say) -> Sequence[Running]:

@@ -37,6 +37,12 @@ Examples:
 @click.option(
     "--max-sessions", type=click.IntRange(min=1), metavar="NUMBER", help="Sessions at once."
 )
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Open connections at once.",
+)
 @fast_demo_option
 @config_option
 @recording_options
@@ -44,7 +50,8 @@ def command(**options: Any) -> int:
     """Serve the council until Ctrl-C: a page to watch it, an API, and a model to OpenAI clients.
 
     The demonstration is served without a key. Ctrl-C lets sessions under way end; once more breaks
-    them off, to be resumed. Exit status: 0 stopped, 2 misuse.
+    them off, to be resumed. Deadlines for slow clients and other limits stand in [serve] of the
+    configuration. Exit status: 0 stopped, 2 misuse.
     """
     from witan.errors import MissingExtra
 
@@ -80,7 +87,7 @@ def command(**options: Any) -> int:
 def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
     from witan.surfaces.config import profile_config
 
-    names = ("host", "port", "max_sessions")
+    names = ("host", "port", "max_sessions", "max_connections")
     given = {f"serve.{name}": options[name] for name in names if options[name] is not None}
     return profile_config(config, "", given)
 

@@ -29,7 +29,7 @@ from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.http.tokens import COOKIE, Askers
 from witan.surfaces.web.responses import problem_page, wants_page
 
-__all__ = ["Door", "Passed"]
+__all__ = ["App", "Door", "Passed", "Receive", "Scope", "Send", "refusal"]
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -48,6 +48,9 @@ GONE = 499
 """As servers log it: whoever asked did not wait for an answer."""
 
 MISTAKE = "a mistake within Witan; the log of the server says more"
+
+STRANGER_BYTES = 16 * 1024
+"""The longest body of a request that anybody may make: signing in."""
 
 REQUESTS_A_SESSION = 100
 """How many requests of any kind an asker may make for each session that it may begin."""
@@ -128,7 +131,7 @@ class Door:
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = GONE if scope.get("gone") else message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["Witan-Request"] = scope["request"]
                 for name, value in SECURITY.items():
@@ -161,11 +164,13 @@ class Door:
             await refused(scope, receive, send)
             return
         begun = exceeded = False
-        left = self._settings.body_bytes
+        left = self._most_bytes(scope)
 
         async def receiving() -> Message:
             nonlocal left, exceeded
             message = await receive()
+            if message["type"] == "http.disconnect":
+                scope["gone"] = True
             left -= len(message.get("body", b""))
             if left < 0:
                 exceeded = True
@@ -190,7 +195,7 @@ class Door:
         finally:
             scope["route"] = within.get("route")
         if mishap.failure is not None:
-            instead = _told(scope, 500, MISTAKE)
+            instead = refusal(scope, 500, MISTAKE)
             if begun:
                 raise mishap.failure
         if instead is not None and not begun:
@@ -201,19 +206,22 @@ class Door:
         return (
             self._strange_host(scope, headers)
             or self._strange_origin(scope, headers)
-            or self._too_long(scope, headers)
             or self._in_a_circle(scope, headers)
             or self._nobody(scope, headers)
+            or self._too_long(scope, headers)
             or self._too_often(scope)
         )
 
     def _strange_host(self, scope: Scope, headers: Headers) -> Response | None:
         """A page elsewhere could have its own name point at this machine."""
-        host = _host(headers.get("host", ""))
+        given = headers.getlist("host")
+        if len(given) != 1 and (given or scope["http_version"] == "1.1"):
+            return refusal(scope, 400, f"a request has one Host header; this one has {len(given)}")
+        host = _host("".join(given))
         if self._hosts is None or host in self._hosts:
             return None
         detail = f"the server does not go by the name {host!r}; add it to serve.allowed_hosts"
-        return _told(scope, 403, detail)
+        return refusal(scope, 403, detail)
 
     def _strange_origin(self, scope: Scope, headers: Headers) -> Response | None:
         """What changes something is asked for by pages of this server alone, or by no page."""
@@ -225,18 +233,23 @@ class Door:
             own.add(urlsplit(self._settings.public_url).netloc.lower())
         if urlsplit(origin).netloc.lower() in own:
             return None
-        return _told(scope, 403, f"a page of {origin} may not ask this")
+        return refusal(scope, 403, f"a page of {origin} may not ask this")
 
     def _too_long(self, scope: Scope, headers: Headers) -> Response | None:
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
+        if length.isdecimal() and int(length[:20]) > self._most_bytes(scope):
             return self._too_large(scope)
         return None
 
-    def _too_large(self, scope: Scope) -> Response:
+    def _most_bytes(self, scope: Scope) -> int:
+        """The longest body that is taken of this client."""
         most = self._settings.body_bytes
+        return most if scope.get("asker") is not None else min(most, STRANGER_BYTES)
+
+    def _too_large(self, scope: Scope) -> Response:
+        most = self._most_bytes(scope)
         detail = f"the request is longer than {most:,} bytes; send less, or raise serve.body_bytes"
-        return _told(scope, 413, detail)
+        return refusal(scope, 413, detail)
 
     def _in_a_circle(self, scope: Scope, headers: Headers) -> Response | None:
         via = through(",".join(headers.getlist(VIA_HEADER)))
@@ -244,7 +257,7 @@ class Door:
         if self._name in via or len(via) > MOST_HOPS:
             shown = " → ".join((*via[:MOST_HOPS], self._name))
             detail = f"this council would be a member of itself: {shown}; seat another model"
-            return _told(scope, 508, detail)
+            return refusal(scope, 508, detail)
         return None
 
     def _nobody(self, scope: Scope, headers: Headers) -> Response | None:
@@ -261,12 +274,12 @@ class Door:
         if given:
             address = (scope.get("client") or ("",))[0]
             if self._askers.guessed(address):
-                return _told(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
+                return refusal(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
         elif "text/html" in headers.get("accept", "") and scope["method"] in SAFE:
             return RedirectResponse(self._sign_in(scope), 303)
         told = {"WWW-Authenticate": 'Bearer realm="witan"'}
         detail = "the token is not one of this server's" if given else "a token is needed"
-        return _told(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", told)
+        return refusal(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", told)
 
     def _sign_in(self, scope: Scope) -> str:
         """Where a browser gives its token, and is led back from to what it asked for."""
@@ -298,7 +311,7 @@ class Door:
         wait = str(max(1, ceil(reset - time.time())))
         most = f"{limit.amount:,} requests in a minute"
         detail = f"{asker.name} may make {most}; ask again in {wait} s"
-        return _told(scope, 429, detail, {"Retry-After": wait})
+        return refusal(scope, 429, detail, {"Retry-After": wait})
 
 
 def _like(method: str) -> str:
@@ -320,10 +333,10 @@ def _headers_alone(send: Send) -> Send:
     return sending
 
 
-def _told(
+def refusal(
     scope: Scope, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A refusal, as clients of the path that was asked for understand it."""
+    """A refusal in the form that clients of this path understand."""
     if wants_page(scope):
         return problem_page(TITLES.get(status, "Refused"), detail, status, headers)
     if scope["path"].startswith("/v1/"):

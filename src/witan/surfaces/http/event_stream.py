@@ -1,6 +1,6 @@
 """A session's events as server-sent events."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 
 import anyio
@@ -28,6 +28,9 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 AFTER = "^[0-9]{1,18}(-[0-9a-f]{8})?$"
 """An event as a reader names it: by its number, with its mark or without."""
+
+PIECE_BYTES = 64 * 1024
+"""What is gathered for a reader at a time: one that is slow costs no more."""
 
 HEARTBEAT = b": still here\n\n"
 
@@ -82,7 +85,8 @@ class Streams:
         try:
             async with aclosing(told):
                 async for piece in told:
-                    yield piece
+                    for start in range(0, len(piece), PIECE_BYTES):
+                        yield piece[start : start + PIECE_BYTES]
         finally:
             self.open -= 1
 
@@ -96,24 +100,40 @@ async def frames(
 ) -> AsyncGenerator[bytes, None]:
     """Yield what was told since `after`, what is told next, and what there is to say at the end.
 
-    What is told at one moment goes out in one piece. Where nothing goes out for a while, a comment
-    shows both sides that the other is there: a frame may be empty.
+    What is told at one moment goes out together, in pieces that wait for a slow reader one by one.
+    Where nothing goes out for a while, a comment shows both sides that the other is there: a frame
+    may be empty.
     """
     stream, due = running.stream, anyio.current_time() + heartbeat_seconds
     while True:
         piece = b""
         if told := stream.told_after(after):
             after = told[-1].seq
-            piece = b"".join(map(frame, told))
-        elif stream.ended:
+            for piece in _joined(map(frame, told)):
+                yield piece
+            if piece:
+                due = anyio.current_time() + heartbeat_seconds
+            continue
+        if stream.ended:
             if last := ending(running):
                 yield last
             return
-        else:
-            with anyio.CancelScope(deadline=due):
-                await stream.changed()
-        if not piece and anyio.current_time() >= due:
-            piece = HEARTBEAT
-        if piece:
-            yield piece
+        with anyio.CancelScope(deadline=due):
+            await stream.changed()
+        if anyio.current_time() >= due:
+            yield HEARTBEAT
             due = anyio.current_time() + heartbeat_seconds
+
+
+def _joined(frames: Iterable[bytes]) -> Iterator[bytes]:
+    """Join frames to pieces of about `PIECE_BYTES`."""
+    gathered: list[bytes] = []
+    size = 0
+    for frame in frames:
+        gathered.append(frame)
+        size += len(frame)
+        if size >= PIECE_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if size:
+        yield b"".join(gathered)

@@ -1,5 +1,7 @@
 """What a server counts, as Prometheus reads it."""
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from witan.deliberation import events as e
@@ -30,7 +32,13 @@ SESSION_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 
 
 class Metrics:
-    """Counters of one server: its requests, its streams, and what its sessions came to."""
+    """Counters of one server: its requests, its streams, and what its sessions came to.
+
+    Attributes
+    ----------
+    connections
+        Gives the number of open connections.
+    """
 
     def __init__(self) -> None:
         self._registry = held = CollectorRegistry()
@@ -52,6 +60,11 @@ class Metrics:
             "route",
         )
         self._streams = gauge("witan_streams", "Readers of events.")
+        self._connections = gauge("witan_connections", "Open connections.")
+        self._connections_closed = counter(
+            "witan_connections_closed", "Connections closed by the server.", "reason"
+        )
+        self.connections: Callable[[], int] = lambda: 0
         self._under_way = gauge("witan_sessions_under_way", "Sessions that go on.")
         self._sessions = counter("witan_sessions", "Sessions that are over.", "status", "simulated")
         self._session_seconds = histogram(
@@ -63,6 +76,10 @@ class Metrics:
         self._unknown = counter(
             "witan_sessions_of_unknown_cost", "Sessions with a call of unknown cost.", "asker"
         )
+
+    def connection_closed(self, reason: str) -> None:
+        """Count a connection that the server closed."""
+        self._connections_closed.labels(reason).inc()
 
     def passed(self, request: Passed) -> None:
         """Count a request."""
@@ -114,4 +131,5 @@ class Metrics:
         """All of them, as Prometheus reads them."""
         self._streams.set(streams)
         self._under_way.set(under_way)
+        self._connections.set(self.connections())
         return generate_latest(self._registry)

@@ -1,0 +1,416 @@
+"""Connections of the server: a limit to their number, and deadlines for what clients send and take.
+
+A connection is a file, and a client that sends half a request, or takes nothing of its answer,
+would keep it for ever. Each therefore has a deadline while the server waits for its client. At the
+limit, whoever has been silent longest makes room; a few surplus connections can still ask whether
+the server is well, and are refused everything else.
+"""
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf
+from typing import Any, Literal
+
+import anyio
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.http.door import App, Receive, Scope, Send, refusal
+
+__all__ = ["Connection", "Connections", "Reason"]
+
+Reason = Literal[
+    "header_timeout",
+    "body_timeout",
+    "idle_timeout",
+    "send_timeout",
+    "header_size",
+    "invalid",
+    "dropped",
+    "refused",
+    "out_of_files",
+]
+"""Why the server closed a connection; `dropped` made room for another, `refused` found no room."""
+
+HEALTH = "/healthz"
+
+MOST_HEADER_BYTES = 64 * 1024
+"""Request line and headers together, as servers commonly take them."""
+
+MOST_PIPELINED = 16
+"""Requests that a client may send ahead of the answer to its first."""
+
+MOST_SURPLUS = 16
+"""Connections beyond the limit, which can ask whether the server is well, and nothing else."""
+
+SURPLUS_SECONDS = 2.0
+"""Deadline for the headers of a surplus connection."""
+
+LINGER_SECONDS = 2.0
+"""How long the rest of a refused request is read, so that its client sees the refusal."""
+
+SETTLED_SECONDS = 1.0
+"""Silence after which a connection may be dropped to make room."""
+
+MOST_LOOKED_AT = 64
+"""Silent connections that are looked at to find one which still has nothing to take."""
+
+SWEEP_SECONDS = 0.25
+
+REPORT_SECONDS = 10.0
+"""Connections that were closed are logged together, at most this often."""
+
+_QUIET: tuple[Reason, ...] = ("idle_timeout",)
+"""Reasons that are nobody's fault, and are counted only."""
+
+_REPLIES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+}
+
+_log = logging.getLogger("witan.server")
+
+
+@dataclass(slots=True)
+class _Spare:
+    """A file held open, to be given up for a connection when no other is left."""
+
+    open: Callable[[], Any]
+    file: Any = None
+
+    def acquire(self) -> None:
+        """Open it, if that is possible now."""
+        if self.file is None:
+            try:
+                self.file = self.open()
+            except OSError:
+                self.file = None
+
+    def release(self) -> bool:
+        """Close it; False: it was not open."""
+        if self.file is None:
+            return False
+        self.file.close()
+        self.file = None
+        return True
+
+
+class Connections:
+    """The open connections of one server.
+
+    Parameters
+    ----------
+    most
+        How many there may be, surplus ones aside.
+    count
+        Called with the reason whenever the server closes a connection.
+    open_spare
+        Opens a file that is given up when the limit of open files is reached.
+    """
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        most: int,
+        count: Callable[[Reason], None],
+        open_spare: Callable[[], Any],
+    ) -> None:
+        self.settings = settings
+        self.most = most
+        self._count = count
+        self._spare = _Spare(open_spare)
+        self._open: dict[Connection, None] = {}
+        self._surplus: dict[Connection, None] = {}
+        self._silent: dict[Connection, None] = {}
+        self._closed: Counter[Reason] = Counter()
+        self._reported = -inf
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: "Connection") -> bool:
+        """Take a new connection in; False: it is surplus."""
+        self._open[connection] = None
+        self._silent[connection] = None
+        if len(self._open) - len(self._surplus) <= self.most and self._spare.file is not None:
+            return True
+        if self._spare.file is not None and self.make_room(but=connection):
+            return True
+        self._surplus[connection] = None
+        if len(self._surplus) > MOST_SURPLUS:
+            oldest = next((c for c in self._silent if c in self._surplus), connection)
+            self.close(oldest, "refused")
+        return False
+
+    def remove(self, connection: "Connection") -> None:
+        """Let a connection go that is closed."""
+        for group in (self._open, self._surplus, self._silent):
+            group.pop(connection, None)
+
+    def await_client(self, connection: "Connection") -> None:
+        """Note that the server waits for something from this client, from now on."""
+        self._silent.pop(connection, None)
+        if connection in self._open:
+            self._silent[connection] = None
+
+    def await_server(self, connection: "Connection") -> None:
+        """Note that this client waits for the server."""
+        self._silent.pop(connection, None)
+
+    def make_room(self, but: "Connection | None" = None) -> bool:
+        """Drop whoever has been silent longest; False: nobody has been for long enough."""
+        for longest in islice(self._silent, MOST_LOOKED_AT):
+            if longest is but or longest.silent_seconds < SETTLED_SECONDS:
+                return False
+            if not longest.n_unsent:
+                self.close(longest, "dropped")
+                return True
+        return False
+
+    def find_file(self) -> None:
+        """Free a file for the next connection: a silent client's, or the one held in reserve."""
+        self.note("out_of_files")
+        if not self.make_room():
+            self._spare.release()
+
+    def close(self, connection: "Connection", reason: Reason) -> None:
+        """End a connection at once."""
+        self.note(reason)
+        connection.abort()
+        self.remove(connection)
+
+    def note(self, reason: Reason) -> None:
+        """Count a connection that is closed, or could not be opened."""
+        self._count(reason)
+        if reason not in _QUIET:
+            self._closed[reason] += 1
+
+    async def watch(self) -> None:
+        """Hold every connection to its deadline, again and again."""
+        try:
+            while True:
+                self._spare.acquire()
+                await anyio.sleep(SWEEP_SECONDS)
+                now = anyio.current_time()
+                for connection in [*self._open]:
+                    connection.check(now)
+                self._report(now)
+        finally:
+            self._spare.release()
+
+    def _report(self, now: float) -> None:
+        """Log together why connections were closed since the last time."""
+        if not self._closed or now - self._reported < REPORT_SECONDS:
+            return
+        fields: dict[str, object] = dict(sorted(self._closed.items()))
+        fields |= {"open": len(self), "limit": self.most}
+        _log.warning("connections closed or refused", extra={"fields": fields})
+        self._closed.clear()
+        self._reported = now
+
+
+class Connection(HttpToolsProtocol):
+    """One connection, which is closed when its client keeps the server waiting too long."""
+
+    def __init__(self, connections: Connections, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._all = connections
+        self._limits = connections.settings
+        self._surplus = False
+        self._reading: Literal["header", "body"] | None = "header"
+        self._refused = False
+        self._heard_at = self._taken_at = self.loop.time()
+        self._deadline = inf
+        self._header_bytes = 0
+        self._unsent = 0
+
+    @property
+    def silent_seconds(self) -> float:
+        """Time since the client last sent something."""
+        return self.loop.time() - self._heard_at
+
+    @property
+    def n_unsent(self) -> int:
+        """Bytes that the client has yet to take."""
+        size: int = self.transport.get_write_buffer_size()
+        return size
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        seconds = self._limits.header_seconds
+        self._surplus = not self._all.add(self)
+        if self._surplus:
+            seconds = min(seconds, SURPLUS_SECONDS)
+            self.app = _surplus(self.app, self._all)
+        self._deadline = self.loop.time() + seconds
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._all.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; what follows a refusal is read past."""
+        if self._refused:
+            return
+        self._heard_at = self.loop.time()
+        if self._reading is None and self._answered:
+            self._await("header", self._limits.header_seconds)
+        elif self._reading is not None:
+            self._all.await_client(self)
+        if self._reading == "header":
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self._reading == "header" and self._header_bytes > MOST_HEADER_BYTES:
+            self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
+
+    def on_message_begin(self) -> None:
+        """Begin with a request."""
+        super().on_message_begin()
+        if self._reading is None:
+            self._await("header", self._limits.header_seconds)
+
+    def on_headers_complete(self) -> None:
+        """Go on with the body."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > MOST_HEADER_BYTES:
+            self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
+        if self._refused or len(self.pipeline) >= MOST_PIPELINED:
+            raise httptools.HttpParserError
+        super().on_headers_complete()
+        self.cycle.keep_alive = self.cycle.keep_alive and not self._surplus
+        self._await("body", self._limits.body_seconds)
+
+    def on_message_complete(self) -> None:
+        """Wait for the client no longer: it is the server's turn."""
+        super().on_message_complete()
+        self._reading, self._deadline, self._header_bytes = None, inf, 0
+        self._all.await_server(self)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; for the rest of this one only so long."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._deadline = inf  # what is left to take has a deadline of its own
+        elif self._reading == "body":
+            self._deadline = min(self._deadline, self.loop.time() + LINGER_SECONDS)
+        elif self._reading is None and self._answered:
+            self._deadline = self.loop.time() + self._limits.idle_seconds
+            self._heard_at = self.loop.time()
+            self._all.await_client(self)
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that this is no request."""
+        self._refuse(400, "invalid", msg)
+
+    def abort(self) -> None:
+        """Close it at once, whatever is under way."""
+        self._leave()
+        self.transport.abort()
+
+    def check(self, now: float) -> None:
+        """Close it if its client has kept the server waiting too long."""
+        unsent = self.n_unsent
+        if not unsent or unsent < self._unsent:
+            self._taken_at = now
+        self._unsent = unsent
+        if now - self._taken_at >= self._limits.send_seconds:
+            self._all.close(self, "send_timeout")
+        elif self.flow.read_paused:
+            self._deadline = max(self._deadline, now + self._limits.body_seconds)
+        elif now >= self._deadline:
+            self._expire()
+
+    @property
+    def _answered(self) -> bool:
+        """Whether every request so far has its answer."""
+        return self._last is None or (self._last.response_complete and not self.pipeline)
+
+    def _await(self, what: Literal["header", "body"], seconds: float) -> None:
+        self._reading, self._deadline = what, self.loop.time() + seconds
+        self._all.await_client(self)
+
+    def _expire(self) -> None:
+        if self._refused:
+            self.abort()
+        elif self._reading == "header" and self._header_bytes:
+            seconds = self._limits.header_seconds
+            self._refuse(408, "header_timeout", f"headers were not complete within {seconds:g} s")
+        elif self._reading == "body":
+            seconds = self._limits.body_seconds
+            self._refuse(408, "body_timeout", f"the body was not complete within {seconds:g} s")
+        else:
+            self._all.note("idle_timeout")
+            self._deadline = inf
+            self._all.await_server(self)
+            self.transport.close()
+
+    def _refuse(self, status: int, reason: Reason, detail: str) -> None:
+        """Answer what did not become a request, and read past the rest of it."""
+        if self._refused:
+            return
+        self._all.note(reason)
+        self._all.await_server(self)
+        replies = self._answered if self._reading == "header" else self._unanswered_alone
+        self._leave()
+        self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
+        if not replies:
+            self.transport.abort()
+            return
+        self.transport.write(_reply(status, detail, self.server_state.default_headers))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+
+    @property
+    def _unanswered_alone(self) -> bool:
+        """Whether the last request is the only one without an answer, or any beginning of one."""
+        begun = self._last is None or self._last.response_started
+        return not begun and not self.pipeline
+
+    @property
+    def _last(self) -> RequestResponseCycle | None:
+        """The latest request and its answer; None: there was none yet."""
+        return self.cycle
+
+    def _leave(self) -> None:
+        """Have what answers this connection hear that its client is gone."""
+        if self._last is not None and not self._last.response_complete:
+            self._last.disconnected = True
+            self._last.message_event.set()
+            self.flow.resume_writing()
+
+
+def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """A whole answer as problem details, for what did not become a request."""
+    title = _REPLIES[status]
+    body = json.dumps({"title": title, "status": status, "detail": detail}).encode()
+    lines = [b"HTTP/1.1 %d %s" % (status, title.encode())]
+    lines += [b"%s: %s" % pair for pair in headers]
+    lines += [b"content-type: application/problem+json", b"content-length: %d" % len(body)]
+    return b"\r\n".join([*lines, b"connection: close", b"", body])
+
+
+def _surplus(app: Any, connections: Connections) -> Any:
+    """The application for a connection beyond the limit: its health, and refusals."""
+    served: App = app
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == HEALTH:
+            await served(scope, receive, send)
+            return
+        connections.note("refused")
+        detail = (
+            f"{connections.most:,} connections are open, as many as the server takes; "
+            "try again, or have serve.max_connections raised"
+        )
+        await refusal(scope, 503, detail, {"Retry-After": "5"})(scope, receive, send)
+
+    return answer

@@ -1,0 +1,319 @@
+"""Clients that keep the server waiting: deadlines, a limit to connections, health throughout."""
+
+import re
+import socket
+import sys
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from chambers import seatings, write_config
+from served import served, serving_process
+from witan.surfaces.config_serve import ServeSettings
+from witan.surfaces.http.metrics import Metrics
+
+QUESTION = {"question": "Is it so?", "options": {"synthesis": False}}
+
+HALF = {
+    "header": b"GET / HTTP/1.1\r\nHost: localh",
+    "body": b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+}
+
+HASTY = ServeSettings(
+    header_seconds=1.0, body_seconds=1.0, idle_seconds=1.0, send_seconds=1.0, heartbeat_seconds=0.3
+)
+"""Deadlines short enough to wait for."""
+
+
+def connected(url, receive_bytes=None):
+    """A socket that is connected to the server."""
+    where = urlsplit(url)
+    client = socket.socket()
+    if receive_bytes is not None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    client.settimeout(10)
+    client.connect((where.hostname, where.port))
+    return client
+
+
+def rest(client):
+    """Everything that still comes, until the server closes the connection."""
+    found = b""
+    try:
+        while piece := client.recv(65536):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def sent(url, request):
+    """The whole answer to a request, on a connection that the server closes."""
+    with closing(connected(url)) as client:
+        client.sendall(request)
+        return rest(client)
+
+
+def closed_by_server(client):
+    """The server has closed this connection."""
+    client.setblocking(False)
+    try:
+        while client.recv(65536):
+            pass
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def until(check, what, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+@contextmanager
+def running(folder, settings=HASTY, **stages):
+    """A server in this process, and a client of it."""
+    metrics = Metrics()
+    with served(seatings(write_config(folder, **stages)), settings, metrics=metrics) as server:
+        with httpx2.Client(base_url=server.url, timeout=10) as client:
+            client.get("/healthz")
+        yield server
+
+
+def counted(url, reason):
+    """Connections that the server closed for this reason."""
+    text = httpx2.get(f"{url}/metrics", timeout=10).text
+    found = re.findall(rf'witan_connections_closed_total{{reason="{reason}"}} (\S+)', text)
+    return int(float(found[0])) if found else 0
+
+
+class TestAtTheFileLimit:
+    """More slow clients than the process may have files open."""
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+    @pytest.mark.parametrize("half", HALF)
+    def test_the_server_stays_well_and_says_so_in_a_line(self, tmp_path, half):
+        """Health checks are answered throughout, the slow are closed, no traceback is logged."""
+        more = "[serve]\nheader_seconds = 3\nbody_seconds = 3\n"
+        options = ("--config", write_config(tmp_path, more), "--no-history")
+        heard = []
+        with (
+            serving_process(*options, cwd=tmp_path, heard=heard, open_files=256) as (url, _),
+            ExitStack() as stack,
+        ):
+            httpx2.get(f"{url}/healthz", timeout=30)
+            slow = []
+            for _ in range(300):
+                client = stack.enter_context(closing(connected(url)))
+                client.sendall(HALF[half])
+                slow.append(client)
+            health = []
+            ends = time.monotonic() + 4
+            while time.monotonic() < ends:
+                health.append(httpx2.get(f"{url}/healthz", timeout=5).status_code)
+                time.sleep(0.1)
+            until(lambda: all(map(closed_by_server, slow)), "slow clients are still connected")
+            asked = httpx2.post(f"{url}/api/sessions?wait=20", json=QUESTION, timeout=30)
+
+        assert set(health) == {200}
+        assert asked.json()["status"] == "complete"
+        assert any("limit of open files" in line for line in heard)
+        assert 1 <= sum("connections closed or refused" in line for line in heard) <= 3
+        assert not any("Traceback" in line for line in heard)
+        assert len("".join(heard)) < 100_000
+
+
+class TestDeadlines:
+    """A client that does not go on is not waited for."""
+
+    @pytest.mark.parametrize("half", HALF)
+    def test_half_a_request_is_refused(self, tmp_path, half):
+        """The answer says what was not complete, and the connection ends."""
+        with running(tmp_path) as server:
+            started = time.monotonic()
+            answer = sent(server.url, HALF[half])
+            taken = time.monotonic() - started
+            reason = counted(server.url, f"{half}_timeout")
+
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"not complete within 1 s" in answer
+        assert 0.9 < taken < 6
+        assert reason == 1
+
+    @pytest.mark.parametrize("half", HALF)
+    def test_a_trickle_is_no_progress(self, tmp_path, half):
+        """The deadline is that of the whole, not of the next byte."""
+        with running(tmp_path) as server, closing(connected(server.url)) as client:
+            client.sendall(HALF[half])
+            started = time.monotonic()
+            while not closed_by_server(client) and time.monotonic() - started < 8:
+                client.setblocking(True)
+                try:
+                    client.sendall(b"x")
+                except OSError:
+                    break
+                time.sleep(0.1)
+            taken = time.monotonic() - started
+
+        assert taken < 6
+
+    def test_a_connection_without_a_request_ends(self, tmp_path):
+        """Before the first request and after one."""
+        with running(tmp_path) as server:
+            unused = sent(server.url, b"")
+            used = sent(server.url, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+        assert unused == b""
+        assert used.startswith(b"HTTP/1.1 200 ")
+
+    def test_a_refused_body_is_not_waited_for(self, tmp_path):
+        """Whoever is refused by the headers cannot hold the connection by the body."""
+        request = b"POST / HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 1000\r\n\r\n{"
+        with running(tmp_path, replace(HASTY, body_seconds=60.0)) as server:
+            answer = sent(server.url, request)
+
+        assert answer.startswith(b"HTTP/1.1 403 ")
+
+    def test_a_stream_lasts_longer_than_any_deadline(self, tmp_path):
+        """Readers of events are told everything."""
+        slow = [{"prefers": ["Ada says"], "seconds": 5}]
+        with running(tmp_path, review=slow) as server:
+            name = httpx2.post(f"{server.url}/api/sessions", json=QUESTION).json()["session"]
+            events = httpx2.get(f"{server.url}/api/sessions/{name}/events", timeout=30).text
+
+        assert events.count("event: ballot_cast") == 3
+        assert '"status": "complete"' in events.split("event: end")[1]
+
+    def test_a_client_that_takes_nothing_is_let_go(self, tmp_path):
+        """What it asked for is not held for it."""
+        request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with running(tmp_path) as server, closing(connected(server.url, 4096)) as client:
+            client.sendall(request * 16)
+            until(lambda: counted(server.url, "send_timeout") == 1, "it is still waited for")
+
+    def test_a_client_that_takes_its_time_gets_all(self, tmp_path):
+        """Slow reading is no fault as long as it goes on."""
+        request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with running(tmp_path) as server, closing(connected(server.url, 4096)) as client:
+            client.sendall(request * 12)
+            found, ends = 0, time.monotonic() + 3
+            while time.monotonic() < ends:
+                found += client.recv(65536).count(b"HTTP/1.1 200 ")
+                time.sleep(0.02)
+            found += rest(client).count(b"HTTP/1.1 200 ")
+
+        assert found == 12
+
+
+class TestLimit:
+    """Only so many connections are open at a time."""
+
+    @staticmethod
+    def streams(stack, server, name):
+        request = f"GET /api/sessions/{name}/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for _ in range(3):
+            client = stack.enter_context(closing(connected(server.url)))
+            client.sendall(request.encode())
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+    def test_who_comes_too_many_is_told_so(self, tmp_path):
+        """Whether the server is well can be asked all the same."""
+        slow = [{"prefers": ["Ada says"], "seconds": 60}]
+        settings = ServeSettings(max_connections=3)
+        with running(tmp_path, settings, review=slow) as server, ExitStack() as stack:
+            name = httpx2.post(f"{server.url}/api/sessions", json=QUESTION).json()["session"]
+            self.streams(stack, server, name)
+            refused = httpx2.get(f"{server.url}/api/sessions")
+            page = httpx2.get(f"{server.url}/", headers={"Accept": "text/html"})
+            health = [httpx2.get(f"{server.url}/healthz").status_code for _ in range(30)]
+
+        assert refused.status_code == 503
+        assert "3 connections are open" in refused.json()["detail"]
+        assert int(refused.headers["retry-after"]) > 0
+        assert refused.headers["connection"] == "close"
+        assert (page.status_code, page.headers["content-type"].split(";")[0]) == (503, "text/html")
+        assert set(health) == {200}
+
+    def test_the_silent_make_room(self, tmp_path):
+        """Half requests and idle connections end before anybody is refused."""
+        with running(tmp_path, ServeSettings(max_connections=3)) as server, ExitStack() as stack:
+            for half in (HALF["header"], HALF["body"], b""):
+                client = stack.enter_context(closing(connected(server.url)))
+                client.sendall(half)
+            time.sleep(1.5)
+            answers = [httpx2.get(f"{server.url}/api/sessions").status_code for _ in range(3)]
+
+        assert answers == [409, 409, 409]  # it keeps no history, and says so
+
+    def test_the_option_sets_it(self, tmp_path):
+        """As the setting does."""
+        options = ("--max-connections", "1", "--no-history", "--config", write_config(tmp_path))
+        with serving_process(*options, cwd=tmp_path) as (url, _), ExitStack() as stack:
+            httpx2.get(f"{url}/healthz", timeout=30)
+            client = stack.enter_context(closing(connected(url)))
+            client.sendall(HALF["header"])
+            refused = httpx2.get(f"{url}/api/rules").status_code
+
+        assert refused == 503
+
+
+class TestRequests:
+    """What is no request, or no decent one."""
+
+    @pytest.mark.parametrize(
+        ("hosts", "status"),
+        [
+            (["localhost"], 200),
+            ([], 400),
+            (["localhost", "localhost"], 400),
+            (["localhost", "elsewhere"], 400),
+        ],
+    )
+    def test_it_names_one_host(self, tmp_path, hosts, status):
+        """Two could be read as either, by a proxy and by the server."""
+        lines = "".join(f"Host: {host}\r\n" for host in hosts)
+        request = f"GET /healthz HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode()
+        with running(tmp_path) as server:
+            assert sent(server.url, request).startswith(b"HTTP/1.1 %d " % status)
+
+    @pytest.mark.parametrize(
+        "request_of",
+        [
+            lambda n: b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * n,
+            lambda n: b"GET /" + b"x" * n,
+            lambda n: b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: x\r\n" * (n // 6),
+            lambda n: b"GET / HTTP/1.1\r\nHost: localhost\r\nCookie: " + b"a=b; " * (n // 5)
+            + b"\r\n\r\n",
+        ],
+        ids=["header", "path", "headers", "cookies"],
+    )  # fmt: skip
+    def test_its_headers_have_a_length(self, tmp_path, request_of):
+        """Beyond it nothing is gathered."""
+        with running(tmp_path) as server:
+            answer = sent(server.url, request_of(100_000))
+            with closing(connected(server.url)) as client, suppress(OSError):
+                client.sendall(request_of(60_000_000))
+                assert rest(client) in (b"", answer)
+            health = httpx2.get(f"{server.url}/healthz").status_code
+
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert health == 200
+
+    def test_not_too_many_are_sent_ahead(self, tmp_path):
+        """The answers to a few come in order; a flood is cut off."""
+        request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with running(tmp_path) as server:
+            few = sent(server.url, request * 16)
+            flood = sent(server.url, request * 1000)
+
+        assert few.count(b"HTTP/1.1 200 ") == 16
+        assert flood.count(b"HTTP/1.1 200 ") < 20

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from witan.core.ballot import Ballot
 
-__all__ = ["marked", "unmarked"]
+__all__ = ["is_marked", "marked", "unmarked"]
 
 MARK = "simulated"
 
@@ -14,10 +14,15 @@ def marked(ballot: Ballot) -> Ballot:
     return replace(ballot, notes=MARK if ballot.notes is None else f"{MARK}; {ballot.notes}")
 
 
+def is_marked(ballot: Ballot) -> bool:
+    """Whether it is one of a session in which scripts sat."""
+    notes = ballot.notes or ""
+    return notes == MARK or notes.startswith(f"{MARK}; ")
+
+
 def unmarked(ballot: Ballot) -> tuple[Ballot, bool]:
     """The ballot as it was before, and whether it was marked."""
-    notes = ballot.notes or ""
-    if notes != MARK and not notes.startswith(f"{MARK}; "):
+    if not is_marked(ballot):
         return ballot, False
-    rest = notes.removeprefix(MARK).removeprefix("; ")
+    rest = (ballot.notes or "").removeprefix(MARK).removeprefix("; ")
     return replace(ballot, notes=rest or None), True

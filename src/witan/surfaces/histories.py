@@ -12,6 +12,7 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.adapters.history import History, Patience
+    from witan.adapters.history.importing import Imported
     from witan.adapters.history.whereabouts import Whereabouts
     from witan.deliberation.session import Session
     from witan.surfaces.config import Config
@@ -25,6 +26,7 @@ __all__ = [
     "open_history",
     "recorded",
     "session_called",
+    "stored_session",
     "whole_name",
 ]
 
@@ -178,6 +180,16 @@ def recorded(
     return Place(history, Whereabouts(history), settings.keep_days, option, settings.own)
 
 
+_SUFFIXES = frozenset(
+    f".{suffix}"
+    for suffix in (
+        *("json", "jsonl", "ndjson", "csv", "tsv", "txt", "parquet", "eval", "gz", "zst"),
+        *("soc", "soi", "toc", "toi"),
+    )
+)
+"""What names of files of ballots and of sessions end in."""
+
+
 def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:
     """Whether what was given for a session is a file, and not the name of a session.
 
@@ -185,7 +197,7 @@ def is_file(name: str, config: Path | None = None, url: str | None = None) -> bo
     """
     if name == "-" or (_there(name) and not Path(name).is_dir()):
         return True
-    reads_like_one = "/" in name or "\\" in name or name.endswith(".json")
+    reads_like_one = "/" in name or "\\" in name or Path(name).suffix.lower() in _SUFFIXES
     return reads_like_one and not _is_held(name, config, url)
 
 
@@ -222,6 +234,24 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
         hint = lists if error.nearest is None else f"did you mean {error.nearest}?"
         nor = ", nor a file of that name" if or_file else ""
         raise HistoryError(where, f"there is no session {name!r} here{nor}", hint) from None
+
+
+def stored_session(name: str, config: Path | None, url: str | None) -> "Imported":
+    """A session of the history with all its ballots, people's as well.
+
+    Raises
+    ------
+    HistoryError
+        If there is none of that name, nor a file, or no history.
+    """
+    where = configured(config, url)
+    if not is_there(history_place(where)):
+        from witan.errors import BallotFileError
+
+        problem = "does not exist, and there is no history to look for a session of that name"
+        raise BallotFileError(name, f"{problem}; check the path")
+    with open_history(where, reading=True) as history:
+        return history.whole(whole_name(history, name, or_file=True))
 
 
 @contextmanager

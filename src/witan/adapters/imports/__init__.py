@@ -1,6 +1,7 @@
 """Sessions that come in as files: ballots, battles, conversations, and whole sessions."""
 
 from witan.adapters.imports.digests import digest_of, held, import_files
+from witan.adapters.imports.gathering import gathered
 from witan.adapters.imports.reading import read_imports
 from witan.adapters.imports.taking import Meaning, Taken, take_in
 
@@ -8,6 +9,7 @@ __all__ = [
     "Meaning",
     "Taken",
     "digest_of",
+    "gathered",
     "held",
     "import_files",
     "read_imports",

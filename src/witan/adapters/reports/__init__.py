@@ -4,6 +4,7 @@ from witan.adapters.reports.audits import AuditReport, audit
 from witan.adapters.reports.criteria import CriterionReport
 from witan.adapters.reports.leaderboards import leaderboard
 from witan.adapters.reports.sources import (
+    FilesSource,
     HistorySource,
     LakeSource,
     Source,
@@ -14,6 +15,7 @@ from witan.adapters.reports.sources import (
 __all__ = [
     "AuditReport",
     "CriterionReport",
+    "FilesSource",
     "HistorySource",
     "LakeSource",
     "Source",

@@ -27,6 +27,7 @@ from witan.errors import InvalidParameter
 __all__ = [
     "BASE_RULE",
     "EngineName",
+    "FilesSource",
     "HistorySource",
     "LakeSource",
     "Source",
@@ -137,6 +138,25 @@ class HistorySource:
             if not database.in_transaction:
                 self._fresh.clear()
                 self._spoilt.clear()
+
+
+class FilesSource(HistorySource):
+    """Files that were taken into a history of their own.
+
+    Parameters
+    ----------
+    where
+        What they are called.
+    """
+
+    def __init__(self, history: History, where: str) -> None:
+        super().__init__(history)
+        self._where = where
+
+    @property
+    def where(self) -> str:
+        """The names of the files."""
+        return self._where
 
 
 class LakeSource:

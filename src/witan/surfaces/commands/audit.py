@@ -21,6 +21,7 @@ Examples:
   witan audit --since 90d
   witan audit --reviewer openai:gpt-5
   witan audit --criterion clarity
+  witan audit votes.csv --column reviewer=who
   witan audit --lake history.lake --json
 """
 
@@ -36,6 +37,7 @@ Examples:
 def command(as_json: bool, **options: Any) -> int:
     """Say how reviewers judge: whom they prefer, how far they agree, what they are worth.
 
+    Reads the history, or instead of it FILE..., as `witan import` would, and sessions by ID.
     What stands out is marked; a measure without enough data says so. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration. Exit status:
     0 answered, 2 misuse, 3 no session to count.

@@ -28,6 +28,7 @@ __all__ = ["command"]
 EXAMPLES = """\b
 Examples:
   witan compare ballots.jsonl
+  witan compare last
   witan compare ballots.jsonl --rules borda,schulze,calibrated --session q1
 """
 
@@ -51,7 +52,7 @@ Examples:
     help="Show the tables of single sessions if there are no more than this.",
 )
 def command(as_json: bool, **options: Any) -> int:
-    """Count the ballots in FILE... under every rule, side by side.
+    """Count the ballots in FILE..., or of a session of the history, under every rule.
 
     Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
     differs, how often it survives the loss of one ballot, and which rules cannot count these.

@@ -4,7 +4,9 @@ from typing import Any
 
 import click
 
-from witan.surfaces.commands.options import files_argument, format_options
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option
+from witan.surfaces.commands.options import format_options, sources_argument
 from witan.surfaces.commands.reading import Body
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, counted
@@ -21,7 +23,7 @@ Examples:
 
 
 @click.command("convert", short_help="Write ballots in another format.", epilog=EXAMPLES)
-@files_argument
+@sources_argument
 @click.argument("out", type=click.Path(allow_dash=True))
 @click.option(
     "--to",
@@ -29,8 +31,12 @@ Examples:
     help="Write this format instead of the one that the name of OUT says.",
 )
 @format_options
+@config_option
+@history_option
 def command(out: str, to: str | None, **options: Any) -> None:
-    """Write the ballots of FILE... to OUT; - is standard output, as JSON Lines unless --to says.
+    """Write the ballots of FILE..., or of sessions, to OUT.
+
+    - is standard output, as JSON Lines unless --to says.
 
     OUT changes as a whole or not at all: what its format cannot hold is refused, and said.
     Formats: jsonl, csv, csv-pairs, preflib, parquet; .gz and .zst are packed.

@@ -5,12 +5,14 @@ from typing import Any
 
 import click
 
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import (
     counting_options,
-    files_argument,
     format_options,
     json_option,
     settings_of,
+    sources_argument,
 )
 from witan.surfaces.commands.reading import Body
 from witan.surfaces.exits import Status
@@ -22,21 +24,24 @@ __all__ = ["command"]
 
 EXAMPLES = """\b
 Examples:
+  witan explain last
   witan explain ballots.jsonl --session q1
   witan explain ballots.jsonl --session q1 --rule schulze
 """
 
 
 @click.command("explain", short_help="Show by hand why the leader leads.", epilog=EXAMPLES)
-@files_argument
+@sources_argument
 @format_options
+@config_option
+@history_option
 @click.option(
     "--session", metavar="NAME", help="Explain this session; needed where there are several."
 )
 @counting_options()
 @json_option
 def command(as_json: bool, **options: Any) -> int:
-    """Show step by step how the ballots in FILE... make one session's outcome.
+    """Show step by step how the ballots in FILE..., or of a session, make its outcome.
 
     The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
     its arithmetic for the first two, and what the difference between them is worth.

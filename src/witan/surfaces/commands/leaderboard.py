@@ -20,6 +20,7 @@ __all__ = ["command"]
 EXAMPLES = """\b
 Examples:
   witan leaderboard --since 30d --category coding
+  witan leaderboard votes.csv --min-sessions 3
   witan leaderboard --order-by rating --plot leaderboard.svg
   witan leaderboard --lake history.lake --engine duckdb --json
 """
@@ -66,6 +67,7 @@ Examples:
 def command(as_json: bool, **options: Any) -> int:
     """Order models by how they fared across the sessions of a history.
 
+    With FILE..., the sessions of these files stand for the history; an ID is one of its sessions.
     Every session counts once. Simulated sessions never count. Models with few sessions stand
     apart. With --since, changes are shown against the window of equal length before. Exit status:
     0 answered, 2 misuse, 3 no session to count.

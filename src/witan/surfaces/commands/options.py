@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.surfaces.commands.council_options import config_option
+from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.stacking import Decorator, stacked
 from witan.surfaces.option_types import scalar_of
 
@@ -80,6 +82,14 @@ files_argument = click.argument(
     nargs=-1,
     required=True,
     metavar="FILE...",
+    type=click.Path(allow_dash=True),
+)
+
+sources_argument = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE|ID...",
     type=click.Path(allow_dash=True),
 )
 
@@ -256,8 +266,10 @@ ballot_options = stacked(
 )
 
 
-reading_options = stacked(files_argument, format_options, session_option)
-"""Files, their format, and which sessions to show."""
+reading_options = stacked(
+    sources_argument, format_options, session_option, config_option, history_option
+)
+"""Files and sessions of the history, the format of files, and which sessions to show."""
 
 
 def counting_options(*, with_rule: bool = True) -> Decorator[Any]:

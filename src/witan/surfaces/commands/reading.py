@@ -3,8 +3,9 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,7 @@ from witan.surfaces.text import clean, counted, listed
 
 if TYPE_CHECKING:
     from witan.adapters.ballots import Problem
+    from witan.adapters.history.importing import Imported
     from witan.core.ballot import Ballot
     from witan.core.settings import Settings
 
@@ -32,7 +34,20 @@ BETWEEN_LOOKS = 512
 
 
 class Body:
-    """The ballots of one or several files, to be read once; it keeps count of what it saw."""
+    """The ballots of files, and of sessions of the history, to be read once.
+
+    A name is that of a file where one is called so, else of a session. It keeps count of what it
+    saw.
+
+    Parameters
+    ----------
+    files
+        Names of files, and of sessions as ``witan show`` takes them.
+    done
+        What becomes of the ballots, in a word.
+    history, config
+        Where sessions are looked up; None: the configured history.
+    """
 
     def __init__(
         self,
@@ -42,18 +57,21 @@ class Body:
         columns: Mapping[str, str] | None = None,
         strict: bool = False,
         done: str = "counted",
+        history: str | None = None,
+        config: Path | None = None,
     ) -> None:
         self.files, self.format, self.columns, self.strict = files, format, columns, strict
-        self.done = done
+        self.done, self.history, self.config = done, history, config
         self.n_ballots = 0
         self.problems: Counter[str] = Counter()
         self.odd: Counter[str] = Counter()
         self.sessions: dict[str, None] = {}
         self.reviewers: dict[str, None] = {}
+        self.simulated: set[str] = set()
 
     @classmethod
     def of(cls, options: Mapping[str, Any], done: str = "counted") -> "Body":
-        """The body that the options ask for; `done` says what becomes of its ballots."""
+        """The body that the options ask for."""
         if list(options["files"]).count("-") > 1:
             raise click.UsageError("Standard input, -, can be read only once.")
         return cls(
@@ -62,9 +80,13 @@ class Body:
             columns=options["columns"] or None,
             strict=options["strict"],
             done=done,
+            history=options["history"],
+            config=options["config"],
         )
 
     def __iter__(self) -> Iterator["Ballot"]:
+        from witan.adapters.simulated_ballots import is_marked
+
         with ExitStack() as stack:
             watch = _Watch(stack)
             for path in self.files:
@@ -73,10 +95,42 @@ class Body:
                     self.n_ballots += 1
                     self.sessions[ballot.session] = None
                     self.reviewers[ballot.reviewer] = None
+                    if ballot.notes is not None and is_marked(ballot):
+                        self.simulated.add(ballot.session)
                     if self.n_ballots % BETWEEN_LOOKS == 0:
                         watch.look(self.n_ballots)
                     yield ballot
         self._close()
+
+    def imported(self) -> Iterator["Imported"]:
+        """The sessions in place of their ballots, each one whole."""
+        from witan.adapters.imports import gathered
+
+        return gathered(self._imported())
+
+    def _imported(self) -> Iterator["Imported"]:
+        from witan.adapters.imports import read_imports
+
+        with ExitStack() as stack:
+            watch = _Watch(stack)
+            for path in self.files:
+                watch.file = path
+                columns, note = self.columns, self._note
+                read = (
+                    read_imports(path, format=self.format, columns=columns, on_problem=note)
+                    if self._is_file(path)
+                    else [self._stored(path)]
+                )
+                for one in read:
+                    self.n_ballots += len(one.ballots)
+                    watch.look(self.n_ballots)
+                    yield one
+        self._close()
+
+    @property
+    def name(self) -> str:
+        """What is read, by name."""
+        return listed(["standard input" if path == "-" else path for path in self.files])
 
     def require(self, sessions: Sequence[str]) -> None:
         """Refuse a session that no ballot belongs to."""
@@ -96,7 +150,12 @@ class Body:
                     told = clean(str(UnknownName(kind, name, known)))
                     echo(f"{option} has no effect: {told}", err=True)
 
-    def _read(self, path: str) -> Iterator["Ballot"]:
+    def _read(self, path: str) -> Iterable["Ballot"]:
+        if not self._is_file(path):
+            from witan.adapters.simulated_ballots import marked
+
+            one = self._stored(path)
+            return map(marked, one.ballots) if one.simulated else one.ballots
         from witan.adapters.ballots import read_ballots
 
         return read_ballots(
@@ -106,6 +165,29 @@ class Body:
             on_problem=self._note,
             doubting=True,
         )
+
+    def _is_file(self, name: str) -> bool:
+        # The configuration is slow to load: only those who name a session wait for it.
+        if name == "-" or Path(name).exists():
+            return True
+        from witan.surfaces.histories import is_file
+
+        return is_file(name, self.config, self.history)
+
+    def _stored(self, name: str) -> "Imported":
+        """A session of the history; people's ballots count here as models' do, which is said."""
+        from witan.surfaces.histories import stored_session
+        from witan.surfaces.inquiries.imports import votes_beside
+
+        one = stored_session(name, self.config, self.history)
+        if votes := votes_beside(one.ballots):
+            votes_by_people = counted(len(votes), "ballot") + " by people"
+            echo(
+                f"{one.session}: {votes_by_people} {self.done} as well; "
+                "its own outcome is that of the models",
+                err=True,
+            )
+        return one
 
     def _note(self, problem: "Problem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
@@ -133,7 +215,7 @@ class Body:
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
             echo(f"{odd} came with what does not count", err=True)
         if not self.n_ballots:
-            names = listed(["standard input" if path == "-" else path for path in self.files])
+            names = self.name
             raise NothingToCount(f"there is no ballot to count in {names}")
 
 

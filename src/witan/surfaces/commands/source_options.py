@@ -9,6 +9,7 @@ import click
 
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
+from witan.surfaces.commands.options import format_options
 from witan.surfaces.commands.stacking import stacked
 
 if TYPE_CHECKING:
@@ -31,8 +32,15 @@ engine_option = click.option(
 )
 
 
-source_options = stacked(history_option, lake_option, engine_option, config_option)
-"""Where sessions are read: a history, or a lake and the engine that sums it."""
+source_options = stacked(
+    click.argument("files", nargs=-1, metavar="[FILE|ID]...", type=click.Path(allow_dash=True)),
+    format_options,
+    history_option,
+    lake_option,
+    engine_option,
+    config_option,
+)
+"""Where sessions are read: a history, files, or a lake and the engine that sums it."""
 
 
 @contextmanager
@@ -47,15 +55,45 @@ def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]
     lake, engine = options["lake"], options["engine"]
     if lake is not None and options["history"] is not None:
         raise click.UsageError("choose --history or --lake, not both")
+    if options["files"] and lake is not None:
+        raise click.UsageError("choose files or --lake, not both")
+    if not options["files"]:
+        for option in ("format", "columns", "strict"):
+            if options[option]:
+                name = option.removesuffix("s")
+                raise click.UsageError(f"--{name} is for files: name one")
     if engine is not None and lake is None:
         raise click.UsageError("--engine sums a lake: name its folder with --lake")
     from witan.adapters.reports import HistorySource, open_lake
     from witan.surfaces.histories import configured, open_history
 
     config = configured(options["config"], options["history"])
+    if options["files"]:
+        with _of_files(options, config) as source:
+            yield source, config
+        return
     if lake is not None:
         with open_lake(lake, "duckdb" if engine is None else engine) as source:
             yield source, config
         return
     with open_history(config, reading=True) as history:
         yield HistorySource(history), config
+
+
+@contextmanager
+def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]":
+    """What files and sessions come to, summed in a history that lasts as long as the block."""
+    from tempfile import TemporaryDirectory
+
+    from witan.adapters.history import History
+    from witan.adapters.reports import FilesSource
+    from witan.surfaces.commands.reading import Body
+
+    body = Body.of(options)
+    with (
+        TemporaryDirectory(prefix="witan-") as folder,
+        History.open(Path(folder) / "history.sqlite") as history,
+    ):
+        history.aliases = config.aliases
+        history.add(body.imported(), body.name, "files")
+        yield FilesSource(history, body.name)

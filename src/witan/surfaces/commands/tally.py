@@ -1,7 +1,7 @@
 """``witan tally``: count ballots."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,6 +34,7 @@ Examples:
   witan tally ballots.jsonl
   witan tally votes.csv --column reviewer=judge --rule schulze
   cat ballots.jsonl | witan tally - --json
+  witan tally last --rule schulze
 """
 
 
@@ -59,8 +60,9 @@ Examples:
 def command(as_json: bool, **options: Any) -> int:
     """Count the ballots in FILE... and say who leads, and how sure that is.
 
-    Several files are one body of ballots; - is standard input. JSON Lines, CSV, PrefLib and
-    Parquet are recognised by their content, packed with gzip or Zstandard or not.
+    Several files are one body of ballots; - is standard input. All that `witan import` reads is
+    recognised by its content, packed or not. An ID is a session of the history, as `witan show`
+    takes it; `last` is the latest.
     """
     body = Body.of(options)
     settings = settings_of(options)
@@ -159,7 +161,7 @@ class _Count:
             )
 
 
-def _show(outcomes: Iterable["Outcome"], limit: int) -> None:
+def _show(count: _Count, limit: int) -> None:
     """Print each in full, or one line each if there are more than `limit`."""
     from witan.surfaces.render import outcome_text
     from witan.surfaces.summary import Digest, summary_text
@@ -167,7 +169,7 @@ def _show(outcomes: Iterable["Outcome"], limit: int) -> None:
     page = Page.of(sys.stdout)
     held: list[Outcome] = []
     digests: list[Digest] = []
-    for outcome in outcomes:
+    for outcome in count:
         digests.append(Digest.of(outcome))
         if len(held) <= limit:
             held.append(outcome)
@@ -177,4 +179,5 @@ def _show(outcomes: Iterable["Outcome"], limit: int) -> None:
     for number, outcome in enumerate(held):
         if number:
             echo()
-        echo("\n".join(outcome_text(page, outcome)))
+        simulated = outcome.session in count.body.simulated
+        echo("\n".join(outcome_text(page, outcome, simulated=simulated)))

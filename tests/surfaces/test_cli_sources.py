@@ -1,0 +1,187 @@
+"""Commands that count read files as `witan import` does, and sessions of the history by name."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from histories import ASKED, told
+from witan.adapters.history import History
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+
+COUNTING = ("tally", "compare", "explain")
+SUMMING = ("leaderboard", "audit")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history with two sessions of a council, of which ``later`` is the latest."""
+    path = tmp_path / "history.sqlite"
+    with History.open(path) as history, history.recording() as recording:
+        for hour, session in enumerate(("first", "later")):
+            for event in told(session, at=ASKED + timedelta(hours=hour)):
+                recording(event)
+    return path
+
+
+def battles(n_sessions=12):
+    """Battles of three models, as arenas publish them."""
+    winners = ("model_a", "model_b", "tie", "model_a")
+    pairs = (("x", "y"), ("y", "z"), ("x", "z"))
+    return [
+        {
+            "question_id": f"q{n}",
+            "model_a": a,
+            "model_b": b,
+            "winner": winners[(n + k + j) % 4],
+            "judge": judge,
+        }
+        for n in range(n_sessions)
+        for j, judge in enumerate(("gpt", "grok"))
+        for k, (a, b) in enumerate(pairs)
+    ]
+
+
+class TestSessionsByName:
+    """A name that is no file is a session of the history."""
+
+    @pytest.mark.parametrize("command", COUNTING)
+    @pytest.mark.parametrize("name", ["last", "later", "lat"])
+    def test_a_session_is_counted_by_its_name(self, witan, place, command, name):
+        """The latest, a whole name and a beginning of one mean the same session."""
+        said = witan(command, name, "--history", place, "--json")
+        exported = place.with_suffix(".jsonl")
+        witan("export", "later", "--history", place, "-o", exported)
+
+        assert said.status == 0
+        assert said.json == witan(command, exported, "--json").json
+
+    @pytest.mark.parametrize("command", SUMMING)
+    def test_sessions_are_summed_by_name(self, witan, place, command):
+        """Both sessions by name come to what the whole history comes to."""
+        named = witan(command, "first", "last", "--history", place, "--json").json
+        whole = witan(command, "--history", place, "--json").json
+
+        assert named.pop("where") == "first and last"
+        del whole["where"]
+        assert named == whole
+
+    def test_a_file_comes_before_a_session(self, witan, write, place, monkeypatch, tmp_path):
+        """What is there as a file is read, whatever the history holds under that name."""
+        monkeypatch.chdir(tmp_path)
+        write("later", {"session": "mine", "reviewer": "r", "ranking": ["a", "b"]})
+
+        said = witan("tally", "later", "--history", place, "--json").json
+
+        assert [session["session"] for session in said["sessions"]] == ["mine"]
+
+    def test_ballots_by_people_are_counted_and_said(self, witan, write, place):
+        """A vote beside the models' ballots counts; a line says that the session leaves it out."""
+        vote = {"session": "q", "reviewer": "ann", "kind": "human", "ranking": ["b", "a"]}
+        cast = {"session": "q", "reviewer": "gpt", "ranking": ["a", "b"]}
+        witan("import", write("votes.jsonl", vote, cast), "--history", place)
+
+        said = witan("tally", "q", "--history", place)
+
+        assert "1 of 1 reviewer, 1 person" in said.out
+        assert said.err == (
+            "q: 1 ballot by people counted as well; its own outcome is that of the models\n"
+        )
+
+    @pytest.mark.parametrize("command", [*COUNTING, *SUMMING])
+    def test_a_name_of_nothing_is_an_error(self, witan, place, tmp_path, command):
+        """One line says what was looked for, and where."""
+        absent = tmp_path / "none.sqlite"
+        for name, history, what in [
+            ("nosuch", place, "there is no session 'nosuch' here, nor a file of that name"),
+            ("nosuch.csv", place, "nosuch.csv: does not exist; check the path"),
+            ("nosuch", absent, "nosuch: does not exist, and there is no history to look for"),
+        ]:
+            said = witan(command, name, "--history", history)
+            assert (said.status, said.out) == (2, "")
+            assert what in said.err
+            assert said.err.count("\n") == 1
+        assert not absent.exists()
+
+    def test_a_session_is_converted(self, witan, place, tmp_path):
+        """Its ballots leave as a file in any format that holds them."""
+        out = tmp_path / "ballots.jsonl"
+        assert witan("convert", "last", out, "--history", place).status == 0
+        assert {json.loads(line)["session"] for line in out.read_text().splitlines()} == {"later"}
+
+
+class TestFiles:
+    """Every command reads what `witan import` reads."""
+
+    @pytest.mark.parametrize("command", COUNTING)
+    def test_a_saved_session_is_counted(self, witan, tmp_path, command):
+        """The file of ``--save`` is counted, and one in which scripts sat says so."""
+        path = tmp_path / "session.json"
+        path.write_text(session_to_json(Session.of(told("asked", simulated=True)), indent=1))
+
+        said = witan(command, path)
+
+        assert said.status == 0
+        if command == "tally":
+            assert "simulated" in said.out
+
+    @pytest.mark.parametrize("command", SUMMING)
+    def test_a_file_comes_to_what_its_import_comes_to(self, witan, write, tmp_path, command):
+        """The numbers of a file alone are those of a history that took it in."""
+        file = write("battles.jsonl", *map(json.dumps, battles()))
+        history = tmp_path / "own.sqlite"
+        witan("import", file, "--history", history)
+
+        alone = witan(command, file, "--json").json
+        taken = witan(command, "--history", history, "--json").json
+
+        assert alone.pop("where") == str(file)
+        del taken["where"]
+        assert alone == taken
+
+    @pytest.mark.parametrize("command", SUMMING)
+    def test_several_files_are_one_body(self, witan, write, command):
+        """What two files say of one session is counted together."""
+        rows = battles()
+        halves = [
+            write(f"{judge}.jsonl", *(json.dumps(r) for r in rows if r["judge"] == judge))
+            for judge in ("gpt", "grok")
+        ]
+        whole = witan(command, write("all.jsonl", *map(json.dumps, rows)), "--json").json
+        apart = witan(command, *halves, "--json").json
+
+        del whole["where"], apart["where"]
+        assert apart == whole
+
+    @pytest.mark.parametrize("command", SUMMING)
+    def test_standard_input_is_read(self, witan, write, command, monkeypatch):
+        """A dash is standard input, and its columns can be named."""
+        path = write("b.csv", "q,who,model_a,model_b,winner", *(f"q{n},r,x,y,x" for n in range(3)))
+        with path.open() as file:
+            monkeypatch.setattr("sys.stdin", file)
+            said = witan(command, "-", "--column", "session=q", "--column", "reviewer=who")
+
+        assert said.status == 0
+        assert "3" in said.out
+
+    @pytest.mark.parametrize("command", SUMMING)
+    def test_misuse_is_told(self, witan, write, tmp_path, command):
+        """Files and a lake exclude each other; options of files need a file."""
+        file = write("b.jsonl", *map(json.dumps, battles(1)))
+
+        assert "choose files or --lake" in witan(command, file, "--lake", tmp_path).err
+        assert "--format is for files: name one" in witan(command, "--format", "csv").err
+        assert "--column is for files: name one" in witan(command, "--column", "a=b").err
+
+    @pytest.mark.parametrize("command", SUMMING)
+    def test_what_cannot_be_read_is_told(self, witan, write, command):
+        """A line that cannot be read is named; --strict sums nothing then."""
+        file = write("b.jsonl", *map(json.dumps, battles(3)), "broken")
+
+        said = witan(command, file)
+        strict = witan(command, file, "--strict")
+
+        assert (said.status, strict.status, strict.out) == (0, 1, "")
+        assert f"{file}:19: is not JSON" in said.err
+        assert "nothing is counted under --strict" in strict.err

@@ -167,6 +167,12 @@ GATES = {
     },
     "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.logs"},
     "csv": {"witan.adapters.ballots.cells"},
+    "markupsafe": {"witan.surfaces.web.escaping"},
+    "jinja2": {
+        "witan.surfaces.web.rendering",
+        "witan.surfaces.commands.serve",  # asks whether it is installed
+    },
+    "vl_convert": {"witan.adapters.charts"},
 }
 """A way out of the program to the modules that alone may use it."""
 
@@ -177,6 +183,8 @@ SHOWS = {
     },
     "rich": {"Console", "Markup", "Text", "get_console", "inspect", "print", "print_json"},
     "csv": {"DictWriter", "writer"},
+    "jinja2": {"Environment", "Template"},
+    "markupsafe": {"escape", "escape_silent"},
     "logging": {
         "BufferingFormatter", "FileHandler", "Formatter", "StreamHandler", "basicConfig",
         "lastResort",
@@ -186,10 +194,14 @@ SHOWS = {
 
 STREAMS = {"stdout", "stderr"}
 
+WHOLE = ("rich", "jinja2", "markupsafe", "vl_convert")
+"""Libraries of which a module that imports them whole may use anything."""
+
 LOOKS = {"isatty", "encoding", "fileno", "flush"}
 """What is asked of a stream without writing to it."""
 
 
+@functools.cache
 def ways_out(path: Path) -> set[tuple[str, int]]:
     """Every way out of the program that a file uses, by its line; types do not count."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -214,8 +226,11 @@ def way_of(node: ast.AST, parent: ast.AST | None) -> str | None:  # noqa: PLR091
             return library if name in SHOWS[library] else None
         case ast.Attribute(value=ast.Name(id="os"), attr="write"):
             return "stream"
+        case ast.Call(func=ast.Name(id="Markup")):
+            return "markupsafe"
         case ast.Import(names=names):
-            return "rich" if any(alias.name.startswith("rich") for alias in names) else None
+            roots = {alias.name.partition(".")[0] for alias in names}
+            return next((way for way in WHOLE if way in roots), None)
         case ast.Attribute(value=ast.Name(id="sys"), attr=name):
             return "stream" if name.strip("_") in STREAMS and not looks(parent) else None
         case ast.ImportFrom(module=module, names=names) if module:
@@ -243,7 +258,7 @@ class TestGates:
 
     @pytest.mark.parametrize("way", GATES)
     def test_only_its_gate_takes_a_way_out(self, way):
-        """Nothing but the gate writes to the terminal, the log or a table of cells."""
+        """Nothing but the gate writes to the terminal, the log, a table, a page or a chart."""
         taken = [
             f"{name_of(path)}:{line}"
             for path in FILES
@@ -271,6 +286,10 @@ class TestGates:
             ("from logging import Formatter", "logging"),
             ("import csv; csv.DictWriter(file, names)", "csv"),
             ("from csv import writer", "csv"),
+            ("from markupsafe import Markup; Markup(name)", "markupsafe"),
+            ("from markupsafe import escape", "markupsafe"),
+            ("from jinja2 import Template", "jinja2"),
+            ("import vl_convert", "vl_convert"),
         ],
     )
     def test_a_new_way_out_is_seen(self, tmp_path, line, way):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from witan.core.escaping import readable
 from witan.errors import InvalidParameter, MissingExtra
 
 __all__ = ["KINDS", "check_chart", "save_chart"]
@@ -39,8 +40,17 @@ def check_chart(path: str | os.PathLike[str]) -> str:
 def save_chart(spec: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
     """Draw a spec to a file of one of `KINDS`, whole or not at all, and return its path."""
     target = Path(path)
-    _write(target, _drawn(dict(spec), check_chart(target)))
+    _write(target, _drawn(_safe(dict(spec)), check_chart(target)))
     return target
+
+
+def _safe(value: Any) -> Any:
+    """The spec with every text in it made readable: names come from ballots."""
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, Mapping):
+        return {_safe(key): _safe(held) for key, held in value.items()}
+    return [_safe(held) for held in value] if isinstance(value, list | tuple) else value
 
 
 def _drawn(spec: dict[str, Any], kind: str) -> bytes:

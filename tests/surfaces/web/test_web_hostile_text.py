@@ -1,5 +1,7 @@
 """What models write is text on the page: no markup of theirs comes to life."""
 
+import re
+
 import pytest
 
 from markup import Element, parsed
@@ -86,6 +88,33 @@ def pages(text: str) -> dict[str, str]:
 
 def links(root: Element) -> list[Element]:
     return [a for a in root.all("a") if not a.attrs["href"].startswith(("#", "/"))]
+
+
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
+"""Characters that steer a terminal, turn a line around, or hide in it."""
+
+
+class TestNoControlCharacter:
+    """A page that is printed by curl, or read in an editor, steers nothing."""
+
+    @pytest.mark.parametrize(
+        "text", ["\x1b]52;c;aGk=\x07x", "\x9b31mx", "a\u202eb", "a\u200bb\u2066"]
+    )
+    def test_stands_in_a_page_or_a_patch(self, text):
+        """Pages of all kinds and patches of the live page write such characters out."""
+        for name, page in pages(text).items():
+            assert STEERING.findall(page) == [], name
+
+    def test_a_form_sends_back_what_it_was_given(self):
+        """The value of a field holds a character reference, which a browser reads as it was."""
+        session = Session.of([*story("so").closed("so")])
+
+        page = render_session(session, misnamed="a\x1bb")
+
+        assert STEERING.findall(page) == []
+        assert 'value="a&#x1b;b"' in page
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)

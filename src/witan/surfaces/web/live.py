@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
@@ -20,6 +20,7 @@ from witan.surfaces.views.matrix import matrix
 from witan.surfaces.views.naming import CHAIRMAN, Naming
 from witan.surfaces.views.ranking import ranking
 from witan.surfaces.views.session import SessionView, session_view
+from witan.surfaces.web.escaping import to_html
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.rendering import SITE, Site, part, render
 
@@ -254,7 +255,7 @@ class LiveSession:
             view=view,
             problem=clean(problem),
         )
-        said = escape(f"The session is over: {view.status}.")
+        said = to_html(f"The session is over: {view.status}.")
         announced = _partial("announced", "textContent", said)
         return f"{announced}\n{_partial('session', 'innerHTML', body)}"
 
@@ -280,7 +281,7 @@ class LiveSession:
                 yield target, "outerHTML", part(LIVE, "stream", target, "")
             if line.name in changes.heard:
                 yield from self._grown(target, line.name, self._texts[line.name])
-                amount = escape(counted(line.words, "word"))
+                amount = to_html(counted(line.words, "word"))
                 yield f"lane-{key}-amount", "textContent", amount
 
     def _patched_counts(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
@@ -306,16 +307,16 @@ class LiveSession:
         before, now = self._told.get(of, ""), self.naming.quoted_so_far(text)
         self._told[of] = now
         if not now.startswith(before):  # what was told of it shows to be a name by what follows
-            yield target, "outerHTML", part(LIVE, "stream", target, readable(now))
+            yield target, "outerHTML", part(LIVE, "stream", target, now)
         elif len(now) > len(before):
-            yield target, "beforeend", escape(readable(now[len(before) :]))
+            yield target, "beforeend", to_html(now[len(before) :])
 
     def _patched_status(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
         status = self.status
         if changes.news or status.doing != self._shown:
             self._shown = status.doing
             yield "status", "innerHTML", part(LIVE, "status", status)
-            yield "announced", "textContent", escape(status.doing)
+            yield "announced", "textContent", to_html(status.doing)
 
 
 class _Changes:

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from witan.surfaces.text import readable
+from witan.surfaces.web.escaping import trusted_html
 
 __all__ = ["rendered"]
 
@@ -34,7 +35,7 @@ def rendered(text: str, cited: Mapping[str, str] | None = None) -> Markup:
         if token.children:
             token.children = _linked(token.children, cited or {})
     html: str = parser.renderer.render(tokens, parser.options, {})
-    return Markup(html)  # noqa: S704 - made of escaped text alone
+    return trusted_html(html)
 
 
 @lru_cache(maxsize=1)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
-from witan.surfaces.text import clean, readable
+from witan.surfaces.text import clean
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
+from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.filled import BLANK, Filled
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.option_words import MODES
@@ -104,9 +104,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        finalize=finalize,
     )
     environment.globals["style_files"] = STYLES
-    environment.filters |= {"clean": clean, "readable": readable}
+    environment.filters |= {"clean": clean, "exact": exact_html}
     return environment
 
 
@@ -274,7 +275,7 @@ def _alone(template: str, view: object, problem: str) -> str:
         site=Site(alone=True),
         view=view,
         problem=clean(problem),
-        style=Markup(style),  # noqa: S704 - our own file
+        style=trusted_html(style),
         policy=policy,
     )
 

@@ -28,11 +28,12 @@ _Doing = tuple[str, str, int]
 """Which call: stage, seat, round."""
 
 
-def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
+def is_configured(environment: Mapping[str, str] | None = None) -> bool:
     """Whether the standard variables name a place for spans, and nothing turns them off."""
-    off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    none = environment.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
-    return not (off or none) and any(environment.get(name) for name in ENDPOINTS)
+    known = os.environ if environment is None else environment
+    off = known.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    none = known.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
+    return not (off or none) and any(known.get(name) for name in ENDPOINTS)
 
 
 class Exporting:

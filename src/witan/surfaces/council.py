@@ -59,7 +59,7 @@ class Council(deliberation.Council):
         Who writes the closing text: likewise, or a member's name; a list is tried in order. None:
         the best-ranked member.
     environment
-        Where keys are looked for.
+        Where keys are looked for; None: in the environment of this process.
     procedure
         How they deliberate, as a whole, in place of options.
     notes
@@ -94,7 +94,7 @@ class Council(deliberation.Council):
         members: Sequence[Seatable],
         chairman: Seatable | Sequence[Seatable] | None = None,
         *,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
         history: "Where" = None,
@@ -107,7 +107,9 @@ class Council(deliberation.Council):
             raise InvalidParameter(min(options), options[min(options)], "either it or a procedure")
         arranged = arrange(options) if procedure is None else procedure
         connections, providers = Connections(), Providers()
-        seating = Seating(environment, connections, providers)
+        # A default value would be printed with the signature, keys and all.
+        known = os.environ if environment is None else environment
+        seating = Seating(known, connections, providers)
         seated = seating.members(members)
         chairmen = seating.chairmen(_listed(chairman))
         self._kept = None if history is None or history is False else _keeping(history, aliases)
@@ -188,7 +190,7 @@ class Council(deliberation.Council):
         path: str | Path | None = None,
         *,
         chairman: Seatable | Sequence[Seatable] | None = None,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
         history: "Where" = None,
         profile: str = "",
@@ -217,12 +219,13 @@ class Council(deliberation.Council):
         if procedure is not None and arranged:
             name = min(arranged)
             raise InvalidParameter(name, overrides[name], "either it or a procedure")
+        known = os.environ if environment is None else environment
         chairmen = _listed(chairman)
         given = _configurable(overrides)
         if chairman is not None:
             given["chairmen"] = [each for each in chairmen if isinstance(each, str)]
         config = load_config(
-            environment, Path.cwd(), path, given, overriding="from_config", profile=profile
+            known, Path.cwd(), path, given, overriding="from_config", profile=profile
         )
         seated: list[Seatable] = list(config.chairmen)
         for place, each in enumerate(chairmen):
@@ -230,7 +233,7 @@ class Council(deliberation.Council):
                 seated.insert(place, each)
         if history is None and config.history.asked:
             history = history_place(config)
-        return seat_council(config, environment, seated, procedure, history=history)
+        return seat_council(config, known, seated, procedure, history=history)
 
 
 def seat_council(

@@ -60,11 +60,12 @@ class Page:
     coloured: bool = False
 
     @classmethod
-    def of(cls, stream: TextIO, environment: Mapping[str, str] = os.environ) -> "Page":
+    def of(cls, stream: TextIO, environment: Mapping[str, str] | None = None) -> "Page":
         """The page behind a stream: a terminal's, or plain text for anything else."""
         if not stream.isatty():
             return cls()
-        plain = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+        known = os.environ if environment is None else environment
+        plain = bool(known.get("NO_COLOR")) or known.get("TERM") == "dumb"
         return cls(width=shutil.get_terminal_size().columns, ruled=True, coloured=not plain)
 
     def paint(self, text: str, style: str) -> str:

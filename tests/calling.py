@@ -115,6 +115,7 @@ class Table:
         self, *, throttling: Throttling | None = None, max_usd: float | None = None, **limits
     ) -> None:
         self.notices: list[tuple[str, str, int, str, float]] = []
+        self.withdrawn: list[tuple[str, str]] = []
         self.throttles = Throttles({"p": throttling or Throttling()}, LoopClock())
         self.purse = Purse(max_usd)
         self.caller = Caller(
@@ -124,6 +125,7 @@ class Table:
             clock=LoopClock(),
             rng=np.random.default_rng(7),
             notice=lambda *told: self.notices.append(told),
+            withdraw=lambda *whose: self.withdrawn.append(whose),
         )
         self.heard: list[str] = []
 

@@ -379,3 +379,16 @@ class TestThrottling:
         first, second, *_ = (request.at for request in server.received)
         assert second - first > 0.39
         assert session.status == "complete"
+
+
+@pytest.mark.parametrize("stage", ["answer", "synthesis"])
+async def test_reasoning_in_the_text(server, stage):
+    """A server that leaves the reasoning in the text has it set apart, at each stage."""
+    text = "<think>\nHm, which?\n</think>\n\nThis one."
+    server.fault("cyd" if stage == "answer" else "chair", "says", stage=stage, text=text)
+
+    session = await asked(server)
+
+    said = session.answers["cyd"].text if stage == "answer" else session.text
+    assert said == "This one."
+    assert "Hm, which?" not in "".join(call.prompt for call in server.calls(None))

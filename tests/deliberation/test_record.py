@@ -78,6 +78,7 @@ def story(rule: str = "borda") -> list[e.Event]:
         (e.AnswerDelta, {"seat": "a", "text": "Because"}),
         (e.CallRetried, {"seat": "a", "stage": "answer", "attempt": 1, "reason": "429",
                          "wait_seconds": 2}),
+        (e.TextWithdrawn, {"seat": "a", "stage": "answer"}),
         *((e.AnswerDone, {"seat": s, "text": f"By {s}", "spent": SPENT}) for s in NAMES),
         (e.AnswerFailed, {"seat": "c", "round": 2, "reason": "call timeout", "spent": SPENT}),
         (e.GateVerdict, {"seat": "b", "flags": ("self_harm",)}),

@@ -160,14 +160,15 @@ class _Round:
                 spent=sitting.caller.taken(member.name),
             )
             return
-        self.answers[member.name] = made.reply.text
+        self.answers[member.name] = made.text
         recorder.emit(
             e.AnswerDone,
             seat=member.name,
             round=self.number,
-            text=made.reply.text,
+            text=made.text,
             cut=made.reply.cut,
             notes=made.reply.notes,
+            reasoning=made.reasoning,
             spent=sitting.caller.taken(member.name),
         )
         self._begin_grace()

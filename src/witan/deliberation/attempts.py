@@ -9,13 +9,17 @@ from anyio.abc import TaskGroup
 
 from witan.deliberation.limits import Throttle
 from witan.deliberation.money import NOTHING, Purse, Reservation
-from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent
+from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent, deaf
+from witan.deliberation.thoughts import ThoughtFilter, split_thoughts
 from witan.errors import MissingExtra, MissingKey, ModelError, WitanError
 
 __all__ = ["Attempt", "Errand"]
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses that say only that nobody waited: the model behind may have worked, and be billed."""
+
+MOST_WITHDRAWALS = 8
+"""A text that turns out to be reasoning more often is heard once it is whole."""
 
 LONGEST_WORDS = 300
 """Characters of a foreign exception's words: enough to recognise it by, and no page."""
@@ -35,6 +39,10 @@ class Errand:
         On the clock's seconds, when the first attempt did; None: not yet.
     begun
         Awaited before every request; None: nothing is.
+    withdraw
+        Called when what was heard so far turns out to be the model's reasoning.
+    holds_back
+        The model is known to reason before a closing tag alone: nothing is heard until that comes.
     """
 
     member: Member
@@ -48,6 +56,8 @@ class Errand:
     reservations: list[Reservation] = field(default_factory=list)
     began: float | None = None
     begun: Callable[[], Awaitable[None]] | None = None
+    withdraw: Callable[[], None] = lambda: None
+    holds_back: bool = False
 
     @property
     def left(self) -> float:
@@ -162,15 +172,19 @@ class Attempt:
             if sending is not None:
                 sending()
             await _announced(errand, reservation)
-            return await _complete(errand, reservation, _Ear(self, errand.hear))
+            return await _complete(errand, reservation, _Ear(self, errand))
 
 
 class _Ear:
-    """What one request says: noted, and passed on while it has the floor."""
+    """What one request says: noted, and passed on without its reasoning while it has the floor."""
 
-    def __init__(self, attempt: Attempt, hear: Hear) -> None:
+    def __init__(self, attempt: Attempt, errand: Errand) -> None:
         self._attempt = attempt
-        self._hear = hear
+        self._errand = errand
+        self._thoughts = ThoughtFilter()
+        self._withheld = ""
+        self._shown = False
+        self._holds_back = errand.holds_back
         self.heard = False
         self.fault: Exception | None = None
 
@@ -179,11 +193,35 @@ class _Ear:
             return
         self.heard = True
         if self._attempt.take_floor(self):
-            try:
-                self._hear(text)
-            except Exception as error:
-                self.fault = error  # the listener's, which no model is to be blamed for
-                raise
+            withdrawals = self._thoughts.withdrawals
+            self._pass_on(self._thoughts.feed(text), withdrawals)
+
+    def close(self) -> None:
+        """Pass on what was held back until it was certain to be said."""
+        if self.heard and self._attempt.take_floor(self):
+            withdrawals = self._thoughts.withdrawals
+            said = self._thoughts.close()
+            self._holds_back = False
+            self._pass_on(said, withdrawals)
+
+    def _pass_on(self, said: str, withdrawals: int) -> None:
+        errand = self._errand
+        try:
+            if self._thoughts.withdrawals > withdrawals:
+                errand.holds_back = True
+                self._holds_back = self._thoughts.withdrawals > MOST_WITHDRAWALS
+                self._withheld = ""
+                if self._shown:
+                    self._shown = False
+                    errand.withdraw()
+            self._withheld += said
+            if self._withheld and not self._holds_back:
+                said, self._withheld = self._withheld, ""
+                self._shown = errand.hear is not deaf
+                errand.hear(said)
+        except Exception as error:
+            self.fault = error  # the listener's, which no model is to be blamed for
+            raise
 
 
 async def _announced(errand: Errand, reservation: Reservation) -> None:
@@ -204,6 +242,7 @@ async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Repl
     name = errand.member.name
     try:
         reply: object = await errand.member.model.complete(errand.call, ear)
+        ear.close()
     except WitanError as error:
         if not ear.heard and _refused(error):
             reservation.release()
@@ -217,7 +256,17 @@ async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Repl
     reservation.settle(reply)
     if not (reply.text and reply.text.strip()):
         raise ModelError(name, "said nothing", transient=True)
+    if not split_thoughts(reply.text).text.strip():
+        raise _only_thought(name, reply)
     return reply
+
+
+def _only_thought(name: str, reply: Reply) -> ModelError:
+    """Make the error of a reply that holds reasoning alone."""
+    if reply.cut:
+        problem = "was still reasoning when it reached its limit of tokens; raise max_tokens"
+        return ModelError(name, problem)
+    return ModelError(name, "sent its reasoning and no answer", transient=True)
 
 
 def _refused(error: WitanError) -> bool:

@@ -12,6 +12,7 @@ from witan.deliberation.limits import Throttles
 from witan.deliberation.money import NOTHING, Purse
 from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent, Stage, deaf
 from witan.deliberation.procedure import Limits
+from witan.deliberation.thoughts import split_thoughts
 from witan.errors import ModelError, OverBudget, WitanError
 
 __all__ = ["Caller", "Failed", "Made", "Notice"]
@@ -29,10 +30,24 @@ LONGEST_BACKOFF_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A call that brought a reply, and what it took."""
+    """A call that brought a reply, and what it took.
+
+    Parameters
+    ----------
+    text, reasoning
+        What the model says, and the reasoning that stood in the same text.
+    """
 
     reply: Reply
     spent: Spent
+    text: str
+    reasoning: str = ""
+
+    @classmethod
+    def of(cls, reply: Reply, spent: Spent) -> "Made":
+        """Set the reasoning in a reply apart."""
+        split = split_thoughts(reply.text)
+        return cls(reply, spent, split.text, split.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,8 @@ class Caller:
     rng
         Drawn from once: how long a call waits between attempts then depends on its seat, its stage
         and the attempt alone, and not on which other call happens to fail first.
+    withdraw
+        Told of a seat, and a stage, whose text so far turns out to be reasoning.
     begun
         Awaited before every request, once its beginning was told; None: nothing is.
     """
@@ -79,6 +96,7 @@ class Caller:
         clock: Clock,
         rng: np.random.Generator,
         notice: Notice,
+        withdraw: Callable[[str, Stage], None],
         begun: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._limits = limits
@@ -88,7 +106,9 @@ class Caller:
         self._seed = int(rng.integers(2**32))
         self._notice = notice
         self._begun = begun
+        self._withdraw = withdraw
         self._errands: dict[str, list[Errand]] = {}
+        self._reticent: set[str] = set()
 
     async def call(self, member: Member, call: Call, hear: Hear = deaf) -> Made | Failed:
         """Make a call until it brings a reply or has used up its attempts, its time or its money.
@@ -99,14 +119,26 @@ class Caller:
         """
         throttle = self._throttles[member.provider]
         seconds = self._limits.call_seconds
-        purse, clock = self._purse, self._clock
-        errand = Errand(member, call, hear, throttle, purse, clock, seconds, begun=self._begun)
+        errand = Errand(
+            member,
+            call,
+            hear,
+            throttle,
+            self._purse,
+            self._clock,
+            seconds,
+            begun=self._begun,
+            withdraw=partial(self._withdraw, member.name, call.stage),
+            holds_back=member.name in self._reticent,
+        )
         self._errands.setdefault(member.name, []).append(errand)
         try:
             reply = await self._persist(errand)
         except WitanError as error:
             return Failed(error, errand.spent())
-        return Made(reply, errand.spent())
+        if errand.holds_back:
+            self._reticent.add(member.name)
+        return Made.of(reply, errand.spent())
 
     def taken(self, seat: str) -> Spent:
         """What the calls of a seat took since this was last asked, ended or broken off."""

@@ -127,11 +127,12 @@ class _Closing:
             e.SynthesisDone,
             chairman=chairman.name,
             mode=mode,
-            text=made.reply.text,
+            text=made.text,
             labels=self.labels,
-            approved=read_verdict(made.reply.text) if mode == "verdict" else None,
+            approved=read_verdict(made.text) if mode == "verdict" else None,
             cut=made.reply.cut,
             notes=made.reply.notes,
+            reasoning=made.reasoning,
             spent=sitting.caller.taken(chairman.name),
         )
         return True

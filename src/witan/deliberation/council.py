@@ -372,6 +372,7 @@ class Council:
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
             notice=recorder.retried,
+            withdraw=recorder.withdrawn,
             begun=None if ceiling is None else recorder.kept,
         )
         return Sitting(

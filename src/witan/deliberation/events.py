@@ -5,7 +5,7 @@ SessionOpened
 ├── per review     SheetDrawn, ReviewStarted, BallotRepaired, BallotCast | BallotAbstained
 ├── counting       OutcomeChanged, Decided
 ├── synthesis      SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone
-├── any call       CallRetried
+├── any call       CallRetried, TextWithdrawn
 ├── SittingInVain
 └── SessionClosed
 
@@ -30,7 +30,7 @@ __all__ = [
     "BallotCast", "BallotRepaired", "CallRetried", "Decided", "Event", "GateVerdict",
     "OutcomeChanged", "ReadBy", "Relation", "ReviewStarted", "Seat", "SessionClosed",
     "SessionOpened", "SheetDrawn", "SittingInVain", "Spent", "Status", "SynthesisDelta",
-    "SynthesisDone", "SynthesisFailedOver", "SynthesisStarted",
+    "SynthesisDone", "SynthesisFailedOver", "SynthesisStarted", "TextWithdrawn",
 ]  # fmt: skip
 
 Status = Literal["complete", "degraded", "failed"]
@@ -153,7 +153,17 @@ class AnswerDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerDone(Event):
-    """An answer is complete; `cut` if it ended at its token limit, `notes` on what was refused."""
+    """An answer is complete.
+
+    Parameters
+    ----------
+    cut
+        It ended at its token limit.
+    notes
+        Which options of the call the model went without, in sentences.
+    reasoning
+        The model's thoughts that its server left in the same text; no part of the answer.
+    """
 
     kind: ClassVar[str] = "answer_done"
     seat: str
@@ -161,6 +171,7 @@ class AnswerDone(Event):
     text: str
     cut: bool = False
     notes: tuple[str, ...] = ()
+    reasoning: str = ""
     spent: Spent
 
 
@@ -330,6 +341,8 @@ class SynthesisDone(Event):
         Label to seat: what [A] in the text stands for.
     approved
         In the mode ``verdict``: whether it approves; None: it does not say.
+    reasoning
+        The chairman's thoughts that its server left in the same text; no part of it.
     """
 
     kind: ClassVar[str] = "synthesis_done"
@@ -340,6 +353,7 @@ class SynthesisDone(Event):
     approved: bool | None = None
     cut: bool = False
     notes: tuple[str, ...] = ()
+    reasoning: str = ""
     spent: Spent
 
 
@@ -353,6 +367,15 @@ class CallRetried(Event):
     attempt: int
     reason: str
     wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextWithdrawn(Event):
+    """What was heard of a text so far was the model's reasoning; the text begins anew."""
+
+    kind: ClassVar[str] = "text_withdrawn"
+    seat: str
+    stage: Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +417,7 @@ EVENTS: Mapping[str, type[Event]] = {
         SessionOpened, AnswerStarted, AnswerDelta, AnswerDone, AnswerFailed, GateVerdict,
         SheetDrawn, ReviewStarted, BallotRepaired, BallotCast, BallotAbstained, OutcomeChanged,
         Decided, SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone, CallRetried,
-        SittingInVain, SessionClosed,
+        TextWithdrawn, SittingInVain, SessionClosed,
     )
 }  # fmt: skip
 """Every kind of event, by its name in records."""

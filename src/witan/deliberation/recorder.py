@@ -10,6 +10,7 @@ from witan.deliberation.events import (
     Event,
     SessionOpened,
     SynthesisDelta,
+    TextWithdrawn,
 )
 from witan.deliberation.ports import Clock, Stage
 
@@ -85,6 +86,10 @@ class Recorder:
             reason=reason,
             wait_seconds=wait,
         )
+
+    def withdrawn(self, seat: str, stage: Stage) -> None:
+        """Record that what was heard of a text so far was the model's reasoning."""
+        self.emit(TextWithdrawn, seat=seat, stage=stage)
 
     async def kept(self) -> None:
         """Wait until everything recorded outlives this process, where somebody keeps it."""

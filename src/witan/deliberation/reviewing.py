@@ -224,7 +224,7 @@ class _Round:
             return _Read(self._read(first, sheet), "", (first,), notes=made.reply.notes)
         except InvalidBallot as error:
             problem = error.problem
-        messages = repair_messages(call.messages, first, problem)
+        messages = repair_messages(call.messages, made.text, problem)
         repair = replace(call, stage="repair", messages=messages)
         sitting.recorder.emit(
             e.BallotRepaired,

@@ -16,6 +16,7 @@ from witan.core.rubric import HOLISTIC, Rubric, read_grade
 from witan.deliberation.ballot_forms import Asked, Reading, chain, tied
 from witan.deliberation.events import ReadBy
 from witan.deliberation.reading_json import values_in, whole
+from witan.deliberation.thoughts import split_thoughts
 from witan.errors import InvalidBallot
 
 __all__ = ["LONGEST_REPLY", "Review", "read_review"]
@@ -46,7 +47,7 @@ def read_review(
     session: str,
     roster: Sequence[str],
 ) -> Review:
-    """Read a reply as the ballot of the reviewer whose sheet it is.
+    """Read a reply as the ballot of the reviewer whose sheet it is; its reasoning is passed over.
 
     Without a rubric and without holistic grades only the ranking is read.
 
@@ -61,6 +62,7 @@ def read_review(
     if len(reply) > LONGEST_REPLY:
         problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
         raise InvalidBallot(sheet.reviewer, problem)
+    reply = split_thoughts(reply).text
     said = whole(reply)
     if isinstance(said, Mapping) and _as_asked(said, sheet, asked, holistic=holistic):
         return Review(_ballot(asked.read(said), sheet, session, roster), "schema")

@@ -281,5 +281,12 @@ def _(event: e.CallRetried, board: Board) -> Board:
 
 
 @_after.register
+def _(event: e.TextWithdrawn, board: Board) -> Board:
+    if event.stage == "synthesis":
+        return board.write(lambda line: line.void(""))
+    return board.seat(event.seat, lambda line: line.void(""))
+
+
+@_after.register
 def _(event: e.SessionClosed, board: Board) -> Board:
     return replace(board.settled(), phase="closed", ending=event.status)

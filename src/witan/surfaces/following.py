@@ -272,6 +272,8 @@ class _Voice:
                 self._break_off(f"{event.chairman} failed: {event.reason}")
             case e.CallRetried(stage="synthesis"):
                 self._break_off(f"attempt {event.attempt} failed: {event.reason}")
+            case e.TextWithdrawn(stage="synthesis"):
+                self._break_off(f"so far {event.seat} was reasoning")
             case _:
                 pass
 

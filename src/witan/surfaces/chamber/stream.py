@@ -246,7 +246,7 @@ def _ended_by(event: e.Event) -> tuple[str, str | None] | None:
             return "answer", event.seat
         case e.SynthesisDone() | e.SynthesisFailedOver():
             return "synthesis", event.chairman
-        case e.CallRetried(stage="answer" | "synthesis"):
+        case e.CallRetried(stage="answer" | "synthesis") | e.TextWithdrawn():
             return event.stage, event.seat
         case _:
             return None

@@ -96,6 +96,8 @@ class _Voice:
                 return self._start_again(f"{event.chairman} failed: {event.reason}")
             case e.CallRetried(stage="synthesis"):
                 return self._start_again(f"attempt {event.attempt} failed: {event.reason}")
+            case e.TextWithdrawn(stage="synthesis"):
+                return self._start_again(f"so far {event.seat} was reasoning")
             case e.SynthesisDone():
                 return self.rest(event.text)
             case _:

@@ -116,12 +116,21 @@ class LiveSession:
             case e.AnswerDone():
                 self._whole[event.seat] = rendered(self.naming.quoted(event.text))
                 changes.whole.add(event.seat)
-            case e.AnswerStarted() | e.AnswerFailed() | e.CallRetried(stage="answer"):
+            case (
+                e.AnswerStarted()
+                | e.AnswerFailed()
+                | e.CallRetried(stage="answer")
+                | e.TextWithdrawn(stage="answer")
+            ):
                 self._void(event.seat)
             case e.SynthesisDelta():
                 self._synthesis += event.text
                 changes.closing = True
-            case e.SynthesisFailedOver() | e.CallRetried(stage="synthesis"):
+            case (
+                e.SynthesisFailedOver()
+                | e.CallRetried(stage="synthesis")
+                | e.TextWithdrawn(stage="synthesis")
+            ):
                 self._synthesis, changes.closing, changes.closing_void = "", False, True
                 self._told.pop(CLOSING, None)
             case e.OutcomeChanged():

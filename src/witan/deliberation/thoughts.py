@@ -1,0 +1,349 @@
+"""Reasoning that a server leaves in the text of a reply, set apart from what the model says.
+
+Servers without a parser for a model's template send its reasoning inline: between tags, or, where
+the template itself holds the opening tag, with the closing tag alone. Tags in code, or in the
+middle of a sentence, are what the text talks about, and stay.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+__all__ = ["Split", "ThoughtFilter", "split_thoughts"]
+
+_NAMES = r"(?:think(?:ing)?|thoughts?|reasoning|antthinking|seed:think)"
+_HEADER = r"(?:[ ]?to=[^<\n]{0,60})?(?:[ ]?<\|constrain\|>[^<\n]{0,40})?"
+_ASSISTANT = r"(?:<\|start\|>(?:assistant)?)?"
+
+_FAMILIES: tuple[tuple[str, str], ...] = (
+    (rf"<{_NAMES}(?:[ \t][^<>\n]{{0,60}})?>", rf"</{_NAMES}[ \t]?>"),
+    (r"(?-i:\[THINK\])", r"(?-i:\[/THINK\])"),
+    ("◁think▷", "◁/think▷"),
+    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
+    (r"<\|channel>thought\b", r"<channel\|>"),
+    (
+        rf"{_ASSISTANT}<\|channel\|>(?:analysis|commentary){_HEADER}<\|message\|>",
+        r"<\|(?:end|call|return)\|>|(?=<\|start\|>|<\|channel\|>)",
+    ),
+    (r"(?-i:analysis(?=[A-Z\"'“]))", r"(?-i:assistantfinal)"),
+)
+"""How templates open and close a model's reasoning; the last two are the one of channels.
+
+At the very last, as it is left once a server has dropped the special tokens of that template.
+"""
+
+_CHANNELS, _BARE = len(_FAMILIES) - 2, len(_FAMILIES) - 1
+_FINAL = rf"(?:<\|end\|>)?{_ASSISTANT}<\|channel\|>final{_HEADER}<\|message\|>"
+"""What opens the answer itself in the template of channels."""
+
+_OPENERS = [re.compile(opener, re.IGNORECASE) for opener, _ in _FAMILIES]
+_CLOSERS = [re.compile(closer, re.IGNORECASE) for _, closer in _FAMILIES]
+_OPEN = re.compile("|".join(opener for opener, _ in _FAMILIES[:_BARE]), re.IGNORECASE)
+_CLOSE = re.compile("|".join(closer for _, closer in _FAMILIES[:_CHANNELS]), re.IGNORECASE)
+_OPENS_ANSWER = re.compile(_FINAL, re.IGNORECASE)
+_NEXT = re.compile(
+    rf"(?P<final>{_FINAL})|(?P<open>{_OPEN.pattern})|(?P<close>{_CLOSE.pattern})|\n", re.IGNORECASE
+)
+_TAIL = re.compile(r"\s*<\|(?:return|end)\|>\s*\Z")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+
+_WORDS = ("think", "thinking", "thought", "thoughts", "reasoning", "antthinking", "seed:think")
+_BEFORE = ("", "<|start|>", "<|start|>assistant", "<|end|><|start|>assistant", "<|end|>")
+_SPELLED = (
+    *(f"<{slash}{word}>" for slash in ("", "/") for word in _WORDS),
+    "[think]", "[/think]", "◁think▷", "◁/think▷", "<|begin_of_thought|>", "<|end_of_thought|>",
+    "<|start_thinking|>", "<|end_thinking|>", "<|channel>thought", "<channel|>",
+    *(f"{before}<|channel|>{name}<|message|>" for before in _BEFORE
+      for name in ("analysis", "commentary", "final")),
+)  # fmt: skip
+_UNENDED = re.compile(
+    rf"<{_NAMES}[ \t][^<>\n]{{0,60}}\Z|(?:<\|end\|>)?{_ASSISTANT}<\|channel\|>"
+    r"(?:analysis|commentary|final)[^\n]{0,120}\Z",
+    re.IGNORECASE,
+)
+
+_AT_ONCE = 4_096
+_LONGEST_TAG = 200
+_LONGEST_LINE = 20_000
+"""Characters of a line beyond which a tag at its beginning is taken for part of the text."""
+
+_BLANK = " \t\r\n\f\v\ufeff\u200b\u2060"
+_SENTENCE_ENDS = ".!?…。！？"
+_QUOTES = "`'\"“”‘’"
+_AFTER_A_WORD = ",.;:!?)]}" + _QUOTES
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What a model says, and the reasoning that stood in the same text."""
+
+    text: str
+    reasoning: str
+
+
+def split_thoughts(reply: str) -> Split:
+    """Set the reasoning in a whole reply apart; a reply without any stays as it is."""
+    if reply.lstrip()[:1] in ("{", "[") and _is_json(reply):
+        return Split(reply, "")
+    thoughts = ThoughtFilter()
+    for start in range(0, len(reply), _AT_ONCE):
+        thoughts.feed(reply[start : start + _AT_ONCE])
+    thoughts.close()
+    return Split(thoughts.text, thoughts.reasoning)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+class _Line:
+    """The line that is being said, as far as it tells code and sentences from tags."""
+
+    def __init__(self) -> None:
+        self.fence = ""
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Begin a line."""
+        self._head = ""
+        self._ticks = 0
+        self.last = ""
+        self.last_sign = ""
+
+    def take(self, text: str) -> None:
+        """Add text that holds no line break."""
+        self._head = (self._head + text[:_LONGEST_TAG])[:_LONGEST_TAG]
+        self._ticks += text.count("`")
+        self.last = text[-1:] or self.last
+        self.last_sign = text.rstrip()[-1:] or self.last_sign
+
+    def end(self) -> None:
+        """End the line: it may open a block of code, or close it."""
+        found = _FENCE.match(self._head)
+        if found is not None:
+            marks = found[1]
+            if not self.fence:
+                self.fence = marks
+            elif marks.startswith(self.fence) and not self._head[found.end() :].strip():
+                self.fence = ""
+        self.start_again()
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing stands on it, and it is not indented as code is."""
+        return not self._head.strip(_BLANK) and len(self._head.expandtabs(4)) < 4
+
+    @property
+    def in_code(self) -> bool:
+        """What comes next is code."""
+        indented = not self._head.strip() and len(self._head.expandtabs(4)) >= 4
+        return bool(self.fence) or self._ticks % 2 == 1 or indented
+
+
+class ThoughtFilter:
+    """Sets reasoning apart while a text is written, wherever its pieces are cut.
+
+    A closing tag without an opening one tells only in the end that all before it was reasoning.
+    What was passed on until then no longer counts, and `withdrawals` goes up by one.
+    """
+
+    def __init__(self) -> None:
+        self.withdrawals = 0
+        self._pending = ""
+        self._said: list[str] = []
+        self._blocks: list[str] = []
+        self._block: list[str] = []
+        self._family: int | None = None
+        self._fresh = True
+        self._channels = False
+        self._line = _Line()
+        self._mentioned = 0
+
+    @property
+    def text(self) -> str:
+        """What the model says, as far as it is certain."""
+        said = "".join(self._said)
+        return _TAIL.sub("", said) if self._channels else said
+
+    @property
+    def reasoning(self) -> str:
+        """What was set apart."""
+        return "\n\n".join(filter(None, (block.strip() for block in self._blocks)))
+
+    def feed(self, piece: str) -> str:
+        """Take the next piece; return what is certain to be said, and was not before."""
+        self._pending += piece
+        return self._run(ended=False)
+
+    def close(self) -> str:
+        """Take note that nothing follows; return the rest of what is said."""
+        rest = self._run(ended=True)
+        if self._family == _BARE:  # a text that merely begins with the word
+            self._said.append("".join(("analysis", *self._block, self._pending)))
+            rest = self._said[-1]
+        elif self._family is not None:
+            self._end_block(self._pending)
+        self._pending = ""
+        return rest
+
+    def _run(self, *, ended: bool) -> str:
+        said, withdrawals = len(self._said), self.withdrawals
+        while self._pending:
+            if self._family is not None:
+                moved = self._think(self._family, ended=ended)
+            else:
+                moved = (self._begin if self._fresh else self._speak)(ended=ended)
+            if not moved:
+                break
+        return "".join(self._said if self.withdrawals > withdrawals else self._said[said:])
+
+    def _think(self, family: int, *, ended: bool) -> bool:
+        """Look for the end of the reasoning; a closing tag in quotes is none."""
+        for found in _CLOSERS[family].finditer(self._pending):
+            before, after = self._pending[: found.start()][-1:], self._pending[found.end() :][:1]
+            if before and before in _QUOTES:
+                if not after and not ended:
+                    return False
+                if after and after in _QUOTES:
+                    continue
+            self._end_block(self._pending[: found.start()])
+            self._pending = self._pending[found.end() :]
+            self._family, self._fresh = None, True
+            return True
+        self._block.append(self._pending[:-_LONGEST_TAG])
+        self._pending = self._pending[-_LONGEST_TAG:]
+        return False
+
+    def _end_block(self, rest: str) -> None:
+        self._blocks.append("".join((*self._block, rest)))
+        self._block = []
+
+    def _begin(self, *, ended: bool) -> bool:
+        """Look at what a text begins with, or goes on with after reasoning."""
+        bare = self._pending.lstrip(_BLANK)
+        if (found := _OPENS_ANSWER.match(bare) or _CLOSE.match(bare)) is not None:
+            self._channels |= "channel|" in found[0]
+            self._blocks.append("")  # it marks that blanks around are the template's
+            self._pending = bare[found.end() :]
+            return True
+        if (found := _OPEN.match(bare)) is not None:
+            self._open(found[0])
+            self._pending = bare[found.end() :]
+            return True
+        if not (self._said or self._blocks) and _OPENERS[_BARE].match(bare):
+            self._family, self._pending = _BARE, bare.removeprefix("analysis")
+            return True
+        if not ended and (not bare or _is_unended(bare) or "analysis".startswith(bare)):
+            return False
+        self._fresh = False
+        if self._blocks and not "".join(self._said).strip():
+            self._pending = bare
+        return True
+
+    def _open(self, tag: str) -> None:
+        """Begin reasoning of the family that a tag belongs to."""
+        self._family = next(n for n, opener in enumerate(_OPENERS) if opener.fullmatch(tag))
+        self._channels |= self._family == _CHANNELS
+
+    def _speak(self, *, ended: bool) -> bool:
+        """Pass text on until the next tag, or the end of the line."""
+        found = _NEXT.search(self._pending)
+        if found is None:
+            return self._say(len(self._pending) if ended else self._certain())
+        if found[0] == "\n":
+            self._say(found.end())
+            self._line.end()
+            return True
+        if found.start():
+            self._say(found.start())
+            return True
+        verdict = self._is_tag(found, ended=ended)
+        if verdict is None:
+            return False
+        if not verdict:
+            if found["open"] is not None and not (self._line.is_blank or self._line.in_code):
+                self._mentioned += 1
+            self._say(found.end())
+            return True
+        self._pending = self._pending[found.end() :]
+        if found["open"] is not None:
+            self._open(found[0])
+        else:
+            self._withdraw()
+            self._channels |= found["final"] is not None
+        return True
+
+    def _certain(self) -> int:
+        """How much of what is pending cannot be the beginning of a tag."""
+        length = len(self._pending)
+        for at in range(max(0, length - _LONGEST_TAG), length):
+            if self._pending[at] in "<[◁" and _is_unended(self._pending[at:]):
+                return at
+        return length
+
+    def _say(self, length: int) -> bool:
+        """Pass on so much of what is pending."""
+        if not length:
+            return False
+        text, self._pending = self._pending[:length], self._pending[length:]
+        self._said.append(text)
+        self._line.take(text.removesuffix("\n"))
+        return True
+
+    def _withdraw(self) -> None:
+        """Take all that was said for reasoning."""
+        self._end_block("".join(self._said))
+        self._said, self._fresh, self._mentioned = [], True, 0
+        self._line = _Line()
+        self.withdrawals += 1
+
+    def _is_tag(self, found: re.Match[str], *, ended: bool) -> bool | None:
+        """Tell a tag of the template from one that the text talks about; None: not known yet."""
+        if self._line.in_code:
+            return False
+        if found["final"] is not None:
+            return True
+        after = self._pending[found.end() :]
+        line, broken, _ = after.partition("\n")
+        whole = bool(broken) or ended
+        if found["open"] is not None:
+            return self._is_opener(found[0], line, whole=whole)
+        if not line.strip():
+            return self._is_closer("\n") if whole else None
+        return self._is_closer(line[0])
+
+    def _is_opener(self, tag: str, line: str, *, whole: bool) -> bool | None:
+        """Take only a tag that begins its line, and either ends it or is closed at its end."""
+        if not self._line.is_blank:
+            return False
+        if _OPENERS[_CHANNELS].fullmatch(tag):
+            return True
+        if not whole:
+            return None if len(line) < _LONGEST_LINE else False
+        if not line.strip():
+            return True
+        closed = _CLOSE.search(line)
+        return closed is not None and not line[closed.end() :].strip()
+
+    def _is_closer(self, following: str) -> bool:
+        """Take a tag that begins its line, or is joined to the text as no word is."""
+        line = self._line
+        if line.is_blank:
+            return True
+        if self._mentioned:
+            self._mentioned -= 1
+            return False
+        if not line.last.isspace():
+            return line.last not in _QUOTES + "([{" and following not in _AFTER_A_WORD
+        return line.last_sign in _SENTENCE_ENDS and following not in _AFTER_A_WORD
+
+
+def _is_unended(text: str) -> bool:
+    """Tell whether a text may be the beginning of a tag."""
+    bare = text.lower()
+    return any(tag.startswith(bare) for tag in _SPELLED) or _UNENDED.match(text) is not None

@@ -1,0 +1,233 @@
+"""Reasoning that a server leaves in the text: kept apart, however it is marked and cut."""
+
+import re
+from itertools import pairwise
+from time import process_time
+
+import pytest
+
+from councils import council, member
+from witan.deliberation import events as e
+from witan.deliberation.ports import Call, Hear, Member, Price, Reply
+from witan.deliberation.session import Session
+from witan.deliberation.thoughts import ThoughtFilter, split_thoughts
+
+pytestmark = pytest.mark.anyio
+
+MARKED = {
+    "think": "<think>\nHm.\n</think>\n\nFour.",
+    "joined": "<think>Hm.</think>Four.",
+    "thinking": "<thinking>Hm.</thinking>\nFour.",
+    "reasoning": "<reasoning>Hm.</reasoning>\nFour.",
+    "thought": "<thought>Hm.</thought>\nFour.",
+    "seed": "<seed:think>Hm.</seed:think>Four.",
+    "brackets": "[THINK]Hm.[/THINK]Four.",
+    "triangles": "◁think▷Hm.◁/think▷Four.",
+    "begin_of_thought": "<|begin_of_thought|>Hm.<|end_of_thought|>Four.",
+    "START_THINKING": "<|START_THINKING|>Hm.<|END_THINKING|>Four.",
+    "channel of one token": "<|channel>thought\nHm.<channel|>Four.",
+    "channels": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final"
+    "<|message|>Four.<|return|>",
+    "channels without an end": "<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Four.",
+    "channels begun in the prompt": "Hm.<|end|><|start|>assistant<|channel|>final<|message|>Four.",
+    "channels without their tokens": "analysisHm.assistantfinalFour.",
+    "upper case": "<THINK>Hm.</THINK>Four.",
+    "two blocks": "<think>Hm.</think>\n<think></think>\nFour.",
+    "one closing tag": "Hm.\n</think>\n\nFour.",
+    "one closing tag, joined": "Hm.</think>Four.",
+    "one closing tag, spaced": "Hm. </think> Four.",
+    "blanks before": "\n\n<think>Hm.</think>Four.",
+    "a byte-order mark before": "\ufeff<think>Hm.</think>Four.",
+}  # fmt: skip
+
+SPOKEN = {
+    "code": "Models write `<think>` and `</think>` around it.",
+    "a block of code": "So:\n```\n<think>\nHm.\n</think>\n```\nThat is it.",
+    "indented code": "So:\n\n    <think>\n    Hm.\n    </think>\n\nThat is it.",
+    "a sentence": "The tag <think> opens it, and the tag </think> closes it.",
+    "a closing tag in a sentence": "Close it with </think> and go on.",
+    "a closing tag at its end": "Close it with </think>.",
+    "a pair in a sentence": "Some emit <think></think> and nothing in it.",
+    "a line that begins with it": "Of tags:\n<think> opens it and </think> closes it.",
+    "JSON": '{"notes": "ends with x</think>y"}',
+    "a task list": "- [ ] this\n- [x] that\n[A] is right.",
+    "the word": "analysis",
+    "the word, in a text": "analysisWe is no word.",
+    "less than": "a < b, and c <d",
+    "blanks": "\n  Four.\n",
+}
+
+
+def streamed(text: str, size: int) -> tuple[str, int]:
+    """What is heard of a text in pieces of this size, and how often it was withdrawn."""
+    thoughts, heard = ThoughtFilter(), ""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    for piece in [*pieces, None]:
+        before = thoughts.withdrawals
+        new = thoughts.close() if piece is None else thoughts.feed(piece)
+        heard = (heard if thoughts.withdrawals == before else "") + new
+    return heard, thoughts.withdrawals
+
+
+class TestSplitting:
+    """What is reasoning, and what only talks of it."""
+
+    @pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
+    def test_reasoning_is_set_apart(self, text):
+        """Whatever tags a template has, the text is without them and what they enclose."""
+        split = split_thoughts(text)
+
+        assert (split.text, split.reasoning) == ("Four.", "Hm.")
+
+    @pytest.mark.parametrize("text", SPOKEN.values(), ids=SPOKEN)
+    def test_what_a_text_talks_about_stays(self, text):
+        """Tags in code, or in the middle of a sentence, are part of the text."""
+        assert split_thoughts(text).text == text
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13])
+    @pytest.mark.parametrize(
+        "text", [*MARKED.values(), *(SPOKEN[k] for k in SPOKEN if k != "JSON")]
+    )
+    def test_cuts_change_nothing(self, text, size):
+        """Wherever a stream is cut, what is heard in the end is what the whole text says."""
+        heard, _ = streamed(text, size)
+
+        assert re.sub(r"<\|return\|>$", "", heard) == split_thoughts(text).text
+
+    @pytest.mark.parametrize("size", [1, 4, 100])
+    def test_only_a_lone_closing_tag_withdraws(self, size):
+        """Reasoning that is opened is never heard at all."""
+        assert streamed(MARKED["think"], size)[1] == 0
+        assert streamed(MARKED["one closing tag"], size) == ("Four.", 1)
+
+    def test_later_in_the_text(self):
+        """Reasoning on lines of its own is set apart, and what stands around it stays."""
+        split = split_thoughts("Sure.\n<think>\nHm, ```\n</think>\nFour.")
+
+        assert (split.text, split.reasoning) == ("Sure.\n\nFour.", "Hm, ```")
+
+    def test_a_closing_tag_in_quotes(self):
+        """Reasoning that talks of its own closing tag goes on."""
+        split = split_thoughts('<think>Is it `</think>` or "</think>"?</think>Four.')
+
+        assert split.text == "Four."
+
+    def test_it_takes_time_by_its_length(self):
+        """Four times as many tags take no more than about four times as long."""
+        for text in ("x\n</think>\n", "x<think> ", "<think> x\n", "`</think", "analysisA "):
+            took = []
+            for times in (1_000, 4_000):
+                started = process_time()
+                split_thoughts(text * times)
+                took.append(process_time() - started)
+            assert took[1] < 12 * took[0] + 0.2, text
+
+
+class Speaker:
+    """A model that says its text in small pieces, and reviews as it is told."""
+
+    def __init__(self, answer: str = "So.", synthesis: str = "All.", review: str = "") -> None:
+        self.says = {"answer": answer, "synthesis": synthesis, "review": review, "repair": review}
+
+    async def complete(self, call: Call, hear: Hear) -> Reply:
+        text = self.says[call.stage]
+        if call.schema is not None and "{}" in text:
+            labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
+            text = text.replace("{}", _ballot(labels)).replace("<>", _ballot(labels[::-1]))
+        for at in range(0, len(text), 3):
+            hear(text[at : at + 3])
+        return Reply(text)
+
+
+def _ballot(labels: list[str]) -> str:
+    return '{"ranking": [' + ", ".join(f'["{label}"]' for label in labels) + "]}"
+
+
+def seat(name: str, **says: str) -> Member:
+    """A member that says this."""
+    return Member(name, Speaker(**says), f"test:{name}", price=Price(0, 0))
+
+
+async def deliberate(*others: Member, **options) -> tuple[Session, list[e.Event]]:
+    """A session of these members and two that behave, with everything that was told of it."""
+    told: list[e.Event] = []
+    async with council([*others, member("a"), member("b")], **options) as held:
+        return await held.ask("How many?", listener=told.append), told
+
+
+def heard_of(told: list[e.Event], kind: type[e.Event]) -> str:
+    """The pieces of texts that were told, without those that were withdrawn."""
+    text = ""
+    for event in told:
+        if isinstance(event, e.TextWithdrawn):
+            text = ""
+        elif isinstance(event, kind):
+            text += event.text
+    return text
+
+
+class TestSessions:
+    """Thoughts are no part of answers, ballots and final answers."""
+
+    @pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
+    async def test_an_answer(self, text):
+        """The answer is without its reasoning, which the record keeps beside it."""
+        session, told = await deliberate(seat("thinker", answer=text))
+
+        assert session.answers["thinker"].text == "Four."
+        [done] = [x for x in told if isinstance(x, e.AnswerDone) and x.seat == "thinker"]
+        assert done.reasoning == "Hm."
+        own = [x for x in told if getattr(x, "seat", None) == "thinker"]
+        assert heard_of(own, e.AnswerDelta).startswith("Four.")
+
+    @pytest.mark.parametrize("text", ["<think>Hm.", "<think>Hm.</think>\n", "Hm.\n</think>\n \n"])
+    async def test_nothing_but_thoughts(self, text):
+        """Reasoning alone is no answer, and its member is asked again."""
+        session, told = await deliberate(seat("thinker", answer=text), attempts=2)
+
+        assert session.unanswered == {"thinker": "sent its reasoning and no answer"}
+        assert sum(isinstance(event, e.CallRetried) for event in told) == 1
+        assert session.status == "degraded"
+
+    async def test_a_ballot_in_the_thoughts(self):
+        """The ballot that counts is the one that follows the reasoning; the reply is kept whole."""
+        review = "<think>Perhaps <>?</think>\n{}"
+        _, told = await deliberate(seat("thinker", review=review), rubric_scoring=False)
+
+        [cast] = [x for x in told if isinstance(x, e.BallotCast) and x.seat == "thinker"]
+        [drawn] = [x for x in told if isinstance(x, e.SheetDrawn) and x.sheet.reviewer == "thinker"]
+        by_label = sorted(zip(drawn.sheet.labels, drawn.sheet.candidates, strict=True))
+        assert [group[0] for group in cast.ballot.groups] == [name for _, name in by_label]
+        assert cast.replies[0].startswith("<think>Perhaps")
+        assert (cast.read_by, cast.notes) == ("schema", ())
+
+    async def test_a_ballot_in_the_thoughts_alone(self):
+        """A ballot that was only thought of is none."""
+        review = "<think>{}</think>\nI cannot decide."
+        session, _ = await deliberate(seat("thinker", review=review), rubric_scoring=False)
+
+        [ballot] = [b for b in session.ballots if b.reviewer == "thinker"]
+        assert ballot.abstained
+
+    async def test_a_closing_text(self):
+        """The final answer is without reasoning, and none of that was heard."""
+        chair = seat("chair", synthesis="<think>\n[A] it is.\n</think>\n\nFour. [B]")
+        async with council([member("a"), member("b")], [chair]) as held:
+            told: list[e.Event] = []
+            session = await held.ask("How many?", listener=told.append)
+
+        assert session.text == "Four. [B]"
+        assert heard_of(told, e.SynthesisDelta) == "Four. [B]"
+
+    async def test_a_template_that_opens_by_itself_is_known_from_then_on(self):
+        """Where the answer ended its reasoning with a tag alone, the closing text waits for it."""
+        thinker = seat("thinker", answer="Hm.\n</think>\nFour.", synthesis="Hm.\n</think>\nFive.")
+        async with council([thinker, member("b")], [thinker]) as held:
+            told: list[e.Event] = []
+            session = await held.ask("How many?", listener=told.append)
+
+        withdrawn = [event for event in told if isinstance(event, e.TextWithdrawn)]
+        assert [(event.seat, event.stage) for event in withdrawn] == [("thinker", "answer")]
+        assert "".join(x.text for x in told if isinstance(x, e.SynthesisDelta)) == "Five."
+        assert session.text == "Five."
+        assert all(one.seq < other.seq for one, other in pairwise(told))

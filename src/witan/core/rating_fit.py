@@ -31,6 +31,13 @@ Errors = Literal["clustered", "robust"]
 MAX_MODELS = 5_000
 """More models than this are refused: memory grows with their square and time with their cube."""
 
+FEW = 20
+"""With fewer independent units, agreement by chance makes a sandwich error too small.
+
+In simulation, clustered intervals of 95 % covered 94 to 96 % from 20 sessions on, with and without
+effects that a session's comparisons share.
+"""
+
 NAMED = 4
 """More names than this are counted in a warning instead of listed."""
 
@@ -47,13 +54,16 @@ class Ratings:
         Logits, mean 0 within each group of models that chains of comparisons join; NaN for a
         model without comparisons.
     std_error : float array, shape (M,)
-        Of the rating: the larger of the model-based error and the one that `errors` names.
+        Of the rating: the one that `errors` names, at least `model_error` where `widened`.
     low, high : float arrays, shape (M,)
         The interval of the rating at `level`.
     level : float
         Of all intervals here.
     errors : str
         ``clustered`` by session or by groups of sessions, or ``robust`` per comparison.
+    widened : bool
+        Whether errors and contrasts are at least the model-based ones: with fewer than `FEW`
+        clusters (or, robust, comparisons) agreement by chance would pass for certainty.
     model_error, robust_error, clustered_error : float arrays, shape (M,)
         From the information alone; sandwich per comparison; sandwich per cluster (None without
         clusters; NaN with only one).
@@ -89,6 +99,7 @@ class Ratings:
     high: Array
     level: float
     errors: Errors
+    widened: bool
     model_error: Array
     robust_error: Array
     clustered_error: Array | None
@@ -242,10 +253,12 @@ def conclude(
     covariances = _covariances(fit, clusters)
     rating = np.where(counts.present, fit.centring @ fit.strength, np.nan)
     own = {name: _root(np.diag(held), counts.present) for name, held in covariances.items()}
-    std_error = np.maximum(own["model"], own[errors])
-    contrast = np.maximum(
-        _contrasts(covariances["model"], fit), _contrasts(covariances[errors], fit)
-    )
+    n_comparisons = (counts.wins.sum() + counts.tie.sum()).item()
+    widened = (n_comparisons if clusters is None else clusters.n) < FEW
+    std_error, contrast = own[errors], _contrasts(covariances[errors], fit)
+    if widened:
+        std_error = np.maximum(std_error, own["model"])
+        contrast = np.maximum(contrast, _contrasts(covariances["model"], fit))
     ahead = rating[:, np.newaxis] - rating > critical * contrast
     return Ratings(
         models=fit.models,
@@ -255,6 +268,7 @@ def conclude(
         high=rating + critical * std_error,
         level=level,
         errors=errors,
+        widened=widened,
         model_error=own["model"],
         robust_error=own["robust"],
         clustered_error=own.get("clustered"),
@@ -264,7 +278,7 @@ def conclude(
         rank_low=1 + ahead.sum(axis=0),
         rank_high=len(fit.models) - ahead.sum(axis=1),
         group=fit.group,
-        n_comparisons=(counts.wins.sum() + counts.tie.sum()).item(),
+        n_comparisons=n_comparisons,
         n_sessions=None if clusters is None else clusters.n_sessions,
         n_clusters=None if clusters is None else clusters.n,
         ghost_wins=fit.ghost_wins,

@@ -32,9 +32,9 @@ def rate(
 
     g_s = Σ_{n in s} r_n x_n being the gradient of one of G sessions. Comparisons inside a session
     share its question, answers and reviewers; only the clustered errors allow for that. They are
-    used where sessions are given, with G − 1 degrees of freedom. Errors and contrasts printed are
-    never below the model-based ones, so that agreement by chance in a few sessions does not pass
-    for certainty.
+    used where sessions are given, with G − 1 degrees of freedom; `errors` of the result names the
+    kind in use. With fewer than 20 sessions, errors and contrasts are at least the model-based
+    ones, so that agreement by chance does not pass for certainty.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def _behind(lines: Sequence[LeaderboardLine], digits: int) -> Shown:
         (Column("sessions", keep=85), [f"{line.sessions:,}" for line in lines]),
         (Column("votes", keep=30), [f"{line.votes:,}" for line in lines]),
         (Column("wins", keep=35), _wins(lines)),
-        (Column("confidence", "left", keep=40), [line.confidence for line in lines]),
+        (Column("coverage", "left", keep=40), [line.confidence for line in lines]),
     ]
     for column, cells in (
         (Column("change", keep=65), [_change(line, digits) for line in lines]),

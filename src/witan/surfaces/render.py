@@ -63,7 +63,7 @@ def _columns(outcome: Outcome, digits: int) -> list[tuple[Column, list[str]]]:
     if any(line.mean_grade is not None for line in lines):
         shown.append((Column("mean grade", "left", keep=20), [_grade(line) for line in lines]))
     shown += [
-        (Column("confidence", "left", keep=40), [line.confidence for line in lines]),
+        (Column("coverage", "left", keep=40), [line.confidence for line in lines]),
         (Column("p_best", keep=80), [p_best_text(line.p_best) for line in lines]),
         (Column("tier", keep=50), [str(line.tier) for line in lines]),
     ]

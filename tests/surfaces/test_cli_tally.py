@@ -181,7 +181,7 @@ class TestWhatIsWrong:
         ("arguments", "sentence"),
         [
             (["tallly"], "unknown command 'tallly'; did you mean 'tally'?"),
-            (["tally"], "Missing argument 'FILE...'."),
+            (["tally"], "Missing argument 'FILE|ID...'."),
             (["tally", "-", "--wieght", "r1=2"], "No such option"),
         ],
     )

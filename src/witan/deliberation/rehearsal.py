@@ -33,7 +33,7 @@ def rehearse(procedure: Procedure, n_members: int) -> None:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
         raise InvalidParameter("the number of members that only rank", 2, expected)
     rehearsed = (settings, procedure.rubric_scoring, procedure.holistic)
-    if rehearsed in _went_well:
+    if rehearsed in tuple(_went_well):  # another thread may be adding to it
         return
     seats = ("a", "b", "c")
     grades: dict[str, Any] = {}

@@ -69,9 +69,8 @@ class Recording:
         if isinstance(event, AnswerDelta | SynthesisDelta):
             return
         if isinstance(event, SessionOpened):
-            for session in self._raised:
-                self._failures.pop(session, None)
-            self._raised.clear()
+            while self._raised:  # another thread may be adding to it
+                self._failures.pop(self._raised.pop(), None)
             claimed = self._claim(event.session)
             self._line = Line(event, new_token() if claimed is None else claimed, self)
         if self._line is None:

@@ -1,7 +1,7 @@
 """The sessions that a chamber has at hand: those under way, and those that ended lately."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import anyio
@@ -20,6 +20,9 @@ LATELY, LATELY_ALONE = 64, 256
 class AtHand:
     """Sessions by name, and by a beginning of it.
 
+    Any thread may read; only that of the event loop changes what is at hand, by putting a new
+    mapping in place of the old, so that whoever goes through the old one goes on undisturbed.
+
     Parameters
     ----------
     history
@@ -28,7 +31,7 @@ class AtHand:
 
     def __init__(self, history: History | None) -> None:
         self._history = history
-        self._known: dict[str, Running] = {}
+        self._known: Mapping[str, Running] = {}
         self._over: deque[Running] = deque()
         self._taken: set[str] = set()
 
@@ -49,7 +52,7 @@ class AtHand:
     def opened(self, running: Running) -> None:
         """Keep a session at hand, in place of what it was before it was taken up again."""
         if self._known.get(running.id) is not running:
-            self._known[running.id] = running
+            self._known = {**self._known, running.id: running}
 
     def over(self, running: Running) -> None:
         """Let go of the sessions that ended first, beyond those that are held at hand."""
@@ -59,11 +62,11 @@ class AtHand:
         while len(self._over) > (LATELY if self._history is not None else LATELY_ALONE):
             first = self._over.popleft()
             if self._known.get(first.id) is first:
-                del self._known[first.id]
+                self.drop(first.id)
 
     def drop(self, session: str) -> None:
         """Have a session at hand no longer."""
-        self._known.pop(session, None)
+        self._known = {name: known for name, known in self._known.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
         """Refuse a session that is under way.
@@ -112,13 +115,14 @@ class AtHand:
         HistoryConflict
             If several begin so.
         """
-        if name in self._known:
+        known = self._known
+        if name in known:
             return name
         if self._history is not None:
             return await anyio.to_thread.run_sync(self._history.named, name)
-        if name == "last" and self._known:
-            return next(reversed(self._known))
-        found = [known for known in self._known if name and known.startswith(name)]
+        if name == "last" and known:
+            return next(reversed([*known]))
+        found = [whole for whole in known if name and whole.startswith(name)]
         if len(found) != 1:
-            raise UnknownName("session", name, [*self._known])
+            raise UnknownName("session", name, [*known])
         return found[0]

@@ -1,0 +1,61 @@
+"""Pages are read while sessions begin and end beside them."""
+
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx2
+import pytest
+
+from chambers import seatings, write_config
+from served import served
+from witan.adapters.history import History
+from witan.surfaces.config_serve import ServeSettings
+
+QUESTION = {"question": "Is it so?", "options": {"synthesis": False}}
+
+PATHS = ("/", "/history", "/api/sessions", "/healthz", "/metrics")
+
+
+@contextmanager
+def threads_switched_often():
+    """Threads take turns as they do when far more of them are busy."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("keeping", [True, False], ids=["history", "no history"])
+def test_every_page_is_answered_while_sessions_begin_and_end(tmp_path, keeping):
+    """What is listed is what was there at one moment, not what changes meanwhile."""
+    history = History.open(tmp_path / "history.sqlite") if keeping else None
+    paths = PATHS if keeping else ("/", "/healthz", "/metrics")
+    file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 1.5}])
+    try:
+        with (
+            served(seatings(file, history), ServeSettings(max_sessions=200)) as server,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
+            threads_switched_often(),
+            ThreadPoolExecutor(4) as asking,
+            ThreadPoolExecutor(8) as reading,
+        ):
+            begun = [asking.submit(client.post, "/api/sessions", json=QUESTION) for _ in range(180)]
+            read = []
+            while not all(each.done() for each in begun):
+                several = [
+                    reading.submit(client.get, path, headers={"Accept": "text/html"})
+                    for _ in range(8)
+                    for path in paths
+                ]
+                read += [each.result() for each in several]
+    finally:
+        if history is not None:
+            history.close()
+
+    assert Counter(each.result().status_code for each in begun) == {202: 180}
+    assert len(read) >= 100
+    assert {(each.url.path, each.status_code) for each in read} == {(path, 200) for path in paths}

@@ -1,8 +1,11 @@
 """``compare``, ``explain``, ``rules``, ``rubrics`` and ``convert``, black box."""
 
 import json
+import re
 
 import pytest
+
+from witan.surfaces.cli import COMMANDS
 
 
 class TestCompare:
@@ -287,3 +290,29 @@ def test_every_command_has_help_with_an_example(witan, command):
     assert said.status == 0
     assert f"\n    witan {command}" in said.out.split("Examples:")[1]
     assert witan("--help").out.count(f"\n  {command}") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_long_help_lists_its_options_under_headings(witan, command):
+    """Of more than twelve options only --help itself stands under no subject."""
+    _, _, listed = witan(command, "--help").out.partition("\n\n")
+    sections = dict(re.findall(r"^(\S[^\n]*):\n((?:  .*\n|\n(?=  ))+)", listed, re.MULTILINE))
+    options = {
+        name: re.findall(r"^  (-\S+)", text, re.MULTILINE) for name, text in sections.items()
+    }
+    options.pop("Examples", None)
+
+    if sum(map(len, options.values())) > 12:
+        assert options.pop("Other") == ["-h,"]
+        assert len(options) >= 3
+        assert "History" in options or "Ballots" in options
+        assert "Output" in options
+
+
+def test_the_options_of_ask_follow_the_course_of_a_session(witan):
+    """From the question to the output, each subject is a heading."""
+    headings = re.findall(r"^(\S[^\n]*):$", witan("ask", "--help").out, re.MULTILINE)
+
+    assert headings == [
+        "Question", "Seats", "Deliberation", "Time and money", "History", "Output", "Other",
+    ]  # fmt: skip

@@ -17,7 +17,7 @@ from witan.surfaces.log_lines import guard_unread_logs
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean
 
-__all__ = ["cli", "main"]
+__all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = (
     "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",

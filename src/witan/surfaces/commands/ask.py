@@ -13,6 +13,7 @@ from witan.surfaces.commands.council_options import (
     session_options,
 )
 from witan.surfaces.commands.history_options import recorded_by
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
@@ -32,13 +33,18 @@ Examples:
 """
 
 
-@click.command("ask", short_help="Put a question to the council.", epilog=EXAMPLES)
+@click.command(
+    "ask", cls=SectionedCommand, short_help="Put a question to the council.", epilog=EXAMPLES
+)
+@section(
+    "Question",
+    click.option("--category", metavar="NAME", help="Kind of question, to find sessions by."),
+)
 @council_options
 @seed_option
-@click.option("--category", metavar="NAME", help="What kind of question it is, to be looked up by.")
 @session_options
 def command(**options: Any) -> int:
-    """Put QUESTION to the council; print its closing text, and how far to trust it.
+    """Put QUESTION to the council; print the final answer, and how far to trust it.
 
     Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps what came
     in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict), 2 misuse,

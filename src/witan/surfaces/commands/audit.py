@@ -8,6 +8,7 @@ import click
 from witan.surfaces.commands.history_options import window_of, window_options
 from witan.surfaces.commands.options import chart_option, json_option, level_option
 from witan.surfaces.commands.source_options import opened_source, source_options
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
 
@@ -26,11 +27,22 @@ Examples:
 """
 
 
-@click.command("audit", short_help="How reviewers judge: bias, agreement, worth.", epilog=EXAMPLES)
-@click.option("--reviewer", metavar="NAME", help="Tell everything of one, a model or a person.")
-@click.option("--criterion", metavar="NAME", help="Tell how each grades on this one alone.")
+@click.command(
+    "audit",
+    cls=SectionedCommand,
+    short_help="How reviewers judge: bias, agreement, worth.",
+    epilog=EXAMPLES,
+)
+@section(
+    "Which figures",
+    click.option("--reviewer", metavar="NAME", help="Tell everything of one, a model or a person."),
+)
+@section(
+    "Which figures",
+    click.option("--criterion", metavar="NAME", help="Tell how each grades on this one alone."),
+)
 @window_options
-@level_option("Level of intervals, and of what stands out.")
+@section("Which figures", level_option("Level of intervals, and of what stands out."))
 @source_options
 @json_option
 @chart_option("--plot", "Draw the reviewers to an .svg, .png, .pdf, .html or .json file.")

@@ -15,6 +15,7 @@ from witan.surfaces.commands.options import (
     settings_of,
 )
 from witan.surfaces.commands.reading import Body
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.exits import Status
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
@@ -33,23 +34,34 @@ Examples:
 """
 
 
-@click.command("compare", short_help="Count the same ballots under every rule.", epilog=EXAMPLES)
+@click.command(
+    "compare",
+    cls=SectionedCommand,
+    short_help="Count the same ballots under every rule.",
+    epilog=EXAMPLES,
+)
 @reading_options
-@click.option(
-    "--rules",
-    metavar="NAME,NAME...",
-    help="Compare only these rules; all that can count the ballots unless given.",
+@section(
+    "Counting",
+    click.option(
+        "--rules",
+        metavar="NAME,NAME...",
+        help="Compare only these rules; all that can count the ballots unless given.",
+    ),
 )
 @counting_options(with_rule=False)
 @json_option
 @chart_option("--plot", "Draw the ranks under every rule to an .svg or .png file.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="NUMBER",
-    default=3,
-    show_default=True,
-    help="Show the tables of single sessions if there are no more than this.",
+@section(
+    "Output",
+    click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        metavar="NUMBER",
+        default=3,
+        show_default=True,
+        help="Show the tables of single sessions if there are no more than this.",
+    ),
 )
 def command(as_json: bool, **options: Any) -> int:
     """Count the ballots in FILE..., or of a session of the history, under every rule.

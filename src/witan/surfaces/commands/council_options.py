@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.commands.history_options import recording_options
-from witan.surfaces.commands.stacking import Decorator, stacked
+from witan.surfaces.commands.stacking import Decorator, section, stacked
 from witan.surfaces.holding import Say
 
 if TYPE_CHECKING:
@@ -41,18 +41,21 @@ def _number(name: str, kind: type[int] | type[float], words: str) -> Decorator[A
     return click.option(f"--{name}", type=kind, metavar="NUMBER", help=words)
 
 
-config_option = click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE.toml",
-    help="Read this configuration instead of the project's witan.toml.",
+config_option = section(
+    "History",
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE.toml",
+        help="Read this configuration instead of the project's witan.toml.",
+    ),
 )
 
 profile_option = click.option(
     "--profile",
     default="",
     metavar="NAME",
-    help="Take the council that the configuration calls so.",
+    help="Seat the council of this name in the configuration.",
 )
 
 save_option = click.option(
@@ -69,7 +72,8 @@ record_options = stacked(
     ),
 )
 
-telling_options = stacked(
+telling_options = section(
+    "Output",
     record_options,
     save_option,
     click.option(
@@ -85,23 +89,32 @@ telling_options = stacked(
 )
 
 session_options = stacked(
-    telling_options,
     recording_options,
-    click.option(
-        "--require-winner", is_flag=True, help="Exit 5 if the session has no single clear leader."
+    telling_options,
+    section(
+        "Output",
+        click.option(
+            "--require-winner",
+            is_flag=True,
+            help="Exit 5 if the session has no single clear leader.",
+        ),
     ),
 )
 """What is told of a session, where it is kept, and how it ends without a leader."""
 
-seed_option = click.option(
-    "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat them."
+seed_option = section(
+    "Deliberation",
+    click.option(
+        "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat."
+    ),
 )
 
 fast_demo_option = click.option(
     "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
 )
 
-_question_options = stacked(
+_question_options = section(
+    "Question",
     click.argument("question", required=False),
     click.option(
         "-f",
@@ -110,17 +123,18 @@ _question_options = stacked(
         multiple=True,
         type=click.Path(allow_dash=True),
         metavar="FILE",
-        help="Hand this text file to the council with the question; - is standard input.",
+        help="Give the council this text file with the question; - is standard input.",
     ),
     click.option(
         "--continue",
         "earlier",
         metavar="ID|FILE.json",
-        help="Go on from the closing text of this session.",
+        help="Go on from the final answer of this session.",
     ),
 )
 
-_seat_options = stacked(
+_seat_options = section(
+    "Seats",
     click.option(
         "--member",
         "members",
@@ -133,43 +147,55 @@ _seat_options = stacked(
         "chairmen",
         multiple=True,
         metavar="SEAT",
-        help="Have this model write the closing text; the next one where it fails.",
+        help="Have this model write the final answer; repeat it for substitutes.",
     ),
+    profile_option,
+    config_option,
 )
 
-_judging_options = stacked(
+_judging_options = section(
+    "Deliberation",
     click.option(
         "--mode",
         type=click.Choice(["consensus", "best", "verdict"]),
-        help="Close with one common text, with the best answer, or by approving or rejecting.",
+        help="End with one common answer, with the best answer, or by approving or rejecting.",
     ),
     click.option("--rule", metavar="NAME", help="Count by this rule; `witan rules` lists them."),
     click.option("--rubric", metavar="NAME|FILE.toml", help="Have answers graded by this rubric."),
     _flag("rubric-scoring", "Have reviewers grade by the rubric, or only rank."),
-    _flag("holistic", "Have reviewers give each answer one grade of their own, too."),
-    _flag("mirrored", "Ask every reviewer again in reverse order."),
+    _flag("holistic", "Have reviewers also give each answer one overall grade."),
+    _flag("mirrored", "Ask every reviewer a second time, with the answers in reverse order."),
     _flag("stop-when-decided", "Stop waiting once no ballot could change the leader."),
     _flag("safety", "Pass answers through the safety gate."),
-    _flag("synthesis", "Write a closing text, or end with the standings."),
-    _number("review-rounds", int, "2: let reviewers see the others' grades, and revise."),
-    _number("quorum", int, "Declare an outcome from so many ballots on."),
+    _flag("synthesis", "Write a final answer, or end with the standings."),
+    _number("review-rounds", int, "With 2, reviewers see the others' grades and may revise."),
+    _number("quorum", int, "Fewest ballots for which an outcome is declared."),
 )
 
-_answering_options = stacked(
-    _flag("self-review", "Show reviewers their own answers, too; counting still recuses them."),
-    _number("debate-rounds", int, "Let members see the others' answers so often, and revise."),
-    _number("enough", int, "Wait only a grace period once so many members have answered."),
-    _number("grace-seconds", float, "Wait so long for the rest once enough have answered."),
+_answering_options = section(
+    "Deliberation",
+    _flag(
+        "self-review",
+        "Show reviewers their own answers, too, though their grades for them never count.",
+    ),
+    _number("debate-rounds", int, "Rounds in which members see the others' answers and revise."),
 )
 
-_limit_options = stacked(
-    _number("max-cost", float, "Make no call that could cross so many US dollars."),
-    _number("max-tokens", int, "The most tokens of one reply."),
-    _number("call-seconds", float, "End a call, its retries included, after so long."),
-    _number("stage-seconds", float, "End a round of answers or reviews after so long."),
-    _number("session-seconds", float, "End the session after so long."),
-    _number("attempts", int, "Attempt a call so often, the first time included."),
-    _number("hedge-seconds", float, "Ask a second time where nothing came for so long."),
+_waiting_options = section(
+    "Time and money",
+    _number("enough", int, "Wait only --grace-seconds more once this many have answered."),
+    _number("grace-seconds", float, "Seconds to wait for stragglers, with --enough."),
+)
+
+_limit_options = section(
+    "Time and money",
+    _number("max-cost", float, "US dollars to spend; no call is made that could exceed them."),
+    _number("max-tokens", int, "Most tokens in one reply."),
+    _number("call-seconds", float, "Seconds for one call, retries included."),
+    _number("stage-seconds", float, "Seconds for one round of answers or reviews."),
+    _number("session-seconds", float, "Seconds for the whole session."),
+    _number("attempts", int, "Attempts at each call, the first one included."),
+    _number("hedge-seconds", float, "Seconds of silence after which a call is made a second time."),
 )
 
 OVERRIDING = (
@@ -186,15 +212,12 @@ council_options = stacked(
     _seat_options,
     _judging_options,
     _answering_options,
+    _waiting_options,
     _limit_options,
-    profile_option,
-    config_option,
 )
 """The question, who sits, how they deliberate, within which limits."""
 
-jury_options = stacked(
-    _seat_options, _judging_options, _limit_options, profile_option, config_option
-)
+jury_options = stacked(_seat_options, _judging_options, _limit_options)
 """Who sits as a jury, how it reviews and closes, within which limits."""
 
 

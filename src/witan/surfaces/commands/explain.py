@@ -15,6 +15,7 @@ from witan.surfaces.commands.options import (
     sources_argument,
 )
 from witan.surfaces.commands.reading import Body
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.exits import Status
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
@@ -30,13 +31,21 @@ Examples:
 """
 
 
-@click.command("explain", short_help="Show by hand why the leader leads.", epilog=EXAMPLES)
+@click.command(
+    "explain",
+    cls=SectionedCommand,
+    short_help="Show by hand why the leader leads.",
+    epilog=EXAMPLES,
+)
 @sources_argument
 @format_options
 @config_option
 @history_option
-@click.option(
-    "--session", metavar="NAME", help="Explain this session; needed where there are several."
+@section(
+    "Ballots",
+    click.option(
+        "--session", metavar="NAME", help="Explain this session; needed where there are several."
+    ),
 )
 @counting_options()
 @json_option

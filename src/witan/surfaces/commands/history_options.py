@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import InvalidParameter
-from witan.surfaces.commands.stacking import stacked
+from witan.surfaces.commands.stacking import section
 
 if TYPE_CHECKING:
     from witan.core.window import Window
@@ -48,10 +48,13 @@ class Moment(click.ParamType[datetime]):
         return read
 
 
-history_option = click.option(
-    "--history",
-    metavar="URL",
-    help="Use the history in this file, or at postgresql://user@host/database.",
+history_option = section(
+    "History",
+    click.option(
+        "--history",
+        metavar="URL",
+        help="Use the history in this file, or at postgresql://user@host/database.",
+    ),
 )
 
 no_history_option = click.option(
@@ -71,10 +74,10 @@ until_option = click.option(
 
 category_option = click.option("--category", metavar="NAME", help="Sessions of this category.")
 
-recording_options = stacked(history_option, no_history_option)
+recording_options = section("History", history_option, no_history_option)
 """Where a session is recorded, or that it is not."""
 
-window_options = stacked(since_option, until_option, category_option)
+window_options = section("Which sessions", since_option, until_option, category_option)
 """Which sessions are meant: a span of time, and a category."""
 
 

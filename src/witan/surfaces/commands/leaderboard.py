@@ -8,6 +8,7 @@ import click
 from witan.surfaces.commands.history_options import window_of, window_options
 from witan.surfaces.commands.options import chart_option, json_option, level_option
 from witan.surfaces.commands.source_options import opened_source, source_options
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page, counted
 
@@ -26,39 +27,58 @@ Examples:
 """
 
 
-@click.command("leaderboard", short_help="How models fare across sessions.", epilog=EXAMPLES)
+@click.command(
+    "leaderboard",
+    cls=SectionedCommand,
+    short_help="How models fare across sessions.",
+    epilog=EXAMPLES,
+)
 @window_options
-@click.option(
-    "--rule",
-    metavar="NAME",
-    default="borda",
-    show_default=True,
-    help="Average the scores of this rule over sessions.",
+@section(
+    "Standings",
+    click.option(
+        "--rule",
+        metavar="NAME",
+        default="borda",
+        show_default=True,
+        help="Average the scores of this rule over sessions.",
+    ),
 )
-@click.option(
-    "--kind",
-    type=click.Choice(["model", "human"]),
-    default="model",
-    show_default=True,
-    help="By the ballots of models, or of people.",
+@section(
+    "Standings",
+    click.option(
+        "--kind",
+        type=click.Choice(["model", "human"]),
+        default="model",
+        show_default=True,
+        help="By the ballots of models, or of people.",
+    ),
 )
-@click.option(
-    "--order-by",
-    type=click.Choice(["score", "rating", "elo"]),
-    default="score",
-    show_default=True,
-    help="Mean score, Bradley-Terry rating, or Elo in the order of time.",
+@section(
+    "Standings",
+    click.option(
+        "--order-by",
+        type=click.Choice(["score", "rating", "elo"]),
+        default="score",
+        show_default=True,
+        help="Mean score, Bradley-Terry rating, or Elo in the order of time.",
+    ),
 )
-@click.option("--elo", is_flag=True, help="Show Elo ratings beside the others.")
-@click.option(
-    "--min-sessions",
-    type=click.IntRange(min=1),
-    metavar="NUMBER",
-    default=10,
-    show_default=True,
-    help="List models with fewer scored sessions apart.",
+@section(
+    "Standings", click.option("--elo", is_flag=True, help="Show Elo ratings beside the others.")
 )
-@level_option("Level of intervals and of what is told apart.")
+@section(
+    "Standings",
+    click.option(
+        "--min-sessions",
+        type=click.IntRange(min=1),
+        metavar="NUMBER",
+        default=10,
+        show_default=True,
+        help="List models with fewer scored sessions apart.",
+    ),
+)
+@section("Standings", level_option("Level of intervals and of what is told apart."))
 @source_options
 @json_option
 @chart_option("--plot", "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.")

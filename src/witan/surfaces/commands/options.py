@@ -9,7 +9,7 @@ import click
 
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
-from witan.surfaces.commands.stacking import Decorator, stacked
+from witan.surfaces.commands.stacking import Decorator, section, stacked
 from witan.surfaces.option_types import scalar_of
 
 if TYPE_CHECKING:
@@ -93,15 +93,18 @@ sources_argument = click.argument(
     type=click.Path(allow_dash=True),
 )
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded."
+json_option = section(
+    "Output",
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded."
+    ),
 )
 
 
 def chart_option(name: str, words: str) -> Decorator[Any]:
     """Where a chart is drawn to."""
     kind = click.Path(dir_okay=False, writable=True)
-    return click.option(name, type=kind, metavar="OUT.svg", help=words)
+    return section("Output", click.option(name, type=kind, metavar="OUT.svg", help=words))
 
 
 def level_option(words: str) -> Decorator[Any]:
@@ -129,7 +132,8 @@ format_option = click.option(
     "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
 )
 
-format_options = stacked(
+format_options = section(
+    "Ballots",
     format_option,
     column_option,
     click.option(
@@ -139,15 +143,19 @@ format_options = stacked(
     ),
 )
 
-session_option = click.option(
-    "--session",
-    "sessions",
-    multiple=True,
-    metavar="NAME",
-    help="Show only this session; the others still inform what is learned.",
+session_option = section(
+    "Ballots",
+    click.option(
+        "--session",
+        "sessions",
+        multiple=True,
+        metavar="NAME",
+        help="Show only this session; the others still inform what is learned.",
+    ),
 )
 
-rule_options = stacked(
+rule_options = section(
+    "Counting",
     click.option(
         "--rule",
         default="auto",
@@ -157,16 +165,20 @@ rule_options = stacked(
     ),
 )
 
-parameter_option = click.option(
-    "--param",
-    "parameters",
-    multiple=True,
-    callback=_parameters,
-    metavar="NAME=VALUE",
-    help="Set a parameter of the rule, such as variant=roster.",
+parameter_option = section(
+    "Counting",
+    click.option(
+        "--param",
+        "parameters",
+        multiple=True,
+        callback=_parameters,
+        metavar="NAME=VALUE",
+        help="Set a parameter of the rule, such as variant=roster.",
+    ),
 )
 
-telling_options = stacked(
+telling_options = section(
+    "Ties and intervals",
     click.option(
         "--ties",
         type=click.Choice(["contrast", "intervals"]),
@@ -212,7 +224,8 @@ telling_options = stacked(
     ),
 )
 
-ballot_options = stacked(
+ballot_options = section(
+    "Counting",
     click.option(
         "--recusal",
         type=click.Choice(["before", "after", "off"]),

@@ -12,6 +12,7 @@ from witan.surfaces.commands.council_options import council_options, overrides
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import json_option
 from witan.surfaces.commands.planning import print_plan
+from witan.surfaces.commands.stacking import SectionedCommand
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, listed
 
@@ -30,7 +31,10 @@ Examples:
 
 
 @click.command(
-    "plan", short_help="Say what a question would cost, without a call.", epilog=EXAMPLES
+    "plan",
+    cls=SectionedCommand,
+    short_help="Say what a question would cost, without a call.",
+    epilog=EXAMPLES,
 )
 @council_options
 @history_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from witan.surfaces.asking import Telling
+from witan.surfaces.commands.stacking import section
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page, clean
 
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["check_planned", "plan_option", "print_plan", "say_aside"]
 
-plan_option = click.option(
-    "--plan", is_flag=True, help="Say what it would ask for and cost at most; no call is made."
+plan_option = section(
+    "Time and money",
+    click.option(
+        "--plan", is_flag=True, help="Print the calls and the highest cost; make no call."
+    ),
 )
 
 

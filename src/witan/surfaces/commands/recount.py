@@ -9,6 +9,7 @@ from click.core import ParameterSource
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import counting_options, json_option, settings_of
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.exits import Status
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page
@@ -34,18 +35,29 @@ HELD_BY_COUNTING = ("recusal", "unranked", "rubric")
 
 
 @click.command(
-    "recount", short_help="Count a stored session again, without a call.", epilog=EXAMPLES
+    "recount",
+    cls=SectionedCommand,
+    short_help="Count a stored session again, without a call.",
+    epilog=EXAMPLES,
 )
 @click.argument("session", metavar="ID|FILE")
-@click.option("--rule", metavar="NAME", help="Count by this rule; the session's own unless given.")
-@click.option(
-    "--without",
-    multiple=True,
-    metavar="REVIEWER",
-    help="Leave out the ballot of this reviewer; may be repeated.",
+@section(
+    "Counting",
+    click.option(
+        "--rule", metavar="NAME", help="Count by this rule; the session's own unless given."
+    ),
+)
+@section(
+    "Counting",
+    click.option(
+        "--without",
+        multiple=True,
+        metavar="REVIEWER",
+        help="Leave out the ballot of this reviewer; may be repeated.",
+    ),
 )
 @counting_options(with_rule=False)
-@config_option
+@section("History", config_option)
 @history_option
 @json_option
 @click.pass_context

@@ -19,6 +19,7 @@ from witan.surfaces.commands.planning import (
     print_plan,
     say_aside,
 )
+from witan.surfaces.commands.stacking import SectionedCommand
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ Examples:
 
 
 @click.command(
-    "rejudge", short_help="Put a session's answers before another jury.", epilog=EXAMPLES
+    "rejudge",
+    cls=SectionedCommand,
+    short_help="Put a session's answers before another jury.",
+    epilog=EXAMPLES,
 )
 @click.argument("session", metavar="ID|FILE")
 @jury_options

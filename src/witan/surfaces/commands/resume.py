@@ -12,6 +12,7 @@ from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import config_option, session_options
 from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.holding import Say, hold
 from witan.surfaces.terminal import echo
 
@@ -31,14 +32,19 @@ Examples:
 """
 
 
-@click.command("resume", short_help="Take up an interrupted session.", epilog=EXAMPLES)
+@click.command(
+    "resume", cls=SectionedCommand, short_help="Take up an interrupted session.", epilog=EXAMPLES
+)
 @click.argument("session", metavar="ID|FILE")
-@config_option
-@trust_option
-@click.option(
-    "--take-over",
-    is_flag=True,
-    help="Take it even from a process of this machine that is still at it.",
+@section("Session", config_option)
+@section("Session", trust_option)
+@section(
+    "Session",
+    click.option(
+        "--take-over",
+        is_flag=True,
+        help="Take it even from a process of this machine that is still at it.",
+    ),
 )
 @session_options
 def command(session: str, config: Path | None, trust: bool, take_over: bool, **options: Any) -> int:

@@ -11,6 +11,7 @@ from witan.surfaces.commands.council_options import config_option, session_optio
 from witan.surfaces.commands.history_options import recorded_by
 from witan.surfaces.commands.planning import check_planned, plan_option, print_plan
 from witan.surfaces.commands.reseating import refuse_untrusted, reseated, trust_option
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.holding import Say, hold
 
 if TYPE_CHECKING:
@@ -30,13 +31,18 @@ Examples:
 """
 
 
-@click.command("retry", short_help="Ask the seats that failed again.", epilog=EXAMPLES)
-@click.argument("session", metavar="ID|FILE")
-@click.option(
-    "--seat", "seats", multiple=True, metavar="NAME", help="Ask this one, of those that failed."
+@click.command(
+    "retry", cls=SectionedCommand, short_help="Ask the seats that failed again.", epilog=EXAMPLES
 )
-@config_option
-@trust_option
+@click.argument("session", metavar="ID|FILE")
+@section(
+    "Session",
+    click.option(
+        "--seat", "seats", multiple=True, metavar="NAME", help="Ask this one, of those that failed."
+    ),
+)
+@section("Session", config_option)
+@section("Session", trust_option)
 @plan_option
 @session_options
 def command(

@@ -10,7 +10,7 @@ import click
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import format_options
-from witan.surfaces.commands.stacking import stacked
+from witan.surfaces.commands.stacking import section, stacked
 
 if TYPE_CHECKING:
     from witan.adapters.reports import Source
@@ -35,10 +35,7 @@ engine_option = click.option(
 source_options = stacked(
     click.argument("files", nargs=-1, metavar="[FILE|ID]...", type=click.Path(allow_dash=True)),
     format_options,
-    history_option,
-    lake_option,
-    engine_option,
-    config_option,
+    section("History", history_option, lake_option, engine_option, config_option),
 )
 """Where sessions are read: a history, files, or a lake and the engine that sums it."""
 

@@ -14,6 +14,7 @@ from witan.surfaces.commands.options import (
     settings_of,
 )
 from witan.surfaces.commands.reading import Body
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.exits import Status
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import Page, clean, counted
@@ -39,23 +40,32 @@ Examples:
 
 
 @click.command(
-    "tally", short_help="Count ballots: who leads, and how sure that is.", epilog=EXAMPLES
+    "tally",
+    cls=SectionedCommand,
+    short_help="Count ballots: who leads, and how sure that is.",
+    epilog=EXAMPLES,
 )
 @reading_options
 @counting_options()
 @json_option
 @chart_option("--plot", "Draw the standings to an .svg or .png file.")
 @chart_option("--matchups", "Draw who beats whom to an .svg or .png file.")
-@click.option(
-    "--require-winner", is_flag=True, help="Exit 5 if a session has no single clear leader."
+@section(
+    "Output",
+    click.option(
+        "--require-winner", is_flag=True, help="Exit 5 if a session has no single clear leader."
+    ),
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="NUMBER",
-    default=10,
-    show_default=True,
-    help="Show up to this many sessions in full, more of them as one line each.",
+@section(
+    "Output",
+    click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        metavar="NUMBER",
+        default=10,
+        show_default=True,
+        help="Show up to this many sessions in full, more of them as one line each.",
+    ),
 )
 def command(as_json: bool, **options: Any) -> int:
     """Count the ballots in FILE... and say who leads, and how sure that is.

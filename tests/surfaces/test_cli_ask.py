@@ -436,7 +436,37 @@ class TestPlan:
         assert said.status == 0
         assert calls == []
         assert [line.split()[:2] for line in said.lines if line.startswith(("a ", "b "))][:2]
-        assert "The price of a and b is unknown" in said.out
+
+    def test_it_says_what_so_many_reviewers_can_separate(self, witan):
+        """Three separate nothing, four some answers; in JSON the same stands as numbers."""
+        members = [
+            word for name in "abcd" for word in ("--member", f"{name}=http://192.0.2.1/v1#m")
+        ]
+
+        three, four = witan("plan", "Which?", *members[:6]), witan("plan", "Which?", *members)
+        found = witan("plan", "Which?", "--json", *members).json["separation"]
+
+        said = (
+            "3 reviewers cannot separate any answers; 4 separate answers 4.0 grades apart (80 % of"
+        )
+        assert said in " ".join(three.out.split())
+        assert (
+            "4 reviewers separate answers 4.0 grades apart (80 % of the time); 5 separate 2.8."
+            in (" ".join(four.out.split()))
+        )
+        assert (found["reviewers"], round(found["grades"], 1), found["power"]) == (4, 4.0, 0.8)
+        assert (found["next_reviewers"], round(found["next_grades"], 1)) == (5, 2.8)
+
+    def test_a_question_to_too_few_says_so_before_anything_is_called(self, witan, counter):
+        """Off a terminal it is said of three reviewers, and --quiet silences it."""
+        url, _ = counter
+        three = [word for name in "abc" for word in ("--member", f"{name}={url}#m")]
+        limits = ("--no-history", "--attempts", 1)
+
+        assert (
+            "3 reviewers cannot separate any answers" in witan("ask", "Which?", *three, *limits).err
+        )
+        assert "separate" not in witan("ask", "Which?", *three, *limits, "--quiet").err
 
     def test_the_sum_is_that_of_the_lines(self, witan, seats):
         """In JSON the totals add up, and scripted members cost nothing."""

@@ -56,6 +56,12 @@ class TestText:
         assert out.splitlines()[-1] == "A council could sit: a and b."
         assert status == Status.ANSWERED
 
+    def test_what_so_many_reviewers_can_separate_is_said(self, doctor):
+        """Two are too few, and how many are enough is said."""
+        _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
+
+        assert "2 reviewers cannot separate any answers; 4 separate answers 4.0 grades apart" in out
+
     def test_the_seats_stand_with_their_source(self, doctor):
         """Members and chairmen are settings too, each list with whoever gave it."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from witan.core.separation import Separation
 from witan.deliberation.ports import Price, Stage
 
 __all__ = ["Plan", "PlanLine", "Written", "least_call_usd"]
@@ -49,11 +50,14 @@ class Plan:
     worst_usd
         What everything costs at most, repairs and every chairman that may be asked included,
         retries not; None: some price is unknown.
+    separation
+        How far apart answers must be for these reviews to separate them; None: nothing is graded.
     """
 
     lines: tuple[PlanLine, ...]
     repairs: int
     worst_usd: float | None
+    separation: Separation | None = None
 
     @property
     def calls(self) -> int:

@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
+from witan.core.outcome import Prior
 from witan.core.rubric import HOLISTIC
+from witan.core.separation import Separation, separation
 from witan.deliberation.answer_prompts import answer_messages, debate_messages
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import Plan, PlanLine
@@ -23,7 +25,7 @@ from witan.deliberation.review_prompts import (
 )
 from witan.deliberation.synthesis_prompts import synthesis_messages
 
-__all__ = ["make_plan", "plan_of", "plan_rejudging"]
+__all__ = ["make_plan", "plan_of", "plan_rejudging", "separation_of"]
 
 Seated = Member | Seat
 
@@ -80,7 +82,34 @@ def make_plan(
     lines = [planner.answers(seat, answers) for seat in members]
     lines += planner.reviewed([(seat, reviews) for seat in members])
     lines += planner.closed(chairmen)
-    return plan_of(lines)
+    return replace(plan_of(lines), separation=separation_of(len(members), procedure))
+
+
+def separation_of(
+    reviewers: int, procedure: Procedure, candidates: int | None = None, *, authors: bool = True
+) -> Separation | None:
+    """Say how far apart answers must be to be separated; None: reviewers give no grades.
+
+    Parameters
+    ----------
+    candidates
+        How many answers are judged; None: as many as there are reviewers.
+    authors
+        The reviewers wrote them.
+    """
+    counting = procedure.counting
+    if not procedure.graded or counting.ties != "contrast":
+        return None
+    learned = counting.prior if isinstance(counting.prior, Prior) else None
+    alone = procedure.self_review and counting.counting.recusal == "off"
+    return separation(
+        reviewers,
+        reviewers if candidates is None else candidates,
+        authors=authors and not alone,
+        level=counting.level,
+        prior=learned if learned is not None and learned.unit == "grades" else None,
+        rho=counting.rho if isinstance(counting.rho, float) else None,
+    )
 
 
 def plan_rejudging(
@@ -110,7 +139,10 @@ def plan_rejudging(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
     )
     lines += planner.closed(chairmen)
-    return plan_of(lines)
+    n_reviewers = sum(1 for each in shown if blank.reviews(each))
+    authors = all(own[juror.name] for juror in jury)
+    separable = separation_of(n_reviewers, procedure, len(answers), authors=authors)
+    return replace(plan_of(lines), separation=separable)
 
 
 def plan_of(lines: Sequence[PlanLine]) -> Plan:

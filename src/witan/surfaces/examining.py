@@ -15,6 +15,7 @@ from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_
 from witan.adapters.model_lists import list_models
 from witan.adapters.script import read_script
 from witan.core.interpretation import Counting
+from witan.deliberation.planning import separation_of
 from witan.deliberation.ports import Price
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
@@ -33,6 +34,7 @@ from witan.surfaces.examining_serve import (
     shown_value,
 )
 from witan.surfaces.finding import Found, find_council, shared_votes
+from witan.surfaces.plan_text import separation_sentence
 from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
 from witan.surfaces.seating import (
     SeatSpec,
@@ -163,6 +165,9 @@ async def examine(
         seats = await examining.look([*members, *config.chairmen])
     local, astray = await _servers(environment, {} if offline else servers)
     notes += astray
+    separable = separation_of(len(members), procedure) if len(members) >= 2 else None
+    if separable is not None:
+        notes.append(separation_sentence(separable).rstrip("."))
     problems += _unable(seats[: len(members)], seats[len(members) :])
     if not problems:
         problems += _refused(config, members, procedure, environment)

@@ -8,9 +8,10 @@ from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page, counted, listed
 
 if TYPE_CHECKING:
+    from witan.core.separation import Separation
     from witan.deliberation.plan import Plan, PlanLine
 
-__all__ = ["plan_object", "plan_sentences", "plan_text"]
+__all__ = ["plan_object", "plan_sentences", "plan_text", "separation_sentence"]
 
 
 def plan_text(page: Page, plan: "Plan", ceiling: float | None) -> Iterator[str]:
@@ -61,7 +62,22 @@ def _row(seat: str, stage: str, lines: "Sequence[PlanLine]") -> list[str]:
     ]
 
 
+def separation_sentence(found: "Separation") -> str:
+    """Say how far apart answers must be for a council of this size to separate them."""
+    share = f"{100 * found.power:.0f} % of the time"
+    more, reviewers = found.next_reviewers, counted(found.reviewers, "reviewer")
+    if found.grades is None:
+        can = f"{reviewers} cannot separate any answers"
+        apart = f"{more} separate answers {found.next_grades:.1f} grades apart ({share})"
+    else:
+        can = f"{reviewers} separate answers {found.grades:.1f} grades apart ({share})"
+        apart = f"{more} separate {found.next_grades:.1f}"
+    return f"{can}." if more is None else f"{can}; {apart}."
+
+
 def _notes(plan: "Plan", ceiling: float | None) -> Iterator[str]:
+    if plan.separation is not None:
+        yield separation_sentence(plan.separation)
     yield "Retries, and second calls where one is slow, are not included."
     if plan.unpriced:
         unknown = f"The price of {listed(plan.unpriced)} is unknown, and with it the cost"
@@ -91,5 +107,6 @@ def plan_object(plan: "Plan", ceiling: float | None) -> dict[str, Any]:
         "worst_usd": plan.worst_usd,
         "max_cost_usd": ceiling,
         "unpriced": plan.unpriced,
+        "separation": plan.separation,
         "lines": plan.lines,
     }

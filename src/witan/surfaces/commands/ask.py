@@ -8,6 +8,7 @@ import click
 from witan.surfaces.asking import Telling, read_earlier, read_files, read_question
 from witan.surfaces.commands.council_options import (
     council_options,
+    say_separation,
     seated_by,
     seed_option,
     session_options,
@@ -58,6 +59,8 @@ def command(**options: Any) -> int:
     def seat(say: Say, place: "Place | None") -> "Hold":
         before = read_earlier(earlier, options["config"], options["history"])
         council = seated_by(options, say, place)
+        if not telling.quiet:
+            say_separation(council, say, place)
 
         async def held(listener: "Listener") -> "Session":
             async with council:

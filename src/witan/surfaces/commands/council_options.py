@@ -1,5 +1,6 @@
 """The options of every command that seats a council, and what they override."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ __all__ = [
     "jury_options",
     "overrides",
     "record_options",
+    "say_separation",
     "seated",
     "seated_by",
     "seed_option",
@@ -254,6 +256,30 @@ def seated(
     for note in council.notes:
         say(note)
     return council
+
+
+def say_separation(council: "Council", say: Say, place: "Place | None") -> None:
+    """Say how far apart answers must be for this council to separate them.
+
+    Off a terminal it is said only of a council that cannot separate any, and nothing is said where
+    scripts answer alone: then nothing is spent.
+    """
+    from dataclasses import replace
+
+    from witan.deliberation.planning import separation_of
+    from witan.deliberation.teaching import with_learned
+    from witan.surfaces.plan_text import separation_sentence
+
+    procedure = council.procedure
+    if all(member.simulated for member in council.members):
+        return
+    if place is not None and procedure.graded and procedure.counting.prior == "learn":
+        learned = place.history.learned()
+        counting = with_learned(procedure.counting, learned, "grades")
+        procedure = replace(procedure, counting=counting)
+    found = separation_of(len(council.members), procedure)
+    if found is not None and (found.grades is None or sys.stderr.isatty()):
+        say(separation_sentence(found))
 
 
 def seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") -> "Council":

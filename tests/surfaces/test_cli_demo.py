@@ -27,11 +27,21 @@ class TestPiped:
         assert all(line.startswith("simulated | ") for line in said.lines)
         legend, trust = said.err.splitlines()
         assert legend == "[A] dogwood, [B] birch, [C] elder, [D] cedar, [E] aster"
-        assert trust.startswith("simulated · 4 of 5 reviewers · ")
+        assert trust.startswith("simulated · 5 of 5 reviewers · ")
 
-    def test_it_shows_what_goes_wrong_in_a_council(self, witan):
-        """One ballot is repaired, one never comes, and the session is degraded by exactly that."""
+    def test_it_ends_complete(self, witan):
+        """A ballot is repaired, and nothing is missing."""
         said = witan("demo", "--fast", "--json")
+
+        events = said.json["events"]
+        assert [e["seat"] for e in events if e["event"] == "ballot_repaired"] == ["cedar"]
+        assert said.json["status"] == "complete"
+        assert said.json["missing"] == []
+        assert sum(e["event"] == "ballot_cast" for e in events) == 5
+
+    def test_its_twin_shows_what_goes_wrong_in_a_council(self, witan):
+        """With --degraded one ballot never comes, and that alone is missing."""
+        said = witan("demo", "--degraded", "--fast", "--json")
 
         events = said.json["events"]
         assert sorted(e["seat"] for e in events if e["event"] == "ballot_repaired") == [
@@ -154,7 +164,7 @@ class TestTerminal:
 
         assert "\x1b[2K" not in text
         assert "\x1b[1A" not in text
-        assert " · degraded: dogwood cast no ballot" in " ".join(text.split())
+        assert " · 5 of 5 reviewers · " in " ".join(text.split())
 
     def test_the_last_picture_is_true_for_good(self, watched):
         """Above the text nobody is left writing, and the reviews are counted."""
@@ -180,10 +190,12 @@ class TestTerminal:
 
     def test_quiet_draws_nothing(self):
         """``--quiet`` shows the text and what is missing, and no progress."""
-        quiet = Terminal("demo", "--fast", "--quiet")
+        quiet = Terminal("demo", "--degraded", "--fast", "--quiet")
+        lines = quiet.drawn.splitlines()
+        text = [line for line in lines if line.startswith("simulated | ")]
 
-        assert "seating" not in quiet.drawn
-        assert quiet.drawn.startswith("simulated | ")
+        assert lines[: len(text)] == text
+        assert lines[len(text)].startswith("degraded: dogwood cast no ballot: ")
 
     def test_labels_are_resolved_below_the_text(self, watched):
         """Who wrote what the text cites is said beside the line of trust."""

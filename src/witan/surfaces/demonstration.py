@@ -13,6 +13,9 @@ SCRIPTS = Path(__file__).parent / "demo"
 
 MEMBERS = ("aster", "birch", "cedar", "dogwood", "elder")
 
+ABSTAINER = "dogwood"
+"""Who casts no ballot in the degraded demonstration."""
+
 CHAIRMAN = "hazel"
 
 SEED = 20_261_121
@@ -29,18 +32,27 @@ class Demonstration:
     seed: int
 
 
-def demonstration(*, fast: bool) -> Demonstration:
-    """The demonstration; `fast` plays the scripts without their pauses."""
+def demonstration(*, fast: bool, degraded: bool = False) -> Demonstration:
+    """Seat the scripts of the demonstration.
+
+    Parameters
+    ----------
+    fast
+        Play the scripts without their pauses.
+    degraded
+        Seat a reviewer that never casts a ballot, so that the session ends degraded.
+    """
+    changed = {ABSTAINER: f"{ABSTAINER}-degraded"} if degraded else {}
     return Demonstration(
         (SCRIPTS / "question.txt").read_text(encoding="utf-8").strip(),
-        tuple(_member(name, fast=fast) for name in MEMBERS),
-        _member(CHAIRMAN, fast=fast),
+        tuple(_member(name, changed.get(name, name), fast=fast) for name in MEMBERS),
+        _member(CHAIRMAN, CHAIRMAN, fast=fast),
         SEED,
     )
 
 
-def _member(name: str, *, fast: bool) -> Member:
-    path = SCRIPTS / f"{name}.toml"
+def _member(name: str, script_name: str, *, fast: bool) -> Member:
+    path = SCRIPTS / f"{script_name}.toml"
     script = read_script(path)
     model = Scripted.of(_hurried(script) if fast else script, name)
     return Member(name, model, f"script:{path}", "script", price=Price(0.0, 0.0), simulated=True)

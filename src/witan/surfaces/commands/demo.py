@@ -21,6 +21,7 @@ __all__ = ["command"]
 EXAMPLES = """\b
 Examples:
   witan demo
+  witan demo --degraded
   witan demo --save demo.json && witan show demo.json
 """
 
@@ -29,25 +30,29 @@ MARK = "simulated | "
 
 @click.command("demo", short_help="Watch a session of scripted members.", epilog=EXAMPLES)
 @click.option("--fast", is_flag=True, help="Play the scripts without their pauses.")
+@click.option(
+    "--degraded", is_flag=True, help="Seat a reviewer that never casts a ballot, to see what then."
+)
 @telling_options
 @recording_options
-def command(fast: bool, **options: Any) -> int:
+def command(fast: bool, degraded: bool, **options: Any) -> int:
     """Watch a council deliberate; its members are scripts, so no key is needed.
 
-    Everything else is real: sheets, ballots, the repair of one that could not be read, counting,
-    and what is said of a seat that never cast one. No model is asked, and every line says so. The
-    session is kept in the history, marked as simulated.
+    Everything else is real: the sheets, the ballots, the repair of one that could not be read, and
+    the counting. No model is called, and every line says so. With --degraded one ballot never
+    comes, and the session says what it lacks. It is kept in the history, marked as simulated.
     """
     telling = Telling.of(options, mark=MARK)
-    return hold(telling, lambda *_: _seat(fast=fast), partial(recorded_by, options))
+    seat = partial(_seat, fast=fast, degraded=degraded)
+    return hold(telling, lambda *_: seat(), partial(recorded_by, options))
 
 
-def _seat(*, fast: bool) -> "Hold":
+def _seat(*, fast: bool, degraded: bool) -> "Hold":
     from witan.adapters.system_clock import SystemClock
     from witan.deliberation.council import Council
     from witan.surfaces.demonstration import demonstration
 
-    shown = demonstration(fast=fast)
+    shown = demonstration(fast=fast, degraded=degraded)
     council = Council(shown.members, [shown.chairman], clock=SystemClock())
 
     async def held(listener: "Listener") -> "Session":

@@ -173,7 +173,11 @@ FULL = (("ada",), ("bob",), ("dan",), ("eve",))
 
 READ = {
     "labels twice": ("duplicate labels", FULL, "ranked more than once: "),
-    "a label of no answer": ("unknown labels", FULL[:3], "not on the sheet: 'Q'; dropped"),
+    "a label of no answer": (
+        "unknown labels",
+        FULL[:3],
+        "names answers that are not on its sheet; dropped",
+    ),
     "labels in small letters": ("lower-case labels", FULL, ""),
     "long labels": ("long labels", FULL, ""),
     "grades as text": ("string grades", FULL, ""),
@@ -204,7 +208,7 @@ UNREAD = {
     "a refusal": ("says", {"text": "I cannot compare these."}, NO_BALLOT),
     "the word null": ("says", {"text": "null"}, "says nothing"),
     "half of an object": ("says", {"text": '{"ranking": [["A"], ["B'}, NO_BALLOT),
-    "a quarter of the sheet": ("says", {"text": '{"ranking": ["A"]}'}, "judges only A of A, B"),
+    "a quarter of the sheet": ("says", {"text": '{"ranking": ["A"]}'}, "judges only 1 of the "),
     "a review without end": ("says", LONG_REVIEW, "has 220,000 characters"),
 }  # fmt: skip
 

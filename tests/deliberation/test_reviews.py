@@ -169,7 +169,7 @@ class TestForms:
         review = read(said(["A", "B", "C"], grades=grades), rubric=RUBRIC)
 
         assert review.ballot.grades == {"claude": {"accuracy": 9, "clear prose": "8/10"}}
-        assert review.notes == ("not graded: B, C",)
+        assert review.notes == ("left without a grade: grok, gemini",)
 
     def test_one_list_about_everything(self):
         """A list of objects that each hold place and grades is a whole ballot."""
@@ -339,13 +339,17 @@ class TestNotes:
     @pytest.mark.parametrize(
         ("reply", "groups", "notes"),
         [
-            (said(["A", "D", "B", "C"]), CHAIN, ("not on the sheet: 'D'; dropped",)),
+            (
+                said(["A", "D", "B", "C"]),
+                CHAIN,
+                ("names answers that are not on its sheet; dropped",),
+            ),
             (
                 said(["A", "B", "Response A", "C"]),
                 CHAIN,
-                ("ranked more than once: 'Response A'; the first place counts",),
+                ("ranked more than once: claude; the first place counts",),
             ),
-            (said(["A", "B"]), CHAIN[:2], ("not ranked: C",)),
+            (said(["A", "B"]), CHAIN[:2], ("left out of its ranking: gemini",)),
             (
                 said(["A", "B", "C"], grades={"A": 9}),
                 CHAIN,
@@ -370,8 +374,8 @@ class TestNotes:
         assert review.notes == (
             "no grade: true, null, a list or map; dropped",
             "no criterion of the rubric: 'style'; dropped",
-            "not on the sheet: 'D'; dropped",
-            "not graded: B, C",
+            "names answers that are not on its sheet; dropped",
+            "left without a grade: grok, gemini",
         )
 
     def test_a_ranking_without_the_grades_that_were_asked_for(self):
@@ -379,13 +383,13 @@ class TestNotes:
         review = read(said(), rubric=RUBRIC)
 
         assert review.ballot.groups == ORDER
-        assert review.notes == ("not graded: A, B, C",)
+        assert review.notes == ("left without a grade: claude, grok, gemini",)
 
     def test_a_flood_stays_a_sentence(self):
         """A thousand unknown labels make one note, not a thousand."""
         [note] = read(said(["A", "B", "C", *(f"X{i}" for i in range(1000))])).notes
 
-        assert note.endswith("'X4' and 995 more; dropped")
+        assert note == "names answers that are not on its sheet; dropped"
 
 
 NOTHING = {
@@ -399,7 +403,7 @@ NOTHING = {
     "another schema": ('{"best": "A"}', "holds no ranking"),
     "cut short": ('{"notes": "x", "ranking": [["A"], ["B"', "holds no ranking"),
     "cut in a string": ('{"notes": "A is the best', "holds no ranking"),
-    "one of three": (said(["A"]), "judges only A of A, B, C"),
+    "one of three": (said(["A"]), "judges only 1 of the 3 answers on its sheet"),
     "unknown labels": (said(["X", "Y"]), "holds no ranking"),
     "depth": ("[" * 100_000, "holds no ranking"),
     "deep objects": ('{"a":' * 20_000, "holds no ranking"),
@@ -431,7 +435,10 @@ class TestNoBallot:
 
         review = read(said(["A"], grades=grades), rubric=RUBRIC)
 
-        assert review.notes == ("not ranked: B, C", "not graded: C")
+        assert review.notes == (
+            "left out of its ranking: grok, gemini",
+            "left without a grade: gemini",
+        )
 
 
 BITS = st.sampled_from(

@@ -11,6 +11,7 @@ from typing import Any
 from witan.core.ballot import Grade, Groups
 from witan.core.blinding import Sheet
 from witan.core.rubric import HOLISTIC, Rubric, read_grade
+from witan.deliberation.review_words import NOT_ON_SHEET
 
 __all__ = ["Asked", "Grades", "Reading", "chain", "tied"]
 
@@ -154,9 +155,9 @@ class Asked:
             for label in group:
                 name = self.candidate(label)
                 if name is None:
-                    overlooked("not on the sheet: {}; dropped", label)
+                    overlooked(NOT_ON_SHEET)
                 elif name in seen:
-                    overlooked("ranked more than once: {}; the first place counts", label)
+                    overlooked.of("ranked more than once: {}; the first place counts", name)
                 else:
                     names.append(name)
                     seen[name] = None
@@ -181,9 +182,9 @@ class Asked:
         for label, given in pairs:
             name = self.candidate(label)
             if name is None:
-                overlooked("not on the sheet: {}; dropped", label)
+                overlooked(NOT_ON_SHEET)
             elif name in grades:
-                overlooked("graded more than once: {}; the first grade counts", label)
+                overlooked.of("graded more than once: {}; the first grade counts", name)
             else:
                 read = self._grade(given, overlooked)
                 if read is not None:
@@ -248,6 +249,10 @@ class _Overlooked:
     def __call__(self, what: str, *shown: object) -> None:
         kind = self.found.setdefault(what, {})
         kind.update(dict.fromkeys(_shown(each) for each in shown))
+
+    def of(self, what: str, candidate: str) -> None:
+        """Overlook something of a candidate, which the sentence names: labels stay on a sheet."""
+        self.found.setdefault(what, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for each kind."""

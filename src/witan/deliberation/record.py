@@ -16,6 +16,7 @@ from witan.core.ballot import Ballot
 from witan.core.escaping import escape_json
 from witan.deliberation.events import EVENTS, Event
 from witan.deliberation.restoring import Misfit, plain, restorer
+from witan.deliberation.review_words import without_sheet_labels
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError
 
@@ -111,7 +112,7 @@ def _restored(record: object, where: str) -> Event:
         raise Misfit(where, f"is of the unknown kind {kind!r}; a later Witan may know it")
     declared: Any = EVENTS[kind]
     event: Event = restorer(declared)(record, where)
-    return event
+    return without_sheet_labels(event)
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:

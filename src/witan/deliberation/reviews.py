@@ -16,6 +16,7 @@ from witan.core.rubric import HOLISTIC, Rubric, read_grade
 from witan.deliberation.ballot_forms import Asked, Reading, chain, tied
 from witan.deliberation.events import ReadBy
 from witan.deliberation.reading_json import values_in, whole
+from witan.deliberation.review_words import NOT_GRADED, NOT_RANKED, judges_only
 from witan.deliberation.thoughts import split_thoughts
 from witan.errors import InvalidBallot
 
@@ -176,14 +177,14 @@ def _items(lines: Sequence[str], asked: Asked) -> Iterator[list[object]]:
 
 
 def _left_out(reading: Reading, sheet: Sheet, asked: Asked) -> Iterator[str]:
-    """Which labels have no place, and which no grade."""
-    for verb, judged, wanted in (
-        ("ranked", reading.ranked, bool(reading.groups) or not asked.criteria),
-        ("graded", reading.graded, bool(asked.criteria)),
+    """Name the answers without a place, and those without a grade."""
+    for left_out, judged, wanted in (
+        (NOT_RANKED, reading.ranked, bool(reading.groups) or not asked.criteria),
+        (NOT_GRADED, reading.graded, bool(asked.criteria)),
     ):
-        missing = _labels(sheet, [c for c in sheet.candidates if c not in judged])
+        missing = [name for name in sheet.candidates if name not in judged]
         if wanted and missing:
-            yield f"not {verb}: {', '.join(missing)}"
+            yield f"{left_out}: {', '.join(missing)}"
 
 
 def _problem(read: Sequence[Reading], sheet: Sheet) -> str:
@@ -192,10 +193,4 @@ def _problem(read: Sequence[Reading], sheet: Sheet) -> str:
     judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded
     if not judged:
         return "holds no ranking of the labels on its sheet"
-    only = ", ".join(_labels(sheet, [c for c in sheet.candidates if c in judged]))
-    return f"judges only {only} of {', '.join(sheet.labels)}"
-
-
-def _labels(sheet: Sheet, candidates: Sequence[str]) -> list[str]:
-    named = zip(sheet.labels, sheet.candidates, strict=True)
-    return [label for label, candidate in named if candidate in candidates]
+    return judges_only(len(judged), len(sheet.candidates))

@@ -228,6 +228,8 @@ def _ballots(page: Page, session: Session) -> Iterator[str]:
         yield page.sentence(f"{ballot.reviewer}: {_order(ballot, rubric)}", hang=2)
         if ballot.notes:
             yield from _said(page, ballot.notes)
+            for key in _keys(session, ballot):
+                yield page.sentence(f"  {key}", "dim", hang=4)
         held = cast.get(ballot.reviewer)
         for note in held.notes if held else ():
             yield page.sentence(f"  reader: {note}", "dim", hang=4)
@@ -235,6 +237,18 @@ def _ballots(page: Page, session: Session) -> Iterator[str]:
             pairs = f"{held.flipped} of {counted(held.compared, 'pair')}"
             flips = f"judged {pairs} otherwise when its sheet was turned round"
             yield page.sentence(f"  {flips}", "dim", hang=4)
+
+
+def _keys(session: Session, ballot: Ballot) -> Iterator[str]:
+    """Who stood under each label of a reviewer's sheets, where its notes speak of a label."""
+    drawn = [event for event in session.events if isinstance(event, e.SheetDrawn)]
+    own = [event for event in drawn if event.sheet.reviewer == ballot.reviewer]
+    last = max((event.round for event in own), default=1)
+    for sheet in dict.fromkeys(event.sheet for event in own if event.round == last):
+        known = "|".join(map(re.escape, sheet.labels))
+        if re.search(rf"\b({known})\b", ballot.notes or ""):
+            pairs = zip(sheet.labels, sheet.candidates, strict=True)
+            yield f"labels of its sheet: {', '.join(f'[{label}] {name}' for label, name in pairs)}"
 
 
 def votes_text(

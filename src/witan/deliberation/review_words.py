@@ -1,0 +1,78 @@
+"""Sentences about a review, without the labels of its sheet; those of earlier versions likewise.
+
+Each sheet has labels of its own: in the record of a session they would stand for other answers.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from witan.core.ballot import Ballot
+from witan.deliberation import events as e
+
+__all__ = ["NOT_GRADED", "NOT_ON_SHEET", "NOT_RANKED", "judges_only", "without_sheet_labels"]
+
+NOT_RANKED, NOT_GRADED = "left out of its ranking", "left without a grade"
+
+NOT_ON_SHEET = "names answers that are not on its sheet; dropped"
+
+_LISTED = "[A-Z]{1,3}(?:, [A-Z]{1,3})*"
+_JUDGES_ONLY = re.compile(rf"judges only ({_LISTED}) of ({_LISTED})")
+_LEFT_OUT = re.compile(rf"not (ranked|graded): ({_LISTED})")
+_REPEATED = re.compile(r"(ranked|graded) more than once: ['\"].*; the first (place|grade) counts")
+
+
+def judges_only(judged: int, shown: int) -> str:
+    """What is wrong with a ballot on too few of the answers."""
+    return f"judges only {judged} of the {shown} answers on its sheet"
+
+
+def without_sheet_labels(event: e.Event) -> e.Event:  # noqa: PLR0911 - one a kind
+    """The event with answers named, or counted, where a sentence called them by sheet labels."""
+    match event:
+        case e.BallotRepaired(problem=problem):
+            return _changed(event, problem=_plain(problem))
+        case e.BallotAbstained(reason=reason):
+            return _changed(event, reason=_plain(reason))
+        case e.BallotCast(notes=notes, lost=lost, ballot=ballot):
+            named = tuple(_named(note, ballot) for note in notes)
+            return _changed(event, notes=named, lost=lost and _plain(lost))
+        case e.OutcomeChanged(outcome=outcome):
+            reasons = {name: _plain(why) for name, why in outcome.abstentions.items()}
+            if reasons == dict(outcome.abstentions):
+                return event
+            return replace(event, outcome=replace(outcome, abstentions=reasons))
+        case e.SessionClosed(missing=missing):
+            return _changed(event, missing=tuple(map(_plain, missing)))
+        case _:
+            return event
+
+
+def _changed(event: e.Event, **fields: object) -> e.Event:
+    same = all(getattr(event, name) == value for name, value in fields.items())
+    return event if same else replace(event, **fields)  # type: ignore[arg-type]
+
+
+def _plain(sentence: str) -> str:
+    return _JUDGES_ONLY.sub(
+        lambda found: judges_only(*(group.count(",") + 1 for group in found.groups())), sentence
+    )
+
+
+def _named(note: str, ballot: Ballot) -> str:
+    if left_out := _LEFT_OUT.fullmatch(note):
+        words, judged = _left_out(left_out[1], ballot)
+        missing = [name for name in ballot.positions or () if name not in judged]
+        n_missing = left_out[2].count(",") + 1
+        # Of two sheets a ballot may hold together what each of them left out.
+        many = "an answer" if n_missing == 1 else f"{n_missing} answers"
+        return f"{words}: {', '.join(missing) if len(missing) == n_missing else many}"
+    if repeated := _REPEATED.fullmatch(note):
+        return f"an answer is {repeated[1]} more than once; the first {repeated[2]} counts"
+    return NOT_ON_SHEET if note.startswith("not on the sheet: ") else _plain(note)
+
+
+def _left_out(verb: str, ballot: Ballot) -> tuple[str, Iterable[str] | Mapping[str, object]]:
+    if verb == "graded":
+        return NOT_GRADED, ballot.grades
+    return NOT_RANKED, {name for group in ballot.groups for name in group}

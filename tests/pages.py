@@ -132,14 +132,15 @@ class Workspace:
     n_examples: int = 0
 
     def __post_init__(self) -> None:
-        shutil.copytree(ROOT / "examples", self.folder / "examples")
+        shutil.copytree(ROOT / "examples", self.folder / "examples", dirs_exist_ok=True)
 
     def follow(self, page: Path) -> list[str]:
         """Run every block of the page in order; return what did not come out as shown."""
         problems: list[str] = []
         with contextlib.chdir(self.folder), _history_in(self.folder):
             for block in blocks(page):
-                problems += self.try_block(block, str(page.relative_to(ROOT)))
+                name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page.name
+                problems += self.try_block(block, str(name))
         return problems
 
     def try_block(self, block: Block, page: str) -> list[str]:

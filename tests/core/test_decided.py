@@ -14,7 +14,7 @@ from elections import ballot, ballots
 from witan.core.ballot import Ballot, Groups
 from witan.core.batch import by_shape, stack
 from witan.core.counted import count
-from witan.core.decided import OFFERED, check_offered, decided
+from witan.core.decided import OFFERED, decided, provable_settings
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting
 from witan.core.settings import Settings
@@ -287,15 +287,6 @@ class TestWhatIsNotProved:
 
         assert decided(cast, {"z": None}, Settings(rule="calibrated"), ("a", "b")) is None
 
-    def test_auto_waits_while_two_ballots_may_be_graded(self):
-        """Two graded ballots may make it `calibrated`; without grades it is `borda`."""
-        cast = ballots("9 × r: a > b")
-        how, roster = Settings(), ("a", "b")
-
-        assert decided(cast, {"y": None, "z": None}, how, roster) is None
-        assert decided(cast, {"z": None}, how, roster) == "a"
-        assert decided(cast, {"y": None, "z": None}, how, roster, graded=False) == "a"
-
     def test_a_candidate_that_no_ballot_names_may_still_stand(self):
         """While part of the roster has not been seen, places are not known."""
         cast = ballots("9 × r: a > b")
@@ -324,29 +315,31 @@ class TestWhatIsNotProved:
         assert decided(people, {}, Settings(rule="borda", kind="model"), ("a", "b")) is None
 
 
-class TestCheckOffered:
+class TestProvableSettings:
     """Settings that prove nothing are refused before anyone is asked."""
 
     @pytest.mark.parametrize("rule", OFFERED)
-    def test_offered_rules_pass(self, rule):
-        """Whether or not ballots are graded."""
-        check_offered(Settings(rule=rule), graded=True)
+    def test_rules_with_a_proof_stay(self, rule):
+        """The settings come back as they are."""
+        given = Settings(rule=rule)
 
-    def test_auto_passes_on_rankings_alone(self):
-        """Then it is `borda`."""
-        check_offered(Settings(), graded=False)
+        assert provable_settings(given) is given
 
-    @pytest.mark.parametrize("rule", ["auto", "calibrated", "bradley_terry"])
+    def test_auto_becomes_borda(self):
+        """Other settings stay."""
+        assert provable_settings(Settings(level=0.9)) == Settings(rule="borda", level=0.9)
+
+    @pytest.mark.parametrize("rule", ["calibrated", "bradley_terry"])
     def test_others_are_refused_by_name(self, rule):
         """The message names the rules that can be chosen."""
-        with pytest.raises(InvalidParameter, match=r"expected one of borda, .*schulze"):
-            check_offered(Settings(rule=rule), graded=True)
+        with pytest.raises(InvalidParameter, match=r"expected auto, or one of borda, .*schulze"):
+            provable_settings(Settings(rule=rule))
 
     def test_places_counted_before_recusal_are_refused(self):
         """A reviewer's own candidate would move the places of the others."""
         late = Settings(rule="borda", counting=Counting(recusal="after"))
 
         with pytest.raises(InvalidParameter, match="recusal cannot be 'after'"):
-            check_offered(late, graded=False)
+            provable_settings(late)
         cast = ballots("9 × r: a > b")
         assert decided(cast, {"z": None}, late, ("a", "b")) is None

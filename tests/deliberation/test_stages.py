@@ -293,6 +293,15 @@ class TestReviews:
         assert len(session.missing) == 1
         assert session.missing[0].startswith("f cast no ballot")
 
+    async def test_the_default_rule_counts_rankings_and_says_so(self):
+        """`auto` becomes borda, whose leader can be certain early; a note says why."""
+        five = council(members("abcde", "abcde"), stop_when_decided=True)
+
+        session = await asked(five)
+
+        assert session.outcome.rule == "borda"
+        assert any("stop-when-decided counts by borda" in note for note in five.notes)
+
     async def test_a_rule_without_bounds_cannot_stop_early(self):
         """The council refuses at once, and names rules that can."""
         with pytest.raises(ValueError, match="borda"):

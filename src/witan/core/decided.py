@@ -23,7 +23,7 @@ from witan.core.settings import AUTO, Settings
 from witan.core.tally import prepare
 from witan.errors import InvalidParameter
 
-__all__ = ["OFFERED", "check_offered", "decided"]
+__all__ = ["OFFERED", "decided", "provable_settings"]
 
 LOWEST, HIGHEST = 1.0, 10.0
 """The grades that a missing ballot may give."""
@@ -58,13 +58,15 @@ class _Race:
         return [name for name in names if name not in failed and name != self.leader]
 
 
-def check_offered(settings: Settings, *, graded: bool) -> None:
-    """Refuse settings under which no election is proved decided before its last ballot.
+PROVABLE = "borda"
+"""What ``auto`` takes where counting stops when decided: its own rule for rankings."""
 
-    Parameters
-    ----------
-    graded
-        Whether reviewers may give grades; then ``auto`` may take ``calibrated``.
+
+def provable_settings(settings: Settings) -> Settings:
+    """Settings under which an election can be proved decided before its last ballot.
+
+    ``auto`` becomes `PROVABLE`: on graded ballots it would take ``calibrated``, for which every
+    ballot moves every effect and nothing is certain early.
 
     Raises
     ------
@@ -74,11 +76,11 @@ def check_offered(settings: Settings, *, graded: bool) -> None:
     if settings.counting.recusal == "after":
         expected = "'before' or 'off' where counting stops when decided"
         raise InvalidParameter("recusal", "after", expected)
-    if settings.rule in OFFERED or (settings.rule == AUTO and not graded):
-        return
-    expected = f"one of {', '.join(OFFERED)} where counting stops when decided"
     if settings.rule == AUTO:
-        expected += "; on graded ballots it takes calibrated"
+        return replace(settings, rule=PROVABLE)
+    if settings.rule in OFFERED:
+        return settings
+    expected = f"auto, or one of {', '.join(OFFERED)}, where counting stops when decided"
     raise InvalidParameter("the rule", settings.rule, expected)
 
 
@@ -87,8 +89,6 @@ def decided(
     outstanding: Mapping[str, str | None],
     settings: Settings,
     roster: Sequence[str],
-    *,
-    graded: bool = True,
 ) -> str | None:
     """Return the leader that no completion of the missing ballots can change.
 
@@ -105,15 +105,13 @@ def decided(
         cast before may be replaced and does not count here.
     roster
         All candidates. While the ballots do not name just these, nothing is decided.
-    graded
-        Whether missing ballots may give grades; without them ``auto`` takes ``borda``.
 
     Returns
     -------
     str or None
-        None: not decided, or the rule offers no bound.
+        None: not decided, or the rule offers no bound; `provable_settings` says which do.
     """
-    race = _race(ballots, outstanding, settings, roster, graded=graded)
+    race = _race(ballots, outstanding, settings, roster)
     if race is None:
         return None
     if not race.missing or BOUNDS[race.rule](race):
@@ -126,14 +124,12 @@ def _race(
     outstanding: Mapping[str, str | None],
     settings: Settings,
     roster: Sequence[str],
-    *,
-    graded: bool,
 ) -> _Race | None:
     """Count what is there; None where nobody leads alone, or nothing can be proved."""
     cast = [ballot for ballot in ballots if ballot.reviewer not in outstanding]
     if settings.kind != "all":
         cast = [ballot for ballot in cast if ballot.kind == settings.kind]
-    rule = _certain_rule(cast, outstanding, settings, graded=graded)
+    rule = settings.rule
     bounded = rule in BOUNDS and settings.counting.recusal != "after"
     if not bounded or not cast or any(ballot.paired for ballot in cast):
         return None
@@ -151,23 +147,6 @@ def _race(
         return None
     leader = electorate.candidates[int(placing.leads[:, 0].argmax())]
     return _Race(electorate, missing, leader, settings, rule)
-
-
-def _certain_rule(
-    cast: Sequence[Ballot],
-    outstanding: Mapping[str, str | None],
-    settings: Settings,
-    *,
-    graded: bool,
-) -> str:
-    """The rule that will count; ``auto`` while that is open.
-
-    Two ballots with grades are the fewest that make ``auto`` take ``calibrated``.
-    """
-    if settings.rule != AUTO:
-        return settings.rule
-    with_grades = sum(1 for ballot in cast if ballot.grades) + (len(outstanding) if graded else 0)
-    return "borda" if with_grades < 2 else AUTO
 
 
 def _placed(

@@ -10,7 +10,7 @@ from typing import Self
 import anyio
 import numpy as np
 
-from witan.core.decided import check_offered
+from witan.core.decided import provable_settings
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
@@ -45,6 +45,12 @@ from witan.errors import InvalidParameter, NoCouncil
 from witan.version import __version__
 
 __all__ = ["Council"]
+
+STOPS_BY_RANKINGS = (
+    "stop-when-decided counts by borda: no leader by calibrated grades is certain before the last "
+    "ballot"
+)
+"""Says which rule ``auto`` became, where reviewers grade."""
 
 JITTER = 5
 """Which of the session's draws the waits between attempts come from."""
@@ -114,7 +120,10 @@ class Council:
                 expected = f"at most the {len(self.members)} members"
                 raise InvalidParameter(name, most, expected)
         if self.procedure.stop_when_decided:
-            check_offered(self.procedure.counting, graded=self.procedure.graded)
+            counting = provable_settings(self.procedure.counting)
+            if counting is not self.procedure.counting and self.procedure.graded:
+                self.notes += (STOPS_BY_RANKINGS,)
+            self.procedure = replace(self.procedure, counting=counting)
         rehearse(self.procedure, len(self.members))
 
     async def __aenter__(self) -> Self:

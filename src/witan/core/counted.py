@@ -18,7 +18,7 @@ from witan.core.additive import (
 from witan.core.batch import failed_candidates, gradable, opinion_rows
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Prior, Unit
-from witan.core.placing import Placing, first_places, place, votes
+from witan.core.placing import Placing, effective_ballots, first_places, place, votes
 from witan.core.profile import Floats, Profile, matchups
 from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
@@ -104,6 +104,7 @@ def count(
             profile,
             placing.leads,
             decider(rule, settings, failed),
+            effective=effective_ballots(profile, rule),
             max_cells=rule.recount_cells,
         )
     fits = None

@@ -141,7 +141,11 @@ class Outcome:
     kendall_w
         Agreement of the ballots, 0 to 1; None with fewer than two.
     n_ballots, n_abstentions
-        Counted ballots (in pair files, opinions on one pair), and seats without one.
+        Ballots with an effect on the scores (in pair files, opinions on one pair), and seats
+        without a ballot.
+    without_effect
+        Reviewers whose ballots the rule reads nothing from, such as rankings without grades under
+        a rule that reads grades.
     effective_votes, rho
         How many independent reviewers these are worth, given shared errors rho; None: unknown.
     ballots_to_flip, flip_is_exact
@@ -199,6 +203,7 @@ class Outcome:
     fell_back_to: str | None
     details: Mapping[str, Any]
     warnings: tuple[str, ...]
+    without_effect: tuple[str, ...] = ()
 
     @property
     def leaders(self) -> tuple[str, ...]:

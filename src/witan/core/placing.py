@@ -11,7 +11,7 @@ from witan.core.rules.positional import borda
 from witan.core.rules.registry import Rule, Scores
 from witan.errors import InvalidParameter
 
-__all__ = ["Placing", "TieBreak", "first_places", "place", "votes"]
+__all__ = ["Placing", "TieBreak", "effective_ballots", "first_places", "place", "votes"]
 
 TieBreak = Literal["none", "wins", "borda"]
 
@@ -40,13 +40,27 @@ class Placing:
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
     """How many ballots of weight > 0 tell the rule something of each candidate, shape (C, S)."""
+    counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
+    return counted
+
+
+def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
+    """Ballots that the rule reads anything from, shape (R, S).
+
+    Without effect are ballots of weight 0 and, under a rule that reads grades, those that only
+    rank.
+    """
+    return np.asarray(_says(profile, rule).any(axis=1))
+
+
+def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
+    """Cells that the rule reads, shape (R, C, S)."""
     says = profile.graded if rule.needs == "grades" else profile.ranked
     if rule.reads_both:
         says = says | profile.ranked
     if profile.weights is not None:
         says = says & (profile.weights > 0)[:, np.newaxis]
-    counted: NDArray[np.integer[Any]] = says.sum(axis=0)
-    return counted
+    return says
 
 
 def first_places(profile: Profile) -> Floats:

@@ -37,7 +37,7 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         condorcet_winner=_condorcet_winner(view),
         cycles=_cycles(view),
         kendall_w=kendall_w(_whole_ballots(view)),
-        n_ballots=len(electorate.votes),
+        n_ballots=int(view.effective.sum()),
         n_abstentions=len(electorate.abstentions),
         effective_votes=_effective_votes(view),
         rho=_rho(view),
@@ -58,6 +58,7 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         fell_back_to="borda" if view.fell_back() else None,
         details=_details(view),
         warnings=electorate.warnings + _own_warnings(view) + _disputed(view, against),
+        without_effect=_without_effect(view),
     )
 
 
@@ -77,7 +78,7 @@ def _rho(view: View) -> float | None:
 def _details(view: View) -> dict[str, Any]:
     """The rule's numbers of the session, how it went where it can tell, how many are people."""
     details = view.details(None)
-    people = {vote.reviewer for vote in view.electorate.votes if vote.kind == "human"}
+    people = {vote.reviewer for vote in view.effective_votes() if vote.kind == "human"}
     if people:
         details["people"] = len(people)
     if view.electorate.votes:
@@ -149,10 +150,17 @@ def _effective_votes(view: View) -> float | None:
     rho = _rho(view)
     if rho is None:
         return None
-    kinds = {vote.reviewer: vote.kind for vote in view.electorate.votes}
+    kinds = {vote.reviewer: vote.kind for vote in view.effective_votes()}
     models = sum(1 for kind in kinds.values() if kind == "model")
     people = len(kinds) - models
     return people + (effective_votes(models, rho) if models else 0.0)
+
+
+def _without_effect(view: View) -> tuple[str, ...]:
+    """Reviewers with a ballot, none of which the rule reads anything from."""
+    effective = {vote.reviewer for vote in view.effective_votes()}
+    cast = dict.fromkeys(vote.reviewer for vote in view.electorate.votes if vote.weight > 0)
+    return tuple(reviewer for reviewer in cast if reviewer not in effective)
 
 
 def _flips(view: View) -> int | None:
@@ -208,11 +216,8 @@ def _own_warnings(view: View) -> tuple[str, ...]:
         found.append(
             "some candidates were never compared, not even through others; their order says nothing"
         )
-    if view.rule.needs == "grades":
-        n_graded = view.profile.graded.sum(axis=1)[:, 0]
-        who = [v.reviewer for v, n in zip(view.electorate.votes, n_graded, strict=True) if not n]
-        if who:
-            found.append(f"{listed(who)} gave no grades and say nothing under {view.rule.name}")
+    if view.rule.needs == "grades" and (who := _without_effect(view)):
+        found.append(f"no grades by {listed(who)}: their ballots do not count by {view.rule.name}")
     mismatched = [vote.reviewer for vote in view.electorate.votes if vote.mismatch]
     if mismatched:
         where = f"on the ballot of {listed(mismatched)}"

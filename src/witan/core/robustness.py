@@ -33,6 +33,7 @@ def ballots_to_flip(
     leads: NDArray[np.bool_],
     decide: Decide,
     *,
+    effective: NDArray[np.bool_] | None = None,
     max_cells: int = 200_000_000,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The fewest ballots whose removal or reversal ends the leader's lead, per session.
@@ -45,6 +46,8 @@ def ballots_to_flip(
     ----------
     leads : bool array, shape (C, S)
         Who leads as the ballots are.
+    effective : bool array, shape (R, S), optional
+        Ballots that the rule reads anything from; only these are taken into a bound.
 
     Returns
     -------
@@ -76,7 +79,8 @@ def ballots_to_flip(
         exact[open_sessions] = False
         return counts, exact
     for session in open_sessions:
-        counts[session] = _bound(profile, int(session), leads, decide)
+        read = None if effective is None else effective[:, session]
+        counts[session] = _bound(profile, int(session), leads, decide, read)
         exact[session] = counts[session] == size
     return counts, exact
 
@@ -126,18 +130,29 @@ def _flips(
     return flipped
 
 
-def _bound(profile: Profile, session: int, leads: NDArray[np.bool_], decide: Decide) -> int:
-    """A number that ends the lead, found by reversing the leader's best friends first."""
+def _bound(
+    profile: Profile,
+    session: int,
+    leads: NDArray[np.bool_],
+    decide: Decide,
+    effective: NDArray[np.bool_] | None,
+) -> int:
+    """A number that ends the lead, found by reversing the leader's best friends first.
+
+    Ballots without effect come last, so that none is counted on the way.
+    """
     n_ballots, n_candidates = profile.n_reviewers, profile.n_candidates
     leader = int(leads[:, session].argmax())
     places = profile.places[:, :, session].astype(np.int64)
     ladder = np.tril(np.full((n_ballots, n_ballots), REVERSE, dtype=np.int8)).T
-    fewest = n_ballots
+    fewest = n_ballots if effective is None else int(effective.sum())
     for rival in range(n_candidates):
         if rival == leader:
             continue
         both = (places[:, leader] > 0) & (places[:, rival] > 0)
         friendly = np.where(both, places[:, rival] - places[:, leader], 0)
+        if effective is not None:
+            friendly = np.where(effective, friendly, -n_candidates)
         order = np.argsort(-friendly, kind="stable")
         actions = np.empty_like(ladder)
         actions[order] = ladder

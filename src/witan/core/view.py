@@ -1,5 +1,6 @@
 """One session of a batch, every array in seat order, while its outcome is written."""
 
+from itertools import compress
 from math import isnan
 from typing import Any
 
@@ -7,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.counted import Counted
+from witan.core.interpretation import Vote
 from witan.core.outcome import Unit
+from witan.core.placing import effective_ballots
 from witan.core.profile import Floats
 from witan.core.uncertainty import Uncertainty
 
@@ -27,6 +30,7 @@ class View:
         seats = np.argsort(self.ranks, kind="stable")
         self.order: list[int] = seats.tolist()
         self._seats = seats
+        self.effective = self._effective()
         self.margins = counted.margins[:, :, column]
         self.votes, self.wins = counted.votes[:, column], counted.wins[:, column]
         found = counted.uncertainty(column)
@@ -40,6 +44,16 @@ class View:
         self.score = counted.scores.score[:, column]
         self.std_error = self._std_error()
         self.barred = np.array([name in self.electorate.failed for name in self.names], dtype=bool)
+
+    def _effective(self) -> NDArray[np.bool_]:
+        """Ballots that the rule reads anything from, shape (R,); all under a rule over time."""
+        if self.rule.needs == "history":
+            return np.ones(len(self.electorate.votes), dtype=np.bool_)
+        return effective_ballots(self.profile, self.rule)[:, 0]
+
+    def effective_votes(self) -> list[Vote]:
+        """The ballots that the rule reads anything from."""
+        return list(compress(self.electorate.votes, self.effective))
 
     def _std_error(self) -> Floats:
         """The rule's errors; those of a fitted rule with what was borrowed or is shared."""

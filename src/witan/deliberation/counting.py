@@ -128,7 +128,6 @@ class Count:
             self._outstanding,
             self.settings,
             self.roster,
-            graded=self.sitting.procedure.graded,
         )
         return self.leader is not None
 
@@ -144,6 +143,13 @@ class Count:
             return
         if not outcome.leaders:
             self.problem = "no ballot counts for anyone"
+            return
+        if outcome.n_ballots < quorum:
+            without = ", ".join(outcome.without_effect)
+            self.problem = (
+                f"{outcome.n_ballots} of the {quorum} ballots that a quorum needs have grades, "
+                f"which {outcome.rule} counts; none by {without}"
+            )
             return
         self.problem = None
         if outcome != self.outcome:

@@ -103,6 +103,9 @@ def _uncounted(session: Session, count: Count) -> Iterator[str]:
             yield f"{ballot.reviewer} cast no ballot: {ballot.reason}"
     if session.outcome is None:
         yield f"there is no outcome: {count.problem}"
+        return
+    for reviewer in session.outcome.without_effect:
+        yield f"{reviewer} gave no grades, and {session.outcome.rule} counts nothing else"
 
 
 def _unwritten(session: Session) -> Iterator[str]:

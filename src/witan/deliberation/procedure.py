@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from witan.core.rubric import Rubric
-from witan.core.settings import Settings
+from witan.core.rules import RULES
+from witan.core.settings import AUTO, Settings
 from witan.errors import InvalidParameter
 
 __all__ = ["Limits", "Mode", "Procedure", "Throttling"]
@@ -171,3 +172,9 @@ class Procedure:
     def graded(self) -> bool:
         """Whether reviewers are asked for grades at all."""
         return self.rubric_scoring or self.holistic
+
+    @property
+    def needs_grades(self) -> bool:
+        """Whether a review without grades has no effect on the outcome."""
+        rule = self.counting.rule
+        return self.graded and (rule == AUTO or RULES[rule].needs == "grades")

@@ -219,11 +219,10 @@ class _Round:
         made = await sitting.caller.call(member, call)
         if not isinstance(made, Made):
             return _Read(None, made.reason, (), made.over_budget)
-        first = made.reply.text
-        try:
-            return _Read(self._read(first, sheet), "", (first,), notes=made.reply.notes)
-        except InvalidBallot as error:
-            problem = error.problem
+        first, notes = made.reply.text, made.reply.notes
+        read, problem = self._read(first, sheet)
+        if not problem:
+            return _Read(read, "", (first,), notes=notes)
         messages = repair_messages(call.messages, made.text, problem)
         repair = replace(call, stage="repair", messages=messages)
         sitting.recorder.emit(
@@ -238,14 +237,19 @@ class _Round:
         made = await sitting.caller.call(member, repair)
         if not isinstance(made, Made):
             reason = f"its review {problem}, and the repair failed: {made.reason}"
-            return _Read(None, reason, (first,), made.over_budget)
+            kept = (*notes, f"the request for grades failed: {made.reason}") if read else ()
+            return _Read(read, "" if read else reason, (first,), made.over_budget, kept)
         second = made.reply.text
-        try:
-            return _Read(self._read(second, sheet), "", (second,), notes=made.reply.notes)
-        except InvalidBallot as error:
-            after = "is no better" if error.problem == problem else error.problem
-            reason = f"its review {problem}, and the repair {after}"
-            return _Read(None, reason, (first, second))
+        repaired, remaining = self._read(second, sheet)
+        if repaired and not remaining:
+            return _Read(repaired, "", (second,), notes=made.reply.notes)
+        if ranking := repaired or read:
+            # Rules that read rankings can still count it; the outcome says who gave no grades.
+            notes = (*(made.reply.notes if repaired else notes), "no grades, even when asked again")
+            return _Read(ranking, "", (second if repaired else first,), notes=notes)
+        after = "is no better" if remaining == problem else remaining
+        reason = f"its review {problem}, and the repair {after}"
+        return _Read(None, reason, (first, second))
 
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
         sitting = self.sitting
@@ -262,16 +266,23 @@ class _Round:
             own=self.peers.get(member.name),
         )
 
-    def _read(self, reply: str, sheet: Sheet) -> Review:
-        read = read_review(
-            reply,
-            sheet,
-            rubric=self.rubric,
-            holistic=self.sitting.procedure.holistic,
-            session=self.sitting.session,
-            roster=tuple(self.answers),
-        )
-        return replace(read, ballot=self.sitting.authorship.signed(read.ballot))
+    def _read(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
+        """Read a reply; return what can be used of it, and what a repair should mend, or ""."""
+        procedure = self.sitting.procedure
+        try:
+            read = read_review(
+                reply,
+                sheet,
+                rubric=self.rubric,
+                holistic=procedure.holistic,
+                session=self.sitting.session,
+                roster=tuple(self.answers),
+            )
+        except InvalidBallot as error:
+            return None, error.problem
+        signed = replace(read, ballot=self.sitting.authorship.signed(read.ballot))
+        ungraded = procedure.needs_grades and not signed.ballot.grades
+        return signed, "ranks the answers without grading them" if ungraded else ""
 
     def _settle(self, member: Member, reads: Sequence[_Read]) -> Ballot | None:
         """Record what the seat came to: its ballot, or why it has none."""

@@ -70,6 +70,7 @@ def session_object(outcome: Outcome) -> dict[str, Any]:
         "kendall_w": outcome.kendall_w,
         "n_ballots": outcome.n_ballots,
         "n_abstentions": outcome.n_abstentions,
+        "without_effect": outcome.without_effect,
         "effective_votes": outcome.effective_votes,
         "rho": outcome.rho,
         "ballots_to_flip": outcome.ballots_to_flip,

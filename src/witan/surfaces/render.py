@@ -131,10 +131,12 @@ def _voted(outcome: Outcome) -> str:
     people: int = outcome.details.get("people", 0)
     cast = {ballot.reviewer for ballot in outcome.ballots}
     silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
-    voted = len(cast) - people
+    without_effect = len(outcome.without_effect)
+    voted = len(cast) - people - without_effect
     said = []
     if voted or silent or not people:
-        said.append(f"{voted:,} of {counted(voted + silent, 'reviewer')}")
+        everyone = voted + without_effect + silent
+        said.append(f"{voted:,} of {counted(everyone, 'reviewer')}")
     if people:
         said.append(f"{people:,} {'person' if people == 1 else 'people'}")
     return ", ".join(said)

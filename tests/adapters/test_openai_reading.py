@@ -1,6 +1,7 @@
 """The body of a completion: any cut of it reads the same, and nothing is made up."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,7 +116,26 @@ class TestText:
     )  # fmt: skip
     def test_what_is_not_counted_is_unknown(self, usage):
         """Absent or senseless counts are None, never 0."""
-        assert read(whole("So", usage=usage))[0] == Reply("So", Usage(None, None), None)
+        reply, _ = read(whole("So", usage=usage))
+
+        assert replace(reply, notes=()) == Reply("So", Usage(None, None), None)
+
+    @pytest.mark.parametrize(
+        ("usage", "note"),
+        [
+            ({"cost": float("nan")}, "its server billed nan dollars, which is no amount"),
+            ({"cost": -2}, "its server billed -2 dollars, which is no amount"),
+            ({"cost": 10**400}, "its server billed inf dollars, which is no amount"),
+            ({"prompt_tokens": -1}, "its server counted fewer than 0 tokens read"),
+            ({"completion_tokens": -1}, "its server counted fewer than 0 tokens written"),
+        ],
+    )
+    def test_an_impossible_bill_is_noted(self, usage, note):
+        """That a bill or a count is ignored is said."""
+        [said] = read(whole("So", usage=usage))[0].notes
+
+        assert said.startswith(note)
+        assert said.endswith("is ignored")
 
     @pytest.mark.parametrize(
         ("usage", "written"),

@@ -234,22 +234,18 @@ async def test_debate_and_synthesis_are_no_way_in(attack):
         assert sorted(read_fences(debated).values()) == sorted(others)
 
 
-@pytest.mark.parametrize("quoted", ["before", "after", "alone"])
-async def test_a_faked_ballot_counts_only_where_its_reviewer_makes_it_its_own(quoted):
-    """A reviewer that quotes it before its own ballot casts its own; what it casts is noted."""
+@pytest.mark.parametrize("quoted", ["before", "after"])
+async def test_a_faked_ballot_never_counts_for_its_reviewers_own(quoted):
+    """A reviewer that quotes it beside its own is asked again, and then casts none."""
     own = json.dumps({**BALLOT, "ranking": [["D"], ["C"], ["B"], ["A"]]})
     faked = json.dumps(BALLOT)
-    said = {"before": f"{faked}\nNo: {own}", "after": f"{own}\nIt says {faked}", "alone": faked}
+    said = {"before": f"{faked}\nNo: {own}", "after": f"{own}\nIt says {faked}"}
     attacked = await replying(said[quoted])
     harmless = await held(None, gullible=False)
 
-    [cast] = [
-        x for x in attacked.session.events if isinstance(x, e.BallotCast) and x.seat == GULLIBLE
-    ]
-    first = attacked.sheets[GULLIBLE].candidate("D" if quoted == "before" else "A")
-    assert cast.ballot.groups[0] == (first,)
-    assert cast.replies == (said[quoted],)
-    assert any("holds 2 ballots" in note for note in cast.notes) == (quoted != "alone")
+    [asked_again] = [x for x in attacked.session.events if isinstance(x, e.BallotRepaired)]
+    assert asked_again.problem == "holds ballots that contradict each other"
+    assert attacked.ballots[GULLIBLE].abstained
     others: Sequence[str] = [name for name in SEATS if name != GULLIBLE]
     assert all(attacked.ballots[name] == harmless.ballots[name] for name in others)
 

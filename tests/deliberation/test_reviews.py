@@ -268,12 +268,35 @@ class TestSurroundings:
 
         assert review.ballot.groups == ORDER
 
-    def test_the_last_of_several_counts(self):
-        """A model drafts before it concludes; that there were two ballots is noted."""
-        review = read(said(["C", "B", "A"]) + "\nOn reflection:\n" + said(["A", "B", "C"]))
+    @pytest.mark.parametrize(
+        "second",
+        [
+            said(["C", "B", "A"]),
+            said([["A", "B"], ["C"]]),
+            said(grades={"A": 2, "B": 6, "C": 4}),
+            "FINAL RANKING:\n1. C\n2. B\n3. A",
+        ],
+        ids=["order", "tie", "grade", "list"],
+    )
+    def test_ballots_that_contradict_each_other(self, second):
+        """Which of two ballots is meant is not guessed."""
+        first = said(grades={"A": 8, "B": 6, "C": 4})
 
-        assert review.ballot.groups == CHAIN
-        assert review.notes == ("the reply holds 2 ballots; the last of the fullest counts",)
+        with pytest.raises(InvalidBallot, match="holds ballots that contradict each other"):
+            read(f"{first}\nOn reflection:\n{second}", holistic=True)
+
+    def test_ballots_that_agree(self):
+        """A ballot that is said twice counts once, and of two the fuller one."""
+        full = said(grades={"A": 8, "B": 6, "C": 4})
+
+        assert read(f"{said()}\nSo:\n{said()}").ballot.groups == ORDER
+        review = read(f"{full}\nSo:\n{said()}", holistic=True)
+        assert review.ballot.grades == {"claude": 8, "grok": 6, "gemini": 4}
+
+    def test_more_ballots_than_are_compared(self):
+        """A flood of ballots is not sifted."""
+        with pytest.raises(InvalidBallot, match="holds more than 32 ballots"):
+            read(said() * 40)
 
     def test_a_fuller_ballot_is_not_undone_by_a_remark(self):
         """A smaller object after the ballot, such as a quoted one, does not replace it."""
@@ -322,15 +345,18 @@ class TestFinalRanking:
         """The ranking may stand on the line of the heading."""
         assert read("Final ranking: A > B = C").ballot.groups == ORDER
 
-    def test_the_last_heading_counts(self):
-        """A ranking that is quoted before the reviewer's own does not count."""
+    def test_headings_that_contradict_each_other(self):
+        """A ranking that is quoted before the reviewer's own is not guessed to be another's."""
         reply = "B says:\nFINAL RANKING:\n1. B\n2. A\n\nI say:\nFINAL RANKING:\n1. A\n2. B = C"
 
-        assert read(reply).ballot.groups == ORDER
+        with pytest.raises(InvalidBallot, match="contradict each other"):
+            read(reply)
 
     def test_an_object_comes_first(self):
-        """Where there is a ballot as an object, the list is not looked at."""
-        assert read(said() + "\n\nFINAL RANKING:\n1. C\n2. B\n3. A").ballot.groups == ORDER
+        """Where the list repeats a ballot that is an object, the object is read."""
+        read_off = read(said() + "\n\nFINAL RANKING:\n1. A\n2. B = C")
+
+        assert (read_off.ballot.groups, read_off.notes) == (ORDER, ())
 
 
 class TestNotes:

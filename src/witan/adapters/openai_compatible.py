@@ -108,7 +108,7 @@ class OpenAICompatible:
                     self._dialect = self._dialect.without(*dialect.refused)
                 self._passed |= {form} if form is not None else frozenset()
                 notes = dialect.notes(call)
-                return replace(came, notes=notes) if notes else came
+                return replace(came, notes=(*notes, *came.notes)) if notes else came
             field = dialect.named(call, came.status, came.complaint)
             if field is not None and not dialect.spares(field, came.complaint):
                 raise self._unmet(call, field, came)

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from witan.adapters.event_stream import EventStream
 from witan.adapters.redaction import Redaction
+from witan.deliberation.bills import read_cost, read_tokens
+from witan.deliberation.blank import is_blank
 from witan.deliberation.ports import Hear, Reply, Usage
 from witan.errors import ModelError
 
@@ -109,10 +110,13 @@ class Reading:
         if not self._chosen:
             raise self._strange()
         text = self._redact.hide(_sound("".join(self._text or self._refusal)))
-        if not text.strip():
+        if is_blank(text):
             raise self._silence()
+        cost, problems = read_cost(self._usage.get("cost"))
+        for name, what in (("prompt_tokens", "read"), ("completion_tokens", "written")):
+            problems += read_tokens(self._usage.get(name), what)[1]
         usage = Usage(self._tokens("prompt_tokens"), self._written())
-        return Reply(text, usage, self._cost(), cut=self._finish == "length")
+        return Reply(text, usage, cost, self._finish == "length", problems)
 
     def _recognise(self) -> None:
         """Tell a whole completion from a stream, as soon as there is enough of it."""
@@ -203,8 +207,7 @@ class Reading:
         )
 
     def _tokens(self, name: str) -> int | None:
-        count = self._usage.get(name)
-        return count if type(count) is int and count >= 0 else None
+        return read_tokens(self._usage.get(name), name)[0]
 
     def _written(self) -> int | None:
         """The tokens of the reply; some servers count what was thought in the total alone."""
@@ -213,12 +216,6 @@ class Reading:
         if read is None or total is None or total < read:
             return written
         return max(written or 0, total - read)
-
-    def _cost(self) -> float | None:
-        cost = self._usage.get("cost")
-        if isinstance(cost, bool) or not isinstance(cost, int | float):
-            return None
-        return float(cost) if isfinite(cost) and cost >= 0 else None
 
     def _silence(self) -> ModelError:
         if self._finish == "content_filter":

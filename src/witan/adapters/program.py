@@ -16,6 +16,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from witan.adapters.redaction import Redaction
 from witan.adapters.via import VARIABLE, via
+from witan.deliberation.blank import is_blank
 from witan.deliberation.ports import Call, Hear, Message, Reply
 from witan.errors import InvalidParameter, ModelError
 
@@ -81,7 +82,7 @@ class Program:
             raise ModelError(self.name, problem)
         if process.returncode != 0:
             raise ModelError(self.name, self._failure(process.returncode, tail))
-        if not text.strip():
+        if is_blank(text):
             raise ModelError(self.name, "said nothing", transient=True)
         return Reply(text)
 

@@ -20,6 +20,8 @@ from witan.adapters.provider_headers import announce, announcing
 from witan.adapters.pydantic_ai_errors import Translation
 from witan.adapters.redaction import Redaction
 from witan.adapters.via import via_header
+from witan.deliberation.bills import read_cost, read_tokens
+from witan.deliberation.blank import is_blank
 from witan.deliberation.ports import Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
 
@@ -244,16 +246,19 @@ class PydanticAIModel:
 
     def _reply(self, response: "m.ModelResponse") -> Reply:
         text = self._secrets.hide(_text(response))
-        if not text.strip():
+        if is_blank(text):
             if response.finish_reason == "content_filter":
                 raise ModelError(self.name, "kept its reply back: its content filter stepped in")
             raise ModelError(self.name, "said nothing", transient=True)
-        cost = (response.provider_details or {}).get("cost")
+        cost, problems = read_cost((response.provider_details or {}).get("cost"))
+        read, more = read_tokens(response.usage.input_tokens, "read")
+        written, others = read_tokens(response.usage.output_tokens, "written")
         return Reply(
             text,
-            Usage(_counted(response.usage.input_tokens), _counted(response.usage.output_tokens)),
-            cost_usd=None if cost is None else float(cost),
+            Usage(read or None, written or None),  # 0 is the library's for what nobody said
+            cost_usd=cost,
             cut=response.finish_reason == "length",
+            notes=(*problems, *more, *others),
         )
 
 
@@ -373,8 +378,3 @@ def _text(response: "m.ModelResponse") -> str:
     if handed:
         return handed[0].args_as_json_str()
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
-
-
-def _counted(tokens: int) -> int | None:
-    """Tokens as counted; the library's 0 is what it puts where the provider did not say."""
-    return None if tokens == 0 else tokens

@@ -19,6 +19,7 @@ from witan.core.blinding import Sheet
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
+from witan.deliberation.blank import is_blank
 from witan.deliberation.masking import mask, names_of
 from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, MissingParameter
 
@@ -141,7 +142,7 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         problem = f"the session {session} is not closed, so nobody can vote on it yet"
         raise HistoryConflict(where, problem, "wait for its end, or resume it")
     held = history.whole(session)
-    answers = {candidate: text for candidate, text in held.answers.items() if text.strip()}
+    answers = {candidate: text for candidate, text in held.answers.items() if not is_blank(text)}
     if len(answers) < 2:
         raise HistoryConflict(where, *_too_few(held, 1 if answers else 0))
     if any(b.reviewer == person and b.kind == "human" and b.paired for b in held.ballots):

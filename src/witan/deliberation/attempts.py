@@ -7,6 +7,8 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
+from witan.deliberation.bills import check_bill
+from witan.deliberation.blank import is_blank
 from witan.deliberation.limits import Throttle
 from witan.deliberation.money import NOTHING, Purse, Reservation
 from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent, deaf
@@ -253,10 +255,11 @@ async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Repl
         raise _told(name, error) from error
     if not isinstance(reply, Reply):
         raise ModelError(name, f"returned {type(reply).__name__} where a Reply was due")
+    reply = check_bill(errand.member, errand.call, reply)
     reservation.settle(reply)
-    if not (reply.text and reply.text.strip()):
+    if not reply.text or is_blank(reply.text):
         raise ModelError(name, "said nothing", transient=True)
-    if not split_thoughts(reply.text).text.strip():
+    if is_blank(split_thoughts(reply.text).text):
         raise _only_thought(name, reply)
     return reply
 

@@ -7,6 +7,7 @@ from hashlib import blake2s
 
 import numpy as np
 
+from witan.deliberation.blank import is_blank
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Member, Message, Seat
 from witan.deliberation.session import Session
@@ -27,7 +28,7 @@ __all__ = [
 
 def check_question(question: object) -> None:
     """Refuse a question that is no text, or empty."""
-    if not (isinstance(question, str) and question.strip()):
+    if not isinstance(question, str) or is_blank(question):
         raise InvalidParameter("the question", question, "some text")
 
 

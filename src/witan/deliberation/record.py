@@ -36,6 +36,7 @@ def session_to_json(session: Session, *, indent: int | None = None) -> str:
         "question": session.question,
         "status": session.status,
         "missing": session.missing,
+        "notes": session.notes,
         "text": session.text,
         "answers": {seat: answer.text for seat, answer in session.answers.items()},
         "unanswered": session.unanswered,

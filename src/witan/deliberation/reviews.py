@@ -8,12 +8,14 @@ nothing is a refusal but what cannot be read.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, Grade
 from witan.core.blinding import Sheet
 from witan.core.rubric import HOLISTIC, Rubric, read_grade
-from witan.deliberation.ballot_forms import Asked, Reading, chain, tied
+from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, tied
+from witan.deliberation.blank import is_blank
 from witan.deliberation.events import ReadBy
 from witan.deliberation.reading_json import values_in, whole
 from witan.deliberation.review_words import NOT_GRADED, NOT_RANKED, judges_only
@@ -24,6 +26,9 @@ __all__ = ["LONGEST_REPLY", "Review", "read_review"]
 
 LONGEST_REPLY = 200_000
 """Characters beyond which a reply is not looked into."""
+
+MOST_BALLOTS = 32
+"""Ballots in one reply that are compared with each other; who sends more is asked again."""
 
 _HEADING = re.compile(r"[ \t#*_>]*final[ \t]+ranking[ \t*_]*(?::|$)[ \t*_]*(.*)", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:\d{1,3}[.):]|[-*•])\s*(.+)")
@@ -55,10 +60,11 @@ def read_review(
     Raises
     ------
     InvalidBallot
-        If nothing in the reply ranks or grades at least half of the sheet.
+        If nothing in the reply ranks or grades at least half of the sheet, or two ballots in it
+        contradict each other.
     """
     asked = Asked.of(sheet, rubric, holistic=holistic)
-    if not reply.strip() or reply.strip() == "null":
+    if is_blank(reply) or reply.strip() == "null":
         raise InvalidBallot(sheet.reviewer, "says nothing")
     if len(reply) > LONGEST_REPLY:
         problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
@@ -109,21 +115,52 @@ def _graded_as_asked(given: object, names: set[str]) -> bool:
 
 
 def _tolerantly(reply: str, sheet: Sheet, asked: Asked) -> Reading:
-    """The fullest ballot in the reply, of several the last: models draft first, and conclude last.
+    """Read the fullest ballot in the reply, where no other ballot in it says otherwise.
 
-    A ballot that an answer fakes has to be quoted by its reviewer after its own, and no less full,
-    to be taken for it; that there was more than one is noted.
+    Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
+    an answer that fakes it.
     """
     read = [r for said in values_in(reply) for r in _ballots_in(said, asked)]
-    fullest = max((reading.fullness for reading in read), default=0)
-    full = [reading for reading in read if reading.fullness == fullest]
-    if full and _is_enough(full[-1], sheet):
-        several = f"the reply holds {len(read)} ballots; the last of the fullest counts"
-        return replace(full[-1], notes=(*full[-1].notes, *([several] if len(read) > 1 else [])))
-    listed = _final_ranking(reply, asked)
+    lists = list(_final_rankings(reply, asked))
+    cast = [reading for reading in (*read, *lists) if _is_enough(reading, sheet)]
+    if any(_contradict(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
+        raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
+    if len(cast) > MOST_BALLOTS:
+        raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
+    fullest = max(read, key=lambda reading: reading.fullness, default=Reading())
+    if _is_enough(fullest, sheet):
+        return fullest
+    listed = lists[-1] if lists else Reading()
     if _is_enough(listed, sheet):
         return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
-    raise InvalidBallot(sheet.reviewer, _problem([*full, listed], sheet))
+    raise InvalidBallot(sheet.reviewer, _problem([fullest, listed], sheet))
+
+
+def _contradict(one: Reading, other: Reading) -> bool:
+    """Tell whether two readings place two candidates otherwise, or grade one otherwise."""
+    first, second = (
+        {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
+        for reading in (one, other)
+    )
+    both = [candidate for candidate in first if candidate in second]
+    if any(
+        _order(first[a], first[b]) != _order(second[a], second[b]) for a, b in combinations(both, 2)
+    ):
+        return True
+    graded = [candidate for candidate in one.grades if candidate in other.grades]
+    return any(_graded_otherwise(one.grades[c], other.grades[c]) for c in graded)
+
+
+def _order(a: int, b: int) -> int:
+    return (a > b) - (a < b)
+
+
+def _graded_otherwise(one: Grade | Grades, other: Grade | Grades) -> bool:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return any(_graded_otherwise(one[name], other[name]) for name in one.keys() & other.keys())
+    if isinstance(one, Mapping) or isinstance(other, Mapping):
+        return False
+    return read_grade(one) != read_grade(other)
 
 
 def _ballots_in(said: object, asked: Asked) -> Iterator[Reading]:
@@ -146,16 +183,12 @@ def _is_enough(reading: Reading, sheet: Sheet) -> bool:
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
 
-def _final_ranking(reply: str, asked: Asked) -> Reading:
-    """The list, or the line, under the last heading FINAL RANKING."""
+def _final_rankings(reply: str, asked: Asked) -> Iterator[Reading]:
+    """The list, or the line, under each heading FINAL RANKING; of many headings, the last ones."""
     lines = reply.splitlines()
     headings = [(at, found[1]) for at, line in enumerate(lines) if (found := _HEADING.match(line))]
-    if not headings:
-        return Reading()
-    at, beside = headings[-1]
-    if beside.strip():
-        return asked.listed(chain(beside))
-    return asked.listed(_items(lines[at + 1 :], asked))
+    for at, beside in headings[-MOST_BALLOTS:]:
+        yield asked.listed(chain(beside) if beside.strip() else _items(lines[at + 1 :], asked))
 
 
 def _items(lines: Sequence[str], asked: Asked) -> Iterator[list[object]]:

@@ -190,6 +190,18 @@ class Session:
         return True
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """How the council was seated, and what was odd about replies, a sentence each."""
+        odd: list[str] = []
+        for event in self.events[1:]:
+            match event:
+                case e.AnswerDone():
+                    odd += [f"{event.seat}: {note}" for note in event.notes]
+                case e.SynthesisDone(chairman=str(chairman)):
+                    odd += [f"{chairman}: {note}" for note in event.notes]
+        return (*self.opened.notes, *dict.fromkeys(odd))
+
+    @property
     def over_budget(self) -> bool:
         """Whether some call was not made because of the ceiling on cost."""
         return any(getattr(event, "over_budget", False) for event in self.events)

@@ -157,7 +157,7 @@ def session_text(
         yield page.sentence(f"category {session.opened.category}", "dim", hang=2)
     for note in (*_relations(session), *came_of_it):
         yield page.sentence(note, "dim", hang=2)
-    for note in session.opened.notes:
+    for note in session.notes:
         yield page.sentence(f"note: {note}", "dim", hang=2)
     for seat in session.opened.seats:
         yield ""

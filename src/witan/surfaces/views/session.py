@@ -169,7 +169,7 @@ def session_view(
         simulated=session.simulated,
         asked_at=f"{opened.at:%Y-%m-%d %H:%M} UTC",
         files=clean(listed([*opened.files], most=20)),
-        notes=tuple(map(naming.said, opened.notes)),
+        notes=_notes(session, naming),
         parent=_parent(session, naming),
         children=tuple(children),
         judges=_judges(session, naming),
@@ -214,6 +214,13 @@ def _missing(session: Session, naming: Naming) -> tuple[str, ...]:
     told = [*map(naming.said, session.missing)]
     # In the order of the seats, labels would tell who is who.
     return tuple(sorted(told) if naming.veiled else told)
+
+
+def _notes(session: Session, naming: Naming) -> tuple[str, ...]:
+    seated = len(session.opened.notes)
+    told = [*map(naming.said, session.notes)]
+    odd = sorted(told[seated:]) if naming.veiled else told[seated:]
+    return (*told[:seated], *odd)
 
 
 def _judges(session: Session, naming: Naming) -> str:

@@ -1,0 +1,122 @@
+"""Replies that are not what they seem: invisible texts, contradictory ballots, impossible bills."""
+
+import pytest
+
+from councils import council, member
+from witan.deliberation import events as e
+from witan.deliberation.blank import is_blank
+from witan.deliberation.ports import Call, Hear, Member, Price, Reply, Usage
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter
+from witan.surfaces.session_text import session_text
+from witan.surfaces.text import Page
+
+pytestmark = pytest.mark.anyio
+
+INVISIBLE = {
+    "zero width": "\u200b\u200c\u200d\u2060",
+    "byte-order mark": "\ufeff",
+    "combining": "\u0301\u0308",
+    "variation selectors": "\ufe0f\ufe0e\U000e0100",
+    "Hangul filler": "\u3164\u115f\u1160\uffa0",
+    "Braille blank": "\u2800\u2800",
+    "soft hyphen": "\u00ad",
+    "direction": "\u200e\u202a\u2066",
+    "tags": "\U000e0001\U000e0041",
+    "controls": "\x00\x07",
+    "blanks": " \n\u00a0\u3000",
+}
+
+ORDERS = ('{"ranking": [["A"], ["B"]]}', '{"ranking": [["B"], ["A"]]}')
+
+
+class Billed:
+    """A model that says a text, and bills what it is told to."""
+
+    def __init__(self, answer: str = "So.", reviews: str = ORDERS[0], **bill) -> None:
+        self.answer, self.reviews, self.bill = answer, reviews, bill
+
+    async def complete(self, call: Call, hear: Hear) -> Reply:
+        text = self.reviews if call.stage in ("review", "repair") else self.answer
+        hear(text)
+        return Reply(text, **self.bill)
+
+
+async def deliberate(model: Billed, price: Price | None = None, **options) -> Session:
+    """A session of this model and two that behave, which only rank."""
+    odd = Member("odd", model, "test:odd", price=price)
+    options = {"rubric_scoring": False, "attempts": 1, **options}
+    async with council([odd, member("a"), member("b")], **options) as held:
+        return await held.ask("Which?", seed=3)
+
+
+class TestInvisibleText:
+    """What shows nothing says nothing."""
+
+    @pytest.mark.parametrize("text", INVISIBLE.values(), ids=INVISIBLE)
+    async def test_it_is_no_answer(self, text):
+        """A text of characters without a shape is none, and no question either."""
+        session = await deliberate(Billed(text))
+
+        assert session.unanswered == {"odd": "said nothing"}
+        with pytest.raises(InvalidParameter, match="the question"):
+            council([member("a"), member("b")]).plan(text)
+
+    @pytest.mark.parametrize("text", ["4", ".", "\u200b🙂", "e\u0301", "\ue000", "안"])
+    def test_a_single_sign_is_seen(self, text):
+        """One character with a shape is a text."""
+        assert not is_blank(text)
+
+
+class TestContradictoryBallots:
+    """Which of two ballots is meant, the reviewer is asked."""
+
+    async def test_the_reviewer_is_asked_again(self):
+        """Two ballots that differ earn a repair, and then an abstention."""
+        session = await deliberate(Billed(reviews="\n".join(ORDERS)))
+
+        [repaired] = [x for x in session.events if isinstance(x, e.BallotRepaired)]
+        assert repaired.problem == "holds ballots that contradict each other"
+        [ballot] = [b for b in session.ballots if b.reviewer == "odd"]
+        assert ballot.abstained
+
+    async def test_the_same_ballot_twice_is_fine(self):
+        """Two ballots that say the same count once, without a repair."""
+        session = await deliberate(Billed(reviews=f"{ORDERS[0]} {ORDERS[0]}"))
+
+        assert not [x for x in session.events if isinstance(x, e.BallotRepaired)]
+        assert session.status == "complete"
+
+
+class TestBills:
+    """A bill that is impossible is not believed."""
+
+    @pytest.mark.parametrize(
+        ("bill", "price", "note"),
+        [
+            ({"cost_usd": 1e308}, None, "billed $1e+308, and this call cannot cost"),
+            ({"cost_usd": 1e308}, Price(1, 1), "billed $1e+308, and this call cannot cost"),
+            ({"cost_usd": 500.0}, None, "billed $500, and this call cannot cost"),
+            ({"usage": Usage(10**12, 5)}, Price(1, 1), "1,000,000,000,000 tokens read"),
+            ({"usage": Usage(5, 10**30)}, Price(1, 1), "10**15 or more tokens written"),
+        ],
+    )
+    async def test_it_is_unknown(self, bill, price, note):
+        """The cost is unknown, and everybody who looks at the session is told why."""
+        session = await deliberate(Billed(**bill), price)
+
+        assert session.cost.total_usd is None
+        assert session.cost.known_usd == 0
+        [said] = [each for each in session.notes if note in each]
+        assert said.startswith("odd: its server ")
+        assert f"note: {said}" in "\n".join(session_text(Page(), session))
+        assert note in session_to_json(session)
+
+    async def test_a_dear_call_is_believed(self):
+        """What hidden instructions, reasoning and fees can cost is no reason for doubt."""
+        usage = Usage(20_000, 60_000)
+        session = await deliberate(Billed(usage=usage, cost_usd=2.5), Price(10, 60))
+
+        assert session.cost.total_usd == pytest.approx(2.5 * 2)
+        assert session.notes == ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from witan.core.wording import listed
 from witan.deliberation import events as e
 from witan.deliberation.answering import answer, gate
 from witan.deliberation.closing import close
@@ -117,6 +118,10 @@ def _unwritten(session: Session) -> Iterator[str]:
         return
     for chairman, reason in session.synthesis.failed.items():
         yield f"{chairman} did not write the closing text: {reason}"
+    if unresolved := session.synthesis.unresolved:
+        verb = "names" if len(unresolved) == 1 else "name"
+        cited = listed([f"[{label}]" for label in unresolved])
+        yield f"the final answer cites {cited}, which {verb} no answer"
     if session.synthesis.cut:
         yield "the closing text broke off at its limit of tokens"
     if procedure.mode == "verdict" and session.synthesis.approved is None:

@@ -16,6 +16,7 @@ from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.answer_prompts import read_verdict
+from witan.deliberation.citations import unresolved_citations
 from witan.deliberation.costing import Cost, Costing
 from witan.deliberation.jury import Authorship
 from witan.deliberation.ports import Message
@@ -52,6 +53,8 @@ class Synthesis:
         In the mode ``verdict``: whether it approves.
     failed
         Chairman to reason, in the order in which they were tried.
+    unresolved
+        Labels that the text cites and that stand for no answer.
     """
 
     text: str
@@ -61,6 +64,7 @@ class Synthesis:
     approved: bool | None
     cut: bool
     failed: Mapping[str, str]
+    unresolved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +379,7 @@ class _Fold:
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(self._ballot(seat.name) for seat in self.opened.reviewers),
             outcome=self.outcome,
-            synthesis=self.synthesis,
+            synthesis=self._cited(self.synthesis),
             status="interrupted" if closed is None else closed.status,
             missing=() if closed is None else closed.missing,
             cost=self.costing.total(),
@@ -384,6 +388,20 @@ class _Fold:
             ),
         )
         return session if closed else replace(session, missing=(f"{session.progress} kept",))
+
+    def _cited(self, written: Synthesis | None) -> Synthesis | None:
+        """Resolve the citations of what a chairman wrote."""
+        if written is None or written.chairman is None or "[" not in written.text:
+            return written
+        opened = self.opened
+        before = (
+            opened.question,
+            *(message.text for message in opened.conversation),
+            *opened.files.values(),
+            *(answer.text for answer in self.answers.values()),
+        )
+        unresolved = unresolved_citations(written.text, written.labels, before)
+        return replace(written, unresolved=unresolved) if unresolved else written
 
     def _ballot(self, name: str) -> Ballot:
         if name in self.ballots:

@@ -313,7 +313,8 @@ def legend_text(session: Session) -> str:
     """List the member behind each label; empty if the closing text has no label."""
     if session.synthesis is None:
         return ""
-    labels, words = session.synthesis.labels, set(re.findall(r"\w+", session.synthesis.text))
-    if words.isdisjoint(labels):
-        return ""
-    return ", ".join(f"[{label}] {seat}" for label, seat in labels.items())
+    held = session.synthesis
+    strange = [f"[{label}] no answer" for label in held.unresolved]
+    if set(re.findall(r"\w+", held.text)).isdisjoint(held.labels):
+        return ", ".join(strange)
+    return ", ".join([*(f"[{label}] {seat}" for label, seat in held.labels.items()), *strange])

@@ -66,6 +66,8 @@ class Verdict:
         In the mode ``verdict``: what it comes to.
     legend
         Label, where its answer stands, and who wrote that.
+    unresolved
+        Labels that the text cites and that stand for no answer.
     """
 
     text: Markup
@@ -74,6 +76,7 @@ class Verdict:
     cut: bool
     fell: tuple[str, ...]
     legend: tuple[tuple[str, str, str], ...]
+    unresolved: tuple[str, ...] = ()
 
 
 def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
@@ -162,7 +165,7 @@ def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Ver
         if seat in session.answers
     }
     return Verdict(
-        text=rendered(naming.quoted(held.text), cited),
+        text=rendered(naming.quoted(held.text), cited, held.unresolved),
         by=_written_by(held.chairman, naming, recounted=recounted),
         said=verdict_text(held.approved) if held.mode == "verdict" else "",
         cut=held.cut,
@@ -174,6 +177,7 @@ def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Ver
             (label, cited.get(label, "#answers"), "" if naming.veiled else naming.name(seat))
             for label, seat in held.labels.items()
         ),
+        unresolved=held.unresolved,
     )
 
 

@@ -1,7 +1,7 @@
 """Models' text as HTML that can do nothing: no markup of its own, no pictures, no odd links."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from witan.surfaces.web.escaping import trusted_html
 
 __all__ = ["rendered"]
 
-_CITATION = re.compile(r"\[([A-Z]{1,3})\]")
+_CITATION = re.compile(r"\[([A-Z]{1,3}\d{0,3})\]")
 
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 
@@ -23,8 +23,13 @@ _SHIFT = 3
 """A text stands under headings of ours; its own first level is our fourth."""
 
 
-def rendered(text: str, cited: Mapping[str, str] | None = None) -> Markup:
-    """A text as HTML; the labels in `cited` become links to where it points."""
+def rendered(
+    text: str, cited: Mapping[str, str] | None = None, unresolved: Collection[str] = ()
+) -> Markup:
+    """A text as HTML; the labels in `cited` become links to where it points.
+
+    Labels in `unresolved` are marked as naming no answer.
+    """
     parser = _parser()
     tokens = parser.parse(readable(text))
     for token in tokens:
@@ -33,7 +38,7 @@ def rendered(text: str, cited: Mapping[str, str] | None = None) -> Markup:
         elif token.type in ("th_open", "td_open"):
             _align(token)
         if token.children:
-            token.children = _linked(token.children, cited or {})
+            token.children = _linked(token.children, cited or {}, unresolved)
     html: str = parser.renderer.render(tokens, parser.options, {})
     return trusted_html(html)
 
@@ -60,29 +65,35 @@ def _align(token: Token) -> None:
         token.attrs["class"] = style.rpartition(":")[2]
 
 
-def _linked(children: Sequence[Token], cited: Mapping[str, str]) -> list[Token]:
+def _linked(
+    children: Sequence[Token], cited: Mapping[str, str], unresolved: Collection[str]
+) -> list[Token]:
     """The pieces of a paragraph, its citations turned into links, but not inside links."""
     out: list[Token] = []
     depth = 0
     for token in children:
         depth += token.nesting if token.type.startswith("link_") else 0
-        if token.type == "text" and not depth and cited:
-            out += _cut(token.content, cited)
+        if token.type == "text" and not depth and (cited or unresolved):
+            out += _cut(token.content, cited, unresolved)
         else:
             out.append(token)
     return out
 
 
-def _cut(text: str, cited: Mapping[str, str]) -> list[Token]:
+def _cut(text: str, cited: Mapping[str, str], unresolved: Collection[str]) -> list[Token]:
     out, end = list[Token](), 0
     for found in _CITATION.finditer(text):
-        if (label := found[1]) not in cited:
+        label = found[1]
+        if label not in cited and label not in unresolved:
             continue
         out.append(_text(text[end : found.start()]))
-        attrs: dict[str, str | int | float] = {"href": cited[label], "class": "cite"}
-        out.append(Token("link_open", "a", 1, attrs=attrs))
+        attrs: dict[str, str | int | float] = {"href": cited.get(label, ""), "class": "cite"}
+        kind, tag = "link", "a"
+        if label not in cited:
+            attrs, kind, tag = {"class": "uncited", "title": "names no answer"}, "mark", "mark"
+        out.append(Token(f"{kind}_open", tag, 1, attrs=attrs))
         out.append(_text(f"[{label}]"))
-        out.append(Token("link_close", "a", -1))
+        out.append(Token(f"{kind}_close", tag, -1))
         end = found.end()
     return [*out, _text(text[end:])]
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from harness import Row, show
 
@@ -37,7 +38,7 @@ def session(name: str) -> list[e.Event]:
     ballots = [_ballot(name, k) for k in range(len(SEATS))]
     [outcome] = tally_sessions(ballots, Settings.of("borda"))
     spent = e.Spent(Usage(900, 300), 0.01, 2.0)
-    told: list[tuple[type[e.Event], dict[str, object]]] = [
+    told: list[tuple[type[e.Event], dict[str, Any]]] = [
         (
             e.SessionOpened,
             {

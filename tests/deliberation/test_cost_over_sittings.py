@@ -90,19 +90,28 @@ class TestCutOff:
 
 
 class Slow:
-    """A listener that has kept what it was told once it is let."""
+    """A journal whose commits end once they are let."""
 
     def __init__(self) -> None:
-        self.heard: list[e.Event] = []
-        self.asked = 0
+        self.taken: list[e.Event] = []
+        self.shown: list[e.Event] = []
         self.let = anyio.Event()
+        self.durable = 0
+
+    def keep(self, event: e.Event) -> None:
+        self.taken.append(event)
+
+    def calling(self) -> None:
+        pass
+
+    async def commit(self) -> int:
+        if not self.let.is_set():
+            await self.let.wait()
+            self.durable = self.taken[-1].seq
+        return self.durable
 
     def __call__(self, event: e.Event) -> None:
-        self.heard.append(event)
-
-    async def kept(self) -> None:
-        self.asked += 1
-        await self.let.wait()
+        self.shown.append(event)
 
 
 class Mute:
@@ -117,34 +126,74 @@ class Mute:
 
 
 class TestBegun:
-    """Under a ceiling a request is made once it is kept that it may be billed."""
+    """A request is made, and an event shown, once the journal has it."""
 
-    async def test_no_call_is_made_before(self):
-        """It waits; then all are made."""
+    @pytest.mark.parametrize("ceiling", [None, 1.0])
+    async def test_no_call_is_made_before(self, ceiling):
+        """With a ceiling on cost or without, it waits; then all are made."""
         mute, slow = Mute(), Slow()
         seated = [replace(seat, model=mute) for seat in priced("ab")]
-        async with council(seated, max_cost_usd=1.0) as opened, anyio.create_task_group() as group:
+        async with (
+            council(seated, max_cost_usd=ceiling) as opened,
+            anyio.create_task_group() as group,
+        ):
             group.start_soon(partial(opened.ask, QUESTION, listener=slow))
             await anyio.wait_all_tasks_blocked()
-            assert (mute.calls, slow.asked) == (0, 2)
-            assert [event.kind for event in slow.heard[1:]] == ["answer_started"] * 2
+            assert (mute.calls, slow.shown) == (0, [])
+            assert [event.kind for event in slow.taken[1:]] == ["answer_started"] * 2
             slow.let.set()
             await anyio.wait_all_tasks_blocked()
             assert mute.calls == 2
+            assert slow.shown == slow.taken
             group.cancel_scope.cancel()
 
     async def test_whoever_waits_too_long_cost_nothing(self):
         """A call that was not made is not billed: its seat is out of time, and that is all."""
         slow = Slow()
-        async with council(priced("ab"), max_cost_usd=1.0, stage_seconds=0.05) as opened:
+        seated = council(priced("ab"), max_cost_usd=1.0, stage_seconds=0.05)
+        async with seated as opened, anyio.create_task_group() as group:
+
+            async def let() -> None:
+                await anyio.sleep(0.3)
+                slow.let.set()
+
+            group.start_soon(let)
             session = await opened.ask(QUESTION, listener=slow)
 
         assert (session.status, session.cost.total_usd) == ("failed", 0.0)
 
-    async def test_without_a_ceiling_nothing_is_waited_for(self):
-        """However slow a listener is at keeping, the session goes on."""
+    async def test_what_the_journal_has_not_is_shown_as_provisional(self):
+        """Its commits end in vain after the second event: all that follows says so, and goes on."""
         slow = Slow()
+        slow.let.set()
+        slow.durable = 2
         async with council(priced("abc")) as opened:
             session = await opened.ask(QUESTION, listener=slow)
 
-        assert (session.status, slow.asked) == ("complete", 0)
+        deltas = (e.AnswerDelta, e.SynthesisDelta)
+        shown = [event for event in slow.shown if not isinstance(event, deltas)]
+        assert [event.provisional for event in shown[:3]] == [False, False, True]
+        assert all(event.provisional for event in shown[2:])
+        assert not any(event.provisional for event in session.events)
+        assert shown == list(session.events)
+
+    async def test_what_a_journal_raises_ends_the_session_as_it_is(self):
+        """It comes out by itself, in no group of tasks."""
+
+        class Broken(Slow):
+            async def commit(self) -> int:
+                raise OSError("the disk is gone")
+
+        async with council(priced("abc")) as opened:
+            with pytest.raises(OSError, match="the disk is gone"):
+                await opened.ask(QUESTION, listener=Broken())
+
+    async def test_every_event_is_shown_once_and_in_order(self):
+        """Pieces of texts stand between the events where they came."""
+        slow = Slow()
+        slow.let.set()
+        slow.durable = 10**9
+        async with council(priced("abc")) as opened:
+            session = await opened.ask(QUESTION, listener=slow)
+
+        assert [event.seq for event in slow.shown] == [*range(1, session.events[-1].seq + 1)]

@@ -62,9 +62,9 @@ class TestResume:
         assert witan("show", "half.json", "--json").out == witan("show", "last", "--json").out
 
     def test_in_vain_it_can_be_taken_up_again(self, witan, tmp_path):
-        """Where nothing was added the session is not closed, and nothing is written."""
+        """Where nothing was added the session is not closed; that it was tried is recorded."""
         interrupted("ask", "Is it so?", *write_council(tmp_path, cyd={"answer": HANGS}))
-        before = witan("show", "last", "--json").out
+        before = witan("show", "last", "--json").json
         down = [{"error": "is down", "status": 401}]
         every = {"answer": down, "review": down, "synthesis": down}
         write_council(tmp_path, ada=every, bob=every, cyd=every, chair=every)
@@ -74,7 +74,12 @@ class TestResume:
         [line] = listed(witan)
         words = f"nothing more came of it: {line['session']} is left as it was, to be resumed\n"
         assert said.err.endswith(words)
-        assert (line["status"], witan("show", "last", "--json").out) == ("interrupted", before)
+        after = witan("show", "last", "--json").json
+        events, since = after.pop("events"), before.pop("events")
+        assert (line["status"], after["status"]) == ("interrupted", "interrupted")
+        assert (after["answers"], after["cost"]) == (before["answers"], before["cost"])
+        assert events[: len(since)] == since
+        assert events[-1]["event"] == "sitting_in_vain"
         write_council(tmp_path)
         assert witan("resume", "last").out == "All told: so.\n"
 

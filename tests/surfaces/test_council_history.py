@@ -14,6 +14,7 @@ from scripts import write_script
 from witan import Council, History, HistoryError, Session, ask
 from witan.adapters.history.sqlite import SqliteDatabase
 from witan.adapters.system_clock import SystemClock
+from witan.deliberation import events as e
 from witan.deliberation.record import session_from_json
 from witan.errors import InvalidParameter
 
@@ -168,11 +169,12 @@ class TestParent:
             ask(QUESTION, members, parent=ask(QUESTION, members))
 
 
-class TestCeiling:
-    """Under a ceiling what is begun is durable first."""
+class TestKeptFirst:
+    """A call is made, and an event shown, once the history has what came before."""
 
-    def test_a_history_that_cannot_be_written_holds_the_calls_back(self, members, place):
-        """Nobody is asked while somebody else writes; once that is over, everybody is."""
+    @pytest.mark.parametrize("ceiling", [None, 1.0])
+    def test_a_history_that_cannot_be_written_holds_the_calls_back(self, members, place, ceiling):
+        """No review is asked for while somebody else writes; once that is over, all are."""
         taken = Event()
 
         def write() -> None:
@@ -183,18 +185,32 @@ class TestCeiling:
         writing = Thread(target=write)
 
         def keep_busy(event: witan.Event) -> None:
-            if event.kind == "session_opened":
+            if event.kind == "answer_done" and not taken.is_set():
                 writing.start()
                 taken.wait()
 
         with History.open(place) as history:
-            options = {"history": history, "max_cost_usd": 1.0, "stage_seconds": 0.2}
+            options = {"history": history, "max_cost_usd": ceiling, "stage_seconds": 0.2}
             held = ask(QUESTION, members, listener=keep_busy, **options)
-            again = ask(QUESTION, members, history=history, max_cost_usd=1.0)
+            again = ask(QUESTION, members, history=history, max_cost_usd=ceiling)
         writing.join()
 
-        assert (held.status, held.answers) == ("failed", {})
+        assert len(held.answers) == len(members)
+        assert all(ballot.abstained for ballot in held.ballots)
         assert again.status == "complete"
+
+    @pytest.mark.anyio
+    async def test_what_is_yielded_is_in_the_history(self, members, place):
+        """Another connection finds each event there at the moment that it is yielded."""
+        async with Council(members, history=place) as council:
+            with History.open(place) as history:
+                async for event in council.deliberate(QUESTION):
+                    if isinstance(event, e.SessionOpened):
+                        session = event.session
+                    if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+                        assert event in history.session(session).events
+                        assert not event.provisional
+        assert history.url
 
 
 class TestConfigured:

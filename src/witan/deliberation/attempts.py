@@ -40,7 +40,7 @@ class Errand:
     began
         On the clock's seconds, when the first attempt did; None: not yet.
     begun
-        Awaited before every request; None: nothing is.
+        Awaited before every request, outside of its time; None: nothing is.
     withdraw
         Called when what was heard so far turns out to be the model's reasoning.
     holds_back
@@ -107,6 +107,8 @@ class Attempt:
         """
         errand = self._errand
         async with errand.throttle.slot():
+            if errand.begun is not None:
+                await errand.begun()  # before the clock starts: the disk's time is not the model's
             began = errand.clock.seconds()
             if errand.began is None:
                 errand.began = began
@@ -173,7 +175,7 @@ class Attempt:
             errand.reservations.append(reservation)
             if sending is not None:
                 sending()
-            await _announced(errand, reservation)
+                await _announced(errand, reservation)
             return await _complete(errand, reservation, _Ear(self, errand))
 
 

@@ -309,7 +309,7 @@ class Council:
         async def run() -> None:
             with scope, send:
                 try:
-                    await sit(self._sitting(opening, (), tell))
+                    await self._held(self._sitting(opening, (), tell))
                 except Exception as error:  # noqa: BLE001 - for whoever reads this stream alone
                     failures.append(error)
 
@@ -382,7 +382,7 @@ class Council:
             rng=np.random.default_rng((opened.seed, JITTER)),
             notice=recorder.retried,
             withdraw=recorder.withdrawn,
-            begun=None if ceiling is None else recorder.kept,
+            begun=recorder.before_call,
         )
         return Sitting(
             opened=opened,
@@ -401,7 +401,8 @@ class Council:
     async def _held(self, sitting: Sitting) -> Session:
         """Hold a session; what its listener raises comes out as it is, not in a group of tasks."""
         try:
-            return await sit(sitting)
+            async with sitting.recorder.showing():
+                return await sit(sitting)
         except BaseExceptionGroup:
             if sitting.recorder.failure is None:
                 raise

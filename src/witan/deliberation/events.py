@@ -13,7 +13,7 @@ Deltas are shown and not kept: the event that ends a text holds all of it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal
 
@@ -52,11 +52,15 @@ class Event:
         Its number in the session, from 1, without gaps as it happens.
     at
         The time of day, in UTC.
+    provisional
+        It is shown before it is durable: the history that is to keep the session could not keep
+        the event in time. No record says it.
     """
 
     kind: ClassVar[str] = "event"
     seq: int
     at: datetime
+    provisional: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

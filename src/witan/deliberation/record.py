@@ -102,7 +102,10 @@ def event_from_json(line: str, source: str = "the event") -> Event:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    return {"event": event.kind, **_level(event)}
+    held = _level(event)
+    if not event.provisional:
+        del held["provisional"]
+    return {"event": event.kind, **held}
 
 
 def _restored(record: object, where: str) -> Event:
@@ -112,7 +115,9 @@ def _restored(record: object, where: str) -> Event:
     if not isinstance(kind, str) or kind not in EVENTS:
         raise Misfit(where, f"is of the unknown kind {kind!r}; a later Witan may know it")
     declared: Any = EVENTS[kind]
-    event: Event = restorer(declared)(record, where)
+    # An event that was shown before it was durable is none the less what happened.
+    given = {name: value for name, value in record.items() if name != "provisional"}
+    event: Event = restorer(declared)(given, where)
     return without_sheet_labels(event)
 
 

@@ -1,8 +1,17 @@
-"""The one stream of a session: numbers its events, keeps them, and tells whoever listens."""
+"""The one stream of a session: numbers its events, keeps them, then shows them to whoever listens.
 
-from collections.abc import Callable, Iterable
+Where a journal keeps the session, an event is shown once it is durable; the rounds in which that is
+waited for are shared by everything that happened meanwhile, and by every call that is about to be
+made. What could not be made durable in time is shown as `provisional`.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
+
+import anyio
 
 from witan.deliberation.events import (
     AnswerDelta,
@@ -14,29 +23,55 @@ from witan.deliberation.events import (
 )
 from witan.deliberation.ports import Clock, Stage
 
-__all__ = ["Keeper", "Listener", "Recorder", "anew"]
+__all__ = ["CallGuard", "Journal", "Listener", "Recorder", "anew"]
 
 Listener = Callable[[Event], None]
-"""Called with every event, in order, as it happens; it must not wait."""
+"""Called with every event, in order; it must not wait."""
 
 
 @runtime_checkable
-class Keeper(Protocol):
-    """A listener that keeps what it is told."""
+class Journal(Protocol):
+    """A listener that keeps events before it is called with them."""
 
-    def __call__(self, event: Event) -> None:
-        """Take an event in; nothing is waited for."""
+    def keep(self, event: Event) -> None:
+        """Take an event in as it happens; nothing is waited for."""
         ...
 
-    async def kept(self, *, recorded: bool = False) -> None:
-        """Wait until what was told so far outlives this process, as far as it can be kept.
+    def calling(self) -> None:
+        """Hold nothing back any longer: a call is about to be made."""
+        ...
 
-        It is awaited before every call under a ceiling.
+    async def commit(self) -> int | None:
+        """Wait until what was taken in is durable, as far and as long as it can be.
+
+        Returns
+        -------
+        int or None
+            The number of the last event that is durable, 0 if none is; None if nothing is kept, so
+            that nothing is waited for.
+        """
+        ...
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        ...
+
+
+@runtime_checkable
+class CallGuard(Protocol):
+    """A listener that is awaited before every call."""
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        ...
+
+    async def before_call(self, *, recorded: bool) -> None:
+        """Do what has to be done before a call is made; raise, and it is not.
 
         Parameters
         ----------
         recorded
-            All of it is in a history already.
+            All of the session so far is in a history.
         """
         ...
 
@@ -66,9 +101,15 @@ class Recorder:
     def __init__(self, clock: Clock, listener: Listener | None, earlier: Iterable[Event]) -> None:
         self._clock = clock
         self._listener = listener
+        self._journal = listener if isinstance(listener, Journal) else None
         self.events: list[Event] = []
         self.failure: Exception | None = None
         self._seq = 0
+        self._unshown: list[Event] = []
+        self._over = False
+        self._durable: int | None = None
+        self._wanted = anyio.Event()
+        self._next_round = anyio.Event()
         for event in earlier:
             self._keep(event)
 
@@ -91,18 +132,81 @@ class Recorder:
         """Record that what was heard of a text so far was the model's reasoning."""
         self.emit(TextWithdrawn, seat=seat, stage=stage)
 
-    async def kept(self) -> None:
-        """Wait until everything recorded outlives this process, where somebody keeps it."""
-        if isinstance(self._listener, Keeper):
-            await self._listener.kept()
+    async def before_call(self) -> None:
+        """Wait until everything so far is durable, as far as it can be; then let the guard act."""
+        recorded = False
+        if self._journal is not None:
+            last = self.events[-1].seq
+            self._journal.calling()
+            self._wanted.set()
+            await self._next_round.wait()
+            recorded = self._durable is not None and self._durable >= last
+        if isinstance(self._listener, CallGuard):
+            await self._listener.before_call(recorded=recorded)
+
+    @asynccontextmanager
+    async def showing(self) -> AsyncGenerator[None, None]:
+        """Show events while the block lasts, and the last of them at its end, however it ends."""
+        if self._journal is None:
+            yield
+            return
+        raised: Exception | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._show_in_rounds, self._journal, name="witan-journal")
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised below: here a group would wrap it
+                raised = error
+            finally:
+                self._over = True
+                self._wanted.set()
+        if raised is not None:
+            raise raised
+
+    async def _show_in_rounds(self, journal: Journal) -> None:
+        with anyio.CancelScope(shield=True):  # what happened before a cancellation is shown, too
+            over = False
+            while not over:
+                await self._wanted.wait()
+                self._wanted, over = anyio.Event(), self._over
+                # Who asks from here on has what it asks for in the next round.
+                done, self._next_round = self._next_round, anyio.Event()
+                await self._round(journal)
+                done.set()
+
+    async def _round(self, journal: Journal) -> None:
+        """Commit what has happened until now, and show it."""
+        n_events = len(self._unshown)
+        try:
+            durable = self._durable = await journal.commit()
+            showing, self._unshown = self._unshown[:n_events], self._unshown[n_events:]
+            for event in showing:
+                open_end = durable is not None and event.seq > durable and not _is_delta(event)
+                journal(replace(event, provisional=True) if open_end else event)
+        except Exception as error:
+            self.failure = self.failure or error
+            raise
 
     def _keep(self, event: Event) -> None:
         self._seq = event.seq
-        if not isinstance(event, AnswerDelta | SynthesisDelta):
+        is_delta = _is_delta(event)
+        if not is_delta:
             self.events.append(event)
-        if self._listener is not None:
-            try:
-                self._listener(event)
-            except Exception as error:
-                self.failure = error
-                raise
+        try:
+            if self._journal is None:
+                if self._listener is not None:
+                    self._listener(event)
+            elif is_delta and not self._unshown:
+                self._journal(event)
+            else:
+                if not is_delta:
+                    self._journal.keep(event)
+                self._unshown.append(event)
+                self._wanted.set()
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+def _is_delta(event: Event) -> bool:
+    return isinstance(event, AnswerDelta | SynthesisDelta)

@@ -117,6 +117,8 @@ class Board:
         What changed the course of the session, newest last.
     scripted
         The seats and chairmen that play a script.
+    provisional
+        The latest event is not in the history yet.
     """
 
     phase: Phase = "opening"
@@ -128,10 +130,16 @@ class Board:
     counted: int = 0
     news: tuple[str, ...] = ()
     scripted: tuple[str, ...] = ()
+    provisional: bool = False
 
     def after(self, event: e.Event) -> "Board":
         """The board once this has happened, too."""
-        return _after(event, self)
+        board = _after(event, self)
+        if isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+            return board
+        if board.provisional == event.provisional:
+            return board
+        return replace(board, provisional=event.provisional)
 
     @property
     def judging(self) -> int:

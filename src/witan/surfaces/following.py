@@ -103,15 +103,27 @@ class Following:
         self._interrupt()
         self._stop()
 
-    def __call__(self, event: e.Event) -> None:
-        """Take what has just happened."""
+    def keep(self, event: e.Event) -> None:
+        """Take in what has just happened."""
         if self.interrupted:
             return  # what was kept has been said
-        if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
-            self.heard.append(event)
-            self.record.take(event)
-            if self._tracing is not None:
-                self._tracing.listener(event)
+        self.heard.append(event)
+        self.record.take(event)
+        if self._tracing is not None:
+            self._tracing.listener(event)
+
+    def calling(self) -> None:
+        """Hold nothing back from the record any longer."""
+        self.record.calling()
+
+    async def commit(self) -> int | None:
+        """Wait until what was taken in outlives this process, as far as it can be kept."""
+        return await self.record.commit(self.heard)
+
+    def __call__(self, event: e.Event) -> None:
+        """Show an event."""
+        if self.interrupted:
+            return
         try:
             if self.telling.events:
                 echo(event_to_json(event, simulated=self._simulated(event)))
@@ -124,11 +136,6 @@ class Following:
         if self.panel is not None:
             self.board = self.board.after(event)
             self.panel.show(self.board)
-
-    async def kept(self, *, recorded: bool = False) -> None:
-        """Wait until what was heard so far outlives this process, as far as it can be kept."""
-        del recorded
-        await self.record.kept(self.heard)
 
     def _simulated(self, event: e.Event) -> bool:
         """Whether any seat of this session plays a script."""

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -13,7 +12,7 @@ from witan.adapters.history.learning import NO_ALIASES
 from witan.adapters.history.whereabouts import Whereabouts
 from witan.core.learned import Learned
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.recorder import Keeper, Listener
+from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.surfaces.setting_aside import set_aside
@@ -99,10 +98,10 @@ class Kept:
         return self._history.learned(reviewers, without=without)
 
     def listening(self, listener: Listener | None) -> Listener:
-        """A listener for one session, which tells the other, too."""
+        """A journal of one session, which shows it to this listener."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         self._waited = False
-        return _Telling(self, self._history.recording(), listener)
+        return _Journal(self, self._history.recording(), listener)
 
     def hold(self, session: str, recording: Recording) -> None:
         """Note which stream a session is told to."""
@@ -161,25 +160,32 @@ class Kept:
             _log.warning("%s", said)
 
 
-class _Telling:
-    """Tells a history, and whoever else listens, of one session."""
+class _Journal:
+    """Keeps one session in a history before whoever listens is shown it."""
 
     def __init__(self, kept: Kept, recording: Recording, listener: Listener | None) -> None:
         self._kept, self._recording, self._listener = kept, recording, listener
         self._meanwhile = kept.patience()
 
-    def __call__(self, event: Event) -> None:
+    def keep(self, event: Event) -> None:
         """Take an event in."""
         if isinstance(event, SessionOpened):
             self._kept.hold(event.session, self._recording)
-        self._recording(event)
+        self._recording.keep(event)
+
+    def calling(self) -> None:
+        """Hold nothing back, as nothing is held back."""
+
+    async def commit(self) -> int:
+        """Wait until it is durable; what is not is said when the session ends."""
+        return await self._recording.commit(self._meanwhile)
+
+    def __call__(self, event: Event) -> None:
+        """Show an event to whoever listens."""
         if self._listener is not None:
             self._listener(event)
 
-    async def kept(self, *, recorded: bool = False) -> None:
-        """Wait until what was told is durable; what is not is said when the session ends."""
-        del recorded  # by this one
-        wait = partial(self._recording.wait, self._meanwhile)
-        there = await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
-        if isinstance(self._listener, Keeper):
-            await self._listener.kept(recorded=there and self._recording.failure is None)
+    async def before_call(self, *, recorded: bool) -> None:
+        """Let whoever guards the calls do so."""
+        if isinstance(self._listener, CallGuard):
+            await self._listener.before_call(recorded=recorded)

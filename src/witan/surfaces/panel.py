@@ -151,6 +151,8 @@ class Panel:
         else:
             doing = board.ending or "opening"
         parts = ["witan", doing, self._since(board.began or self._began)]
+        if board.provisional and not self._settled:
+            parts.append("not in the history yet")
         return " · ".join(["simulated", *parts] if board.scripted else parts)
 
     def _seats(

@@ -39,7 +39,8 @@ class Progress:
         if isinstance(event, e.ReviewStarted) and event.round > 1:
             self.voted = 0
         said = clean(_said(event, self))
-        return f"{self._mark}{said}" if said else ""
+        yet = " (not in the history yet)" if event.provisional else ""
+        return f"{self._mark}{said}{yet}" if said else ""
 
     def once(self, said: str) -> str:
         """The same, unless it has been said."""

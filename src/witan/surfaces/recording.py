@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -53,6 +52,7 @@ class Record:
         self._recording = None if place is None else place.history.recording()
         self._option = " --no-history" if place is None else place.option
         self._taken_up: TakenUp | None = None
+        self._file_is_due = False
         self._filing = Lock()
         self._filed = 0
 
@@ -66,28 +66,40 @@ class Record:
             self.place = self._recording = None
 
     def take(self, event: Event) -> None:
-        """Queue an event for the history; nothing is waited for."""
+        """Take an event in for the history; nothing is waited for."""
         self._pass_on((event,) if self._taken_up is None else self._taken_up.take(event))
 
     def _pass_on(self, events: Iterable[Event]) -> None:
         if self._recording is not None:
             for event in events:
-                self._recording(event)
+                self._recording.keep(event)
 
-    async def kept(self, heard: Sequence[Event]) -> None:
-        """Wait until what was heard outlives this process; of a file that is taken up, there too.
-
-        What cannot be kept is said at the end.
-        """
-        told = tuple(heard)
+    def calling(self) -> None:
+        """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
         if self._taken_up is not None:
             self._pass_on(self._taken_up.let_go())
+            self._file_is_due = True
+
+    async def commit(self, heard: Sequence[Event]) -> int | None:
+        """Wait until what was taken in is durable; of a file that is taken up, there too.
+
+        What cannot be kept is said at the end.
+
+        Returns
+        -------
+        int or None
+            The number of the last event that is durable; None: it goes into no history.
+        """
+        told = tuple(heard)
+        durable = None
         if self._recording is not None and self._meanwhile is not None:
             # What is in the way now may be gone at the end.
-            wait = partial(self._recording.wait, self._meanwhile)
-            await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
-        if self._taken_up is not None and self.save is not None:
+            durable = await self._recording.commit(self._meanwhile)
+        if self._taken_up is not None and self.save is not None and self._file_is_due:
             await anyio.to_thread.run_sync(self._file, told)
+        if durable is None or self._taken_up is None:
+            return durable
+        return max(durable, self._taken_up.last)
 
     def _file(self, told: Sequence[Event]) -> None:
         """Write the file that was asked for, unless it holds more already."""

@@ -28,11 +28,16 @@ class TakenUp:
     ----------
     before
         The session as it was taken up.
+
+    Attributes
+    ----------
+    last
+        The number of its last event.
     """
 
     def __init__(self, before: Session) -> None:
         self.before = before
-        self._last = before.events[-1].seq
+        self.last = before.events[-1].seq
         self._told: list[Event] = []
         self._passed = 0
         self._came = False
@@ -57,7 +62,7 @@ class TakenUp:
             return None
         ending = next(event for event in self._told if self._ends(event))
         stood = [event for event in self._told if event.seq < ending.seq]
-        stood.append(SittingInVain(seq=ending.seq, at=ending.at, since=self._last))
+        stood.append(SittingInVain(seq=ending.seq, at=ending.at, since=self.last))
         left = Session.of(stood)
         if left.cost == self.before.cost and self._passed <= len(self.before.events):
             return self.before, ()
@@ -66,10 +71,10 @@ class TakenUp:
     def _ends(self, event: Event) -> bool:
         """Whether an event is of the end, which is taken back."""
         by_nobody = isinstance(event, SynthesisStarted) and event.chairman is None
-        return event.seq > self._last and (by_nobody or isinstance(event, SessionClosed))
+        return event.seq > self.last and (by_nobody or isinstance(event, SessionClosed))
 
     def _counts(self, event: Event) -> bool:
-        if event.seq <= self._last:
+        if event.seq <= self.last:
             return False
         if isinstance(event, SessionClosed):
             return _got_on(self.before, Session.of(self._told))

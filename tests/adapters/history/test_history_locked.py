@@ -4,6 +4,7 @@ import sqlite3
 import time
 from threading import Thread
 
+import anyio
 import pytest
 
 from histories import told
@@ -123,19 +124,17 @@ class TestWhileSessionsRun:
         [sentence] = told_of
         assert f"another process has locked {made}" in sentence
 
-    def test_what_nobody_waits_for_is_kept_once_it_can_be(self, made):
+    def test_what_nobody_waits_for_is_kept_once_it_can_be(self, made, running):
         """A lock that is let go of costs nothing that was told meanwhile."""
-        holder = sqlite3.connect(made, isolation_level=None)
         with History.open(made) as history, history.recording() as recording:
-            holder.execute("BEGIN IMMEDIATE")
+            holder = running(WRITES, made)
             tell(recording, told("s1"))
-            recording.wait(Patience(seconds=0.1))
+            assert anyio.run(recording.commit, Patience(seconds=0.1)) == 0
             tell(recording, told("s2"))
-            holder.execute("COMMIT")
-            recording.flush()
+            end(holder)
+            assert anyio.run(recording.commit, Patience()) == told("s2")[-1].seq
 
             assert sorted(found.session for found in history.find()) == ["s1", "s2"]
-        holder.close()
 
     def test_a_table_that_is_locked_on_a_server_is_waited_for_no_longer(self, postgresql_url):
         """PostgreSQL is waited for as a file is."""
@@ -148,8 +147,7 @@ class TestWhileSessionsRun:
                 with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
                     recording.flush(Patience(told_of.append, seconds=2.5))
             tell(recording, told("s2"))
-            recording.wait(Patience())
-
+            assert anyio.run(recording.commit, Patience()) == told("s2")[-1].seq
             assert [found.session for found in history.find()] == ["s2"]
         assert len(told_of) == 1
 

@@ -48,8 +48,15 @@ class Line:
         self.token = token
         self.owner = owner
         self.events: list[Event] = []
+        self.queued = 0
         self.written = 0
         self.failure: Exception | None = None
+
+    @property
+    def durable(self) -> int:
+        """The number of the last event that is durable; 0: none is."""
+        written = self.written if self.failure is None else 0
+        return self.events[written - 1].seq if written else 0
 
     def piece(self, upto: int) -> Piece:
         """What was told and is not written yet."""

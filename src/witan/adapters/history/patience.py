@@ -34,6 +34,16 @@ class Patience:
         self._seconds = seconds
         self._left = seconds
 
+    @property
+    def left(self) -> float:
+        """Seconds that are left of it."""
+        return max(0.0, self._left)
+
+    def took(self, seconds: float) -> None:
+        """Take a wait off it, unless it was so short that nobody was in the way."""
+        if seconds > QUIET_SECONDS:
+            self._left -= seconds
+
     def through(self, where: str, attempt: Callable[[float], T]) -> T:
         """What an attempt gives that waits so many seconds at most for others to let go.
 

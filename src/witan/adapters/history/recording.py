@@ -1,12 +1,16 @@
-"""Sessions as they happen: told event by event, and committed by a thread of their own.
+"""Sessions as they happen: taken in event by event, and committed by a thread of their own.
 
-Whoever deliberates never waits for the disk. What has been told while one commit was under way goes
-into the next, so that many sessions share the price of one.
+The event loop never waits for the disk. What was taken in while one commit was under way goes into
+the next, so that many sessions share the price of one.
 """
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self
+
+import anyio
+import anyio.lowlevel
 
 from witan.adapters.history.committing import Line
 from witan.adapters.history.holders import new_token
@@ -23,6 +27,9 @@ from witan.deliberation.events import (
 from witan.errors import HistoryError
 
 __all__ = ["Recording"]
+
+GLANCE_SECONDS = 0.2
+"""How long a commit is waited for at least, also once patience is at its end."""
 
 
 class Recording:
@@ -46,6 +53,7 @@ class Recording:
         self._writer = writer
         self._claim = claim
         self._line: Line | None = None
+        self._over = True
         self._failures: dict[str, Exception] = {}
         self._raised: set[str] = set()
 
@@ -66,34 +74,55 @@ class Recording:
 
     def __call__(self, event: Event) -> None:
         """Queue an event, deltas aside; return at once."""
+        self.keep(event)
+        self._queue()
+
+    def keep(self, event: Event) -> None:
+        """Take an event in, deltas aside; the next commit or flush queues it with the others."""
         if isinstance(event, AnswerDelta | SynthesisDelta):
             return
         if isinstance(event, SessionOpened):
             while self._raised:  # another thread may be adding to it
                 self._failures.pop(self._raised.pop(), None)
+            self._queue()
             claimed = self._claim(event.session)
             self._line = Line(event, new_token() if claimed is None else claimed, self)
-        if self._line is None:
+            self._over = False
+        if self._line is None or self._over:
             problem = "was told of a session whose opening it was not told of"
             raise HistoryError("the recording", problem, "tell it the session from its beginning")
-        line = self._line
-        line.events.append(event)
-        if isinstance(event, SessionClosed):
-            self._line = None
-        self._writer.tell(line, len(line.events))
+        self._line.events.append(event)
+        self._over = isinstance(event, SessionClosed)
 
-    def wait(self, patience: Patience) -> bool:
-        """Wait until everything told so far was dealt with, as long as `patience` has; whether so.
+    async def commit(self, patience: Patience) -> int:
+        """Wait until everything taken in so far is durable, or failed, as long as `patience` has.
 
         What another process is in the way of may still be kept later.
+
+        Returns
+        -------
+        int
+            The number of the last event of the session that is durable; 0: none is.
         """
-        try:
-            patience.through(self._writer.where, self._writer.drain)
-        except HistoryError as error:
-            if not is_busy(error):
-                raise
+        if self._queue() and self._line is not None:
+            done = anyio.Event()
+            soon = _caller_of_this_loop()
+            self._writer.when_dealt_with(lambda: soon(done.set))
+            began = time.monotonic()
+            with anyio.move_on_after(max(patience.left, GLANCE_SECONDS)):
+                await done.wait()
+            patience.took(time.monotonic() - began)
+        return 0 if self._line is None else self._line.durable
+
+    def _queue(self) -> bool:
+        """Hand the writer what it was not handed yet; whether anything is yet to be durable."""
+        line = self._line
+        if line is None or line.failure is not None:
             return False
-        return True
+        if line.queued < len(line.events):
+            self._writer.tell(line, len(line.events))
+            line.queued = len(line.events)
+        return line.written < len(line.events)
 
     def flush(self, patience: Patience | None = None) -> None:
         """Wait until everything told so far is durable.
@@ -110,6 +139,7 @@ class Recording:
             If some of it is not kept.
         """
         patience = Patience() if patience is None else patience
+        self._queue()
         try:
             patience.through(self._writer.where, self._writer.drain)
         except HistoryError as error:
@@ -125,3 +155,15 @@ class Recording:
     def fail(self, session: str, error: Exception) -> None:
         """Note why what was told of a session is not kept."""
         self._failures.setdefault(session, error)
+
+
+def _caller_of_this_loop() -> Callable[[Callable[[], object]], None]:
+    """A function by which a thread has this event loop call something, without waiting for it."""
+    loop: Any = anyio.lowlevel.current_token().native_token
+    call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
+
+    def soon(what: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+            call(what)
+
+    return soon

@@ -27,6 +27,19 @@ MOST_TAKEN = 10_000
 """Things from the queue before what they tell is committed."""
 
 
+class _Notice(Signal):
+    """A signal that calls something when it is set."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call = call
+
+    def set(self) -> None:
+        """Call it."""
+        super().set()
+        self._call()
+
+
 class _GivenUp:
     """What an owner told waits no longer."""
 
@@ -67,6 +80,14 @@ class Writer:
                 self._thread = Thread(target=self._run, name="witan-history", daemon=True)
                 self._thread.start()
             self._queue.put((line, upto))
+
+    def when_dealt_with(self, call: Callable[[], None]) -> None:
+        """Have the thread call something once what is queued now was dealt with."""
+        with self._starting:
+            if not self._closing:
+                self._queue.put(_Notice(call))
+                return
+        call()
 
     def drain(self, wait: float) -> None:
         """Wait until what is queued now was dealt with.

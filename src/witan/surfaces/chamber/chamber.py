@@ -391,6 +391,6 @@ class _Hearing:
         for listener in self._listeners:
             listener(event)
 
-    async def kept(self, *, recorded: bool = False) -> None:
+    async def before_call(self, *, recorded: bool) -> None:
         """Say that something is called."""
         await self._account.calling(self._running.id, recorded=recorded)

@@ -55,7 +55,11 @@ class Told:
     def mark(self) -> str:
         """What tells it from another event that has its number."""
         if self._mark is None:
-            self._mark = blake2s(self.json, digest_size=MARK_BYTES).hexdigest()
+            said = self.json
+            if self.event.provisional:  # an event is the same one once it is kept
+                kept = replace(self.event, provisional=False)
+                said = event_to_json(kept, simulated=self._simulated).encode()
+            self._mark = blake2s(said, digest_size=MARK_BYTES).hexdigest()
         return self._mark
 
     @property

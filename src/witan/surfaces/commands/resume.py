@@ -160,7 +160,7 @@ def _going_on(
         async with council:
             after = await council.resume(session, listener=following)
         if (left := following.record.left_in_vain()) is not None:
-            in_vain((left, left is not session))
+            in_vain((left, left.cost != session.cost))
         return after
 
     return held

@@ -321,7 +321,7 @@ class TestFollowing:
         assert len(messages) < 40
 
     async def test_a_silent_session_shows_that_it_is_there(self):
-        """A comment goes out where nothing else does."""
+        """An event goes out where nothing else does: scripts hear of no comment."""
         following = follow_live(
             stream_of(*EVENTS[:8]), Feed(LiveSession), after=8, heartbeat_seconds=0.05
         )
@@ -330,7 +330,7 @@ class TestFollowing:
             pieces = [await anext(following) for _ in range(2)]
         await following.aclose()
 
-        assert pieces == [b": still here\n\n"] * 2
+        assert pieces == [b"event: here\ndata: here\n\n"] * 2
 
     async def test_what_became_of_the_record_is_told_at_the_end(self):
         """The page says what the session itself does not."""

@@ -275,7 +275,7 @@ class Door:
             address = (scope.get("client") or ("",))[0]
             if self._askers.guessed(address):
                 return refusal(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
-        elif "text/html" in headers.get("accept", "") and scope["method"] in SAFE:
+        elif _wants_sign_in(scope, headers):
             return RedirectResponse(self._sign_in(scope), 303)
         told = {"WWW-Authenticate": 'Bearer realm="witan"'}
         detail = "the token is not one of this server's" if given else "a token is needed"
@@ -312,6 +312,13 @@ class Door:
         most = f"{limit.amount:,} requests in a minute"
         detail = f"{asker.name} may make {most}; ask again in {wait} s"
         return refusal(scope, 429, detail, {"Retry-After": wait})
+
+
+def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser loads a page; a page that reads a stream is to hear that it may not."""
+    accept = headers.get("accept", "")
+    page = "text/html" in accept and "text/event-stream" not in accept
+    return page and scope["method"] in SAFE
 
 
 def _like(method: str) -> str:

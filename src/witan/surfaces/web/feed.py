@@ -9,7 +9,15 @@ import anyio
 from witan.surfaces.chamber.stream import Stream
 from witan.surfaces.web.live import LiveSession
 
-__all__ = ["FRAME_SECONDS", "Feed", "Feeds", "follow_live", "frame"]
+__all__ = [
+    "FRAME_SECONDS",
+    "LIVE_SECONDS",
+    "Feed",
+    "Feeds",
+    "follow_live",
+    "frame",
+    "last_patch",
+]
 
 FRAME_SECONDS = 0.05
 """How long what changes is gathered before it is sent: the least time between two patches."""
@@ -17,9 +25,11 @@ FRAME_SECONDS = 0.05
 HELD = 32
 """Patches that are held for readers that are behind; one further behind gets a patch of its own."""
 
-HEARTBEAT_SECONDS = 15.0
+LIVE_SECONDS = 5.0
+"""How often a page hears of its server: after twice as long it says that the server is lost."""
 
-HEARTBEAT = b": still here\n\n"
+HEARTBEAT = b"event: here\ndata: here\n\n"
+"""An event and no comment, of which scripts hear nothing."""
 
 END = b"event: end\ndata: end\n\n"
 
@@ -138,12 +148,17 @@ def frame(last: str, patch: str) -> bytes:
     return "\n".join([f"id: {last}", *(f"data: {line}" for line in lines), "", ""]).encode()
 
 
+async def last_patch(live: LiveSession) -> AsyncGenerator[bytes, None]:
+    """Yield the whole page of a session that is not under way, and the event ``end``."""
+    yield frame(str(live.seq), live.ended()) + END
+
+
 async def follow_live(
     stream: Stream,
     feed: Feed,
     *,
     after: int = 0,
-    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    heartbeat_seconds: float = LIVE_SECONDS,
     problem: Callable[[], str] = lambda: "",
 ) -> AsyncGenerator[bytes, None]:
     """Yield what happens as server-sent events, until the stream ends; then the event ``end``.

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.errors import NothingToCount, WitanError
+from witan.errors import WitanError
 from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
@@ -22,7 +22,7 @@ from witan.surfaces.inquiries.imports import ImportedSession
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.asking import given_in, judging_body, refused
 from witan.surfaces.web.beside import beside
-from witan.surfaces.web.feed import follow_live
+from witan.surfaces.web.feed import LIVE_SECONDS, follow_live, last_patch
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.live import LiveSession
 from witan.surfaces.web.rendering import render_imported, render_live, render_session
@@ -73,16 +73,17 @@ async def live(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Patch a page of a session under way, by server-sent events."""
-    running = chamber.running(await chamber.named(session))
-    if running is None:
-        # It ended long ago, or in another life of the server: nothing tells the rest of it.
-        raise NothingToCount(f"the session {session} is not under way; load its page again")
+    whole = await chamber.named(session)
+    running = chamber.running(whole)
     page = partial(LiveSession, revealed=reveal, site=replace(site_of(request), asker=""))
+    if running is None:
+        # It ended long ago, or the server was restarted: the page shows what is recorded.
+        return streamed(request, last_patch(page((await chamber.session(whole)).events)))
     following = follow_live(
         running.stream,
         request.app.state.feeds.of(running.stream, page, revealed=reveal),
         after=running.stream.heard(last_event_id or after),
-        heartbeat_seconds=request.app.state.settings.heartbeat_seconds,
+        heartbeat_seconds=min(LIVE_SECONDS, request.app.state.settings.heartbeat_seconds),
         problem=lambda: _problem(running),
     )
     return streamed(request, following)

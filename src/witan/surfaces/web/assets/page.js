@@ -1,10 +1,13 @@
-// What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, and a place in
-// what comes later than its page.
+// What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, a place in what
+// comes later than its page, and a live page that has lost its server.
 "use strict";
 
 const began = new WeakMap();
 
+const live = document.getElementById("live");
+
 function tick() {
+  if (live?.hasAttribute("data-lost")) return;
   for (const clock of document.querySelectorAll("[data-elapsed]")) {
     if (!began.has(clock)) began.set(clock, performance.now() - 1000 * clock.dataset.elapsed);
     clock.textContent = `${((performance.now() - began.get(clock)) / 1000).toFixed(0)} s`;
@@ -12,6 +15,82 @@ function tick() {
 }
 
 setInterval(tick, 1000);
+
+// The server is heard of every 5 seconds while a session is under way.
+const SILENT_MS = 12_000;
+const LATE_MS = 1500;
+const RETRY_MS = 3000;
+const PASSING = [408, 429];
+
+let connection = null;
+let heard = 0;
+let late = 0;
+
+function showLost(lost) {
+  clearTimeout(late);
+  const notice = document.getElementById("connection");
+  live.toggleAttribute("data-lost", lost);
+  notice.hidden = !lost;
+  notice.textContent = lost ? notice.dataset.lost : "";
+}
+
+function onError(status) {
+  // What the server refuses for good, the page itself says better: sign in, or there is none.
+  if (status >= 400 && status < 500 && !PASSING.includes(status)) location.reload();
+  else showLost(true);
+}
+
+// Where the first connection fails, nobody else tries again.
+function waitForServer() {
+  if (connection) return;
+  showLost(true);
+  setTimeout(reloadOnceThere, RETRY_MS);
+}
+
+function reloadOnceThere() {
+  const asked = fetch(location.href, { method: "HEAD", signal: AbortSignal.timeout(RETRY_MS) });
+  asked.catch(() => null).then((response) => {
+    if (response?.ok) location.reload();
+    else waitForServer();
+  });
+}
+
+function listen() {
+  live.addEventListener("htmx:sse:before:connection", ({ detail }) => {
+    clearTimeout(late);
+    if (detail.connection.attempt > 0) late = setTimeout(showLost, LATE_MS, true);
+  });
+  live.addEventListener("htmx:sse:after:connection", ({ detail }) => {
+    connection = detail.connection;
+    heard = performance.now();
+    showLost(false);
+  });
+  live.addEventListener("htmx:sse:after:message", () => {
+    heard = performance.now();
+  });
+  live.addEventListener("htmx:sse:error", ({ detail }) => onError(detail.status));
+  live.addEventListener("htmx:sse:close", () => {
+    clearInterval(watching);
+    showLost(false);
+  });
+  live.addEventListener("htmx:error", waitForServer);
+  live.addEventListener("htmx:response:error", ({ detail }) => {
+    const status = detail.ctx.response.status;
+    if (PASSING.includes(status) || status >= 500) waitForServer();
+    else onError(status);
+  });
+  document.addEventListener("visibilitychange", () => {
+    heard = performance.now();
+  });
+  const watching = setInterval(() => {
+    if (!connection || document.hidden || performance.now() - heard < SILENT_MS) return;
+    heard = performance.now();
+    showLost(true);
+    connection.reader?.cancel();
+  }, 1000);
+}
+
+if (live) listen();
 
 let sought = location.hash.slice(1);
 

@@ -1,0 +1,211 @@
+"""A page of a session under way whose server is gone for a while."""
+
+import os
+import signal
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from browsers import NEEDS
+from desks import write_desk
+from served import free_port, serving_process
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+expect = sync_api.expect
+
+pytestmark = NEEDS
+
+HANGS = "So (hang)?"
+
+SECONDS = 15_000
+"""Longer than the page takes, and far shorter than what it took to give up."""
+
+
+class Place:
+    """A server at one address, which can be killed and started again."""
+
+    def __init__(self, folder, more=""):
+        self._folder, self._port = folder, free_port()
+        self._file = write_desk(folder)
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(more)
+        self._running = ExitStack()
+        self.process = None
+
+    def start(self, **environment):
+        options = ("--config", self._file, "--history", self._folder / "history.sqlite")
+        running = serving_process(
+            *options, "--port", self._port, cwd=self._folder, environment=environment
+        )
+        self.url, self.process = self._running.enter_context(running)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self._running.close()
+
+
+@contextmanager
+def started(folder, more="", **environment):
+    """A server, until the block ends."""
+    place = Place(folder, more)
+    place.start(**environment)
+    try:
+        yield place
+    finally:
+        place.kill()
+
+
+@pytest.fixture
+def context(chrome):
+    """Windows that may complain: their server is gone."""
+    opened = chrome.new_context()
+    opened.set_default_timeout(SECONDS)
+    yield opened
+    opened.close()
+
+
+def asked(context, place):
+    """A page of a session that waits for its reviewers."""
+    page = context.new_page()
+    page.goto(place.url)
+    ask(page)
+    return page
+
+
+def ask(page):
+    """Ask what its reviewers hang at."""
+    page.get_by_label("Question").fill(HANGS)
+    page.get_by_role("button", name="Ask the council").click()
+    expect(page.locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
+
+
+def another(context, page):
+    """A second tab at the same page."""
+    tab = context.new_page()
+    tab.goto(page.url)
+    expect(tab.locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
+    return tab
+
+
+def shows_loss(page, timeout=5000):
+    """The page says that the connection is lost, and its seconds stand still."""
+    said = "connection to the server is lost"
+    expect(page.locator("#connection")).to_contain_text(said, timeout=timeout)
+    expect(page.locator("#connection")).to_be_visible()
+    before = page.locator("[data-elapsed]").all_text_contents()
+    page.wait_for_timeout(2200)
+    assert page.locator("[data-elapsed]").all_text_contents() == before
+
+
+def shows_interrupted(page):
+    """The page says what became of the session, and how to go on."""
+    expect(page.locator("#h-shortfall")).to_have_text(
+        "This session is interrupted", timeout=SECONDS
+    )
+    expect(page.get_by_role("button", name="Resume it")).to_be_visible()
+    expect(page.locator("#connection")).to_be_hidden()
+
+
+def test_a_killed_server_is_noticed_and_so_is_its_return(context, tmp_path):
+    """Every tab says that the connection is lost, then that the session is interrupted."""
+    with started(tmp_path) as place:
+        pages = [asked(context, place)]
+        pages.append(another(context, pages[0]))
+        place.kill()
+        for page in pages:
+            page.bring_to_front()
+            shows_loss(page)
+        place.start()
+        for page in pages:
+            page.bring_to_front()
+            shows_interrupted(page)
+        page.get_by_role("button", name="Resume it").click()
+        expect(page.locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
+        expect(page.locator(".lane .prose").first).to_contain_text("says so")
+
+
+def test_a_session_that_was_broken_off_meanwhile_is_shown_as_such(context, chrome, tmp_path):
+    """It was taken up again, and broken off, before the page was back."""
+    with started(tmp_path) as place:
+        page = asked(context, place)
+        place.kill()
+        shows_loss(page)
+        page.route("**/live?*", lambda route: route.abort())
+        place.start()
+        other = chrome.new_context()
+        tab = other.new_page()
+        tab.goto(page.url)
+        tab.get_by_role("button", name="Resume it").click()
+        tab.get_by_role("button", name="Break it off").click()
+        expect(tab.locator("#h-shortfall")).to_be_visible(timeout=SECONDS)
+        other.close()
+        expect(page.locator("#connection")).to_be_visible()
+        page.unroute("**/live?*")
+        shows_interrupted(page)
+
+
+def test_a_first_connection_that_fails_is_tried_again(context, tmp_path):
+    """The page is loaded anew once the server is there."""
+    failed = []
+
+    def once(route):
+        if failed:
+            route.continue_()
+        else:
+            failed.append(route.request.url)
+            route.abort()
+
+    with started(tmp_path) as place:
+        context.route("**/live?*", once)
+        page = asked(context, place)
+        page.evaluate("window.first = true")
+        ends = time.monotonic() + SECONDS / 1000
+        while page.evaluate("window.first") and time.monotonic() < ends:
+            page.wait_for_timeout(200)
+        context.unroute("**/live?*")
+        page.get_by_role("button", name="Break it off").click()
+        shows_interrupted(page)
+
+    assert len(failed) == 1
+
+
+def test_who_is_signed_out_by_a_restart_is_asked_to_sign_in(context, tmp_path):
+    """The cookie was worth nothing any more; the token leads back to the session."""
+    token = "a-token-of-the-tests"  # noqa: S105 - of this test
+    more = '[serve.tokens.team]\nkey = "TEAM_TOKEN"\n'
+
+    def sign_in(page):
+        page.get_by_label("Token").fill(token)
+        page.locator("main form button").click()
+
+    with started(tmp_path, more, TEAM_TOKEN=token) as place:
+        page = context.new_page()
+        page.goto(place.url)
+        sign_in(page)
+        ask(page)
+        place.kill()
+        shows_loss(page)
+        place.start(TEAM_TOKEN=token)
+        expect(page.get_by_label("Token")).to_be_visible(timeout=SECONDS)
+        sign_in(page)
+        shows_interrupted(page)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process cannot be stopped here")
+def test_a_server_that_falls_silent_is_noticed(context, tmp_path):
+    """Its connections are there, and nothing comes; once it goes on, the page does."""
+    with started(tmp_path) as place:
+        page = asked(context, place)
+        os.kill(place.process.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        shows_loss(page, 20_000)
+        taken = time.monotonic() - began
+        os.kill(place.process.pid, signal.SIGCONT)
+        expect(page.locator("#connection")).to_be_hidden(timeout=SECONDS)
+        expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
+
+    assert taken < 20

@@ -10,6 +10,18 @@ import pytest
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ballots.jsonl")
 
 
+class TestNoCommand:
+    """The name of the program alone."""
+
+    def test_it_shows_the_help(self, witan):
+        """Line by line on standard output, as --help does, and nothing is wrong."""
+        said = witan()
+
+        assert (said.status, said.err) == (0, "")
+        assert said.out == witan("--help").out
+        assert "\n  ask " in said.out
+
+
 class TestNothingToShow:
     """An empty answer says why."""
 
@@ -32,7 +44,7 @@ class TestNothingToShow:
         said = witan("explain", EXAMPLE)
 
         assert said.status == 2
-        assert "the session to explain" in said.err
+        assert "name the session to explain with --session" in said.err
         assert "capital-gains" in said.err
 
 

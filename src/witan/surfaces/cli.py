@@ -30,9 +30,9 @@ EXAMPLES = """\b
 Examples:
   witan demo
   witan ask "Is a hash map always faster than a sorted array?"
-  witan tally ballots.jsonl
-  witan explain ballots.jsonl --session q1
-  witan compare ballots.csv --rules borda,schulze
+  witan tally examples/ballots.jsonl
+  witan explain examples/ballots.jsonl --session haiku
+  witan compare examples/pairs.csv --rules borda,schulze
 """
 
 
@@ -70,10 +70,14 @@ class _LazyGroup(click.Group):
 
 
 @click.group(
-    cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXAMPLES
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES,
+    invoke_without_command=True,
 )
 @click.version_option(__version__, message="witan %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Put a question to a council of models, count its ballots, and say how sure the result is.
 
     The answer goes to standard output, everything else to standard error.
@@ -81,6 +85,8 @@ def cli() -> None:
     3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
     130 interrupted.
     """
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
 
 
 def main(args: Sequence[str] | None = None) -> int:

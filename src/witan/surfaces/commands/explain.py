@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from witan.errors import MissingParameter
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.options import (
@@ -57,7 +58,11 @@ def command(as_json: bool, **options: Any) -> int:
     """
     from witan.core.explanation import explain
 
-    explanation = explain(Body.of(options), settings_of(options), options["session"])
+    try:
+        explanation = explain(Body.of(options), settings_of(options), options["session"])
+    except MissingParameter as error:
+        problem = f"name the session to explain with --session: {error.expected}"
+        raise click.UsageError(problem) from None
     if as_json:
         from witan.surfaces.json_output import explanation_object, to_json
 

@@ -8,7 +8,7 @@ begins or ends, no two calls in flight share a client.
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from types import TracebackType
 from typing import Self
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import httpx2
-from anyio import CancelScope
+from anyio import CancelScope, to_thread
 from anyio.lowlevel import RunVar
 
 from witan.errors import ConfigError
@@ -70,6 +70,11 @@ class Connections:
                 await response.aclose()
         finally:
             await server.give_back(client)
+
+    async def prepare(self, url: str) -> None:
+        """Import what calls to the server of this URL need, and make the client for them."""
+        await to_thread.run_sync(_load, urlsplit(url).scheme, abandon_on_cancel=True)
+        self._server(url)
 
     def _server(self, url: str) -> "_Shared | _Single":
         scheme, host, *_ = urlsplit(url)
@@ -177,6 +182,15 @@ def _client(trust: ssl.SSLContext) -> httpx2.AsyncClient:
     except (ImportError, ValueError, httpx2.InvalidURL) as error:
         problem = "names a proxy that cannot be used; expected http:// or https://"
         raise ConfigError("HTTP_PROXY, HTTPS_PROXY or ALL_PROXY", "", problem) from error
+
+
+def _load(scheme: str) -> None:
+    """Do what takes long and blocks: other calls in flight are not held up by it."""
+    with suppress(ConfigError):  # of certificates: the call says so
+        if scheme == "https":
+            _trusting()
+    if not _has_proxy(scheme):
+        import witan.adapters.aiohttp_transport  # noqa: F401 - imported for those who use it
 
 
 def _on_asyncio() -> bool:

@@ -93,6 +93,10 @@ class OpenAICompatible:
     def __repr__(self) -> str:
         return f"OpenAICompatible({self._name!r}, {self._endpoint.shown!r}, {self._model!r})"
 
+    async def prepare(self) -> None:
+        """Make the client, so that no call waits for a library to be imported."""
+        await self._connections.prepare(self._endpoint.shown)
+
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Answer one call; answers and syntheses are heard as they are written.
 

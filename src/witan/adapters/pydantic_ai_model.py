@@ -1,7 +1,7 @@
 """Every provider that does not speak OpenAI's protocol, called through pydantic-ai.
 
-The library is imported at the first call: it takes a second, which a council that does not need it
-never spends.
+The library is imported before the first call, and not sooner: it takes seconds, which a council
+that does not need it never spends.
 """
 
 import inspect
@@ -170,6 +170,10 @@ class PydanticAIModel:
                 return self._reply(await self._streamed(model, _request(model, call), hear))
             return self._reply(await self._structured(model, call, call.schema))
 
+    async def prepare(self) -> None:
+        """Import the libraries and make the client, which takes some of them many seconds."""
+        await self._model()
+
     async def aclose(self) -> None:
         """Close the HTTP client, unless it is shared."""
         if self._owned:
@@ -277,7 +281,7 @@ def _require_package(name: str, provider: str) -> None:
 def _load(provider: str) -> None:
     """Import the library, and the provider's own package."""
     with _IMPORTING:
-        from pydantic_ai import direct  # noqa: F401 - imported for those who use it
+        from pydantic_ai import direct, output, tools  # noqa: F401 - for those who use it
         from pydantic_ai.providers import infer_provider_class
 
         infer_provider_class(provider)

@@ -33,6 +33,7 @@ from witan.deliberation.pipeline import sit
 from witan.deliberation.plan import Plan
 from witan.deliberation.planning import make_plan
 from witan.deliberation.ports import Clock, Member, Message, Teacher
+from witan.deliberation.preparing import Preparation
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.recorder import Listener, Recorder
 from witan.deliberation.rehearsal import rehearse
@@ -133,6 +134,7 @@ class Council:
             self._group = await stack.enter_async_context(anyio.create_task_group())
             own = Throttles(self.procedure.limits.providers, self._clock)
             self._throttles = own if self._shared is None else self._shared
+            self._preparation = Preparation()
             self._open = stack.pop_all()
         return self
 
@@ -398,11 +400,18 @@ class Council:
             earlier=standing(earlier),
         )
 
+    async def _ready(self, sitting: Sitting) -> Sitting:
+        """Start up the models of a session; its time begins after that."""
+        began = self._clock.seconds()
+        await self._preparation.prepare((*sitting.members, *sitting.chairmen))
+        took = self._clock.seconds() - began
+        return replace(sitting, deadline=sitting.deadline + took)
+
     async def _held(self, sitting: Sitting) -> Session:
         """Hold a session; what its listener raises comes out as it is, not in a group of tasks."""
         try:
             async with sitting.recorder.showing():
-                return await sit(sitting)
+                return await sit(await self._ready(sitting))
         except BaseExceptionGroup:
             if sitting.recorder.failure is None:
                 raise

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from witan.errors import InvalidParameter
 
@@ -20,6 +20,7 @@ __all__ = [
     "Message",
     "Model",
     "Options",
+    "Preparable",
     "Price",
     "Reply",
     "Role",
@@ -164,6 +165,15 @@ class Model(Protocol):
         One attempt: deadlines, retries and limits are the caller's. A call that brings no reply
         raises `ModelError`; cancelling it closes whatever it opened.
         """
+        ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """A model that has something to do before its first call, such as importing a library."""
+
+    async def prepare(self) -> None:
+        """Get ready to be called, once per event loop; no call is timed meanwhile."""
         ...
 
 

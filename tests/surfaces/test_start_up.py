@@ -1,0 +1,117 @@
+"""Start-up of libraries and clients: no part of the time that calls take."""
+# ruff: noqa: S603 - every process started here is our own
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import anyio
+import pytest
+
+from councils import council, member
+from misbehaving import MisbehavingServer
+from witan.deliberation.ports import Call, Hear, Member, Reply
+from witan.surfaces.council import Council
+
+ASK = """
+import asyncio, json, sys
+from witan import Council
+
+async def main(members, options):
+    async with Council(members, **{"environment": {}, **options}) as council:
+        session = await council.ask("Which?")
+    took = {e.seat: e.spent.seconds for e in session.events if hasattr(e, "spent") and
+            e.kind in ("answer_done", "answer_failed")}
+    print(json.dumps({"status": session.status, "missing": session.missing, "took": took}))
+
+asyncio.run(main(json.loads(sys.argv[1]), json.loads(sys.argv[2])))
+"""
+
+
+def fresh(members: list[str], **options: object) -> dict:
+    """What comes of a question that a process of its own asks, first of all it does."""
+    given = [json.dumps(members), json.dumps(options)]
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, *given], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_brief_time_for_calls_is_enough_for_brief_calls():
+    """Members that answer at once do so in 0.3 s, though the process has only just begun."""
+    with MisbehavingServer() as server:
+        told = fresh(
+            [f"{name}={server.url}#{name}" for name in ("ada", "bob", "cyd")], call_seconds=0.3
+        )
+
+    assert (told["status"], told["missing"]) == ("complete", [])
+    assert max(told["took"].values()) < 0.3
+
+
+@pytest.mark.skipif(find_spec("anthropic") is None, reason="needs the package of the provider")
+def test_libraries_of_providers_are_imported_before_the_clock_starts():
+    """A refused key takes no longer to hear of than the request, however long the import."""
+    with MisbehavingServer() as server:
+        server.fault(None, "401")
+        told = fresh(
+            [f"{name}=anthropic:claude" for name in ("ada", "bob")],
+            attempts=1,
+            call_seconds=30.0,
+            environment={"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.url},
+        )
+
+    assert told["status"] == "failed"
+    assert max(told["took"].values()) < 1.5
+
+
+class Starting:
+    """A model that has to start up, and tells of it."""
+
+    def __init__(self, problem: Exception | None = None) -> None:
+        self.prepared = 0
+        self.problem = problem
+
+    async def prepare(self) -> None:
+        self.prepared += 1
+        await anyio.sleep(0.3)
+        if self.problem is not None:
+            raise self.problem
+
+    async def complete(self, call: Call, hear: Hear) -> Reply:
+        assert self.prepared, call
+        hear("So.")
+        return Reply("So.")
+
+
+@pytest.mark.anyio
+class TestPreparing:
+    """A model of one's own may start up, too."""
+
+    async def test_it_is_prepared_once_and_not_timed(self):
+        """All start up at the same time, before the first answer is begun, and once."""
+        models = [Starting(), Starting()]
+        seats = [Member(f"m{n}", model, f"test:{n}") for n, model in enumerate(models)]
+        async with council([*seats, member("a")], call_seconds=0.2) as held:
+            with anyio.fail_after(5):
+                sessions = [await held.ask("Which?") for _ in range(2)]
+
+        assert [model.prepared for model in models] == [1, 1]
+        assert len(sessions[0].answers) == 3
+        assert max(answer.spent.seconds for answer in sessions[0].answers.values()) < 0.2
+
+    async def test_a_model_that_cannot_start_is_called_all_the_same(self):
+        """What goes wrong at the start is said by the call, if it still does."""
+        seat = Member("m", Starting(RuntimeError("no luck")), "test:m")
+        async with council([seat, member("a"), member("b")]) as held:
+            session = await held.ask("Which?")
+
+        assert session.answers["m"].text == "So."
+
+    async def test_it_counts_for_objects_in_the_council_of_seats(self):
+        """The council that is written as seats prepares objects likewise."""
+        model = Starting()
+        async with Council([model, Starting()], environment={}, call_seconds=0.2) as held:
+            session = await held.ask("Which?")
+
+        assert (model.prepared, len(session.answers)) == (1, 2)

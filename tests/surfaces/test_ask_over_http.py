@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -268,6 +269,11 @@ class TestCeiling:
             server.fault("cyd", "drop", after=5)
         plan = witan("plan", "Which?", "--config", configured(), "--json").json
         ceiling = share * plan["worst_usd"]
+        if ceiling < plan["least_usd"]:
+            said = witan("ask", "Which?", "--config", configured(), "--max-cost", ceiling)
+            assert (said.status, server.calls()) == (4, [])
+            assert f"the ceiling of ${ceiling:.4f} is below the $" in said.err
+            return
 
         said = ask("--max-cost", ceiling, "--json")
 
@@ -290,12 +296,24 @@ class TestCeiling:
         assert said.json["cost"]["total_usd"] == pytest.approx(billed(server))
         assert said.json["status"] == "complete"
 
-    def test_nothing_can_be_asked(self, ask, server):
-        """A ceiling of nothing makes no call: status 4, and every seat says why."""
-        said = ask("--max-cost", 0)
+    def test_what_a_complete_session_needs_is_said_before_the_first_call(
+        self, witan, ask, configured, server
+    ):
+        """Below it the status is 4 and nothing is called; at what it says is enough, all are."""
+        config = ("--config", configured())
 
-        assert (said.status, said.out, server.received) == (4, "", [])
-        assert said.err.count("not called: it could cost $") == 4
+        refused = witan("ask", "Which?", *config, "--max-cost", 0.001)
+
+        assert (refused.status, refused.out, server.received) == (4, "", [])
+        assert refused.err.count("\n") == 1
+        needed, enough = re.findall(r"\$([0-9.]+\d)", refused.err)[1:3]
+        planned = witan("plan", "Which?", *config, "--max-cost", 0.001)
+        assert f"It would be refused: the ceiling of $0.0010 is below the ${needed}" in planned.out
+        assert f"${needed} set aside" in refused.err or f"below the ${needed}" in refused.err
+        server.fault(None, "dear")
+        said = ask("--max-cost", enough, "--json")
+        assert (said.status, said.json["status"]) == (0, "complete")
+        assert billed(server) <= float(enough)
 
 
 WITAN = [sys.executable, "-m", "witan"]

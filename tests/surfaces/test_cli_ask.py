@@ -482,9 +482,9 @@ class TestPlan:
 
         rows = [re.split(r"\s{2,}", line.strip()) for line in said.lines if " " in line]
         calls = {
-            row[0]: int(row[-4]) for row in rows if row[0] in ("when nothing fails", "at most")
+            row[0]: int(row[-5]) for row in rows if row[0] in ("when nothing fails", "at most")
         }
-        made = [row for row in rows if len(row) == 6]
+        made = [row for row in rows if len(row) == 7]
         spare = [int(row[2]) for row in made if row[1].endswith(", if needed")]
         usual = [int(row[2]) for row in made if row[1] in ("answer", "review", "synthesis")]
         assert calls == {"when nothing fails": sum(usual), "at most": sum(usual) + sum(spare)}
@@ -510,9 +510,9 @@ class TestPlan:
             for name in ("ada", "bob")
         )
         config.write_text(seats, encoding="utf-8")
-        said = witan("plan", "Which?", "--config", config, "--max-cost", "0.01")
+        said = witan("plan", "Which?", "--config", config, "--max-cost", "0.7")
 
-        assert "The ceiling of $0.0100 is below the worst cost" in said.out
+        assert "The ceiling of $0.7000 is below the worst cost" in said.out
 
 
 def test_a_script_is_written_as_asked(tmp_path):

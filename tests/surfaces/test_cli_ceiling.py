@@ -39,7 +39,7 @@ def config(server, tmp_path):
     ]
     path = tmp_path / "council.toml"
     path.write_text(
-        "\n".join([*seats, "[limits]\nmax_tokens = 400\ncall_seconds = 20"]), encoding="utf-8"
+        "\n".join([*seats, "[limits]\nmax_tokens = 40000\ncall_seconds = 20"]), encoding="utf-8"
     )
     return path
 

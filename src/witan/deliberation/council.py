@@ -16,6 +16,7 @@ from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
 from witan.deliberation.events import Event, Seat, SessionOpened
 from witan.deliberation.jury import Authorship, told_apart
+from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.limits import Throttles
 from witan.deliberation.money import Purse
 from witan.deliberation.opening import (
@@ -30,7 +31,7 @@ from witan.deliberation.opening import (
     session_name,
 )
 from witan.deliberation.pipeline import sit
-from witan.deliberation.plan import Plan
+from witan.deliberation.plan import Plan, check_affordable
 from witan.deliberation.planning import make_plan
 from witan.deliberation.ports import Clock, Member, Message, Teacher
 from witan.deliberation.preparing import Preparation
@@ -151,8 +152,15 @@ class Council:
         *,
         conversation: Sequence[Message] = (),
         files: Mapping[str, str] = NO_FILES,
+        lengths: Lengths = TYPICAL,
     ) -> Plan:
-        """Say what this question would ask for, and cost at most, without a call."""
+        """Say what this question would ask for, and cost, without a call.
+
+        Parameters
+        ----------
+        lengths
+            How long replies are expected to be.
+        """
         check_question(question)
         check_material(conversation, files)
         return make_plan(
@@ -162,6 +170,7 @@ class Council:
             question,
             conversation=conversation,
             files=files,
+            lengths=lengths,
         )
 
     async def ask(
@@ -198,6 +207,7 @@ class Council:
         check_question(question)
         check_material(conversation, files)
         opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
+        self._check_affordable(opening.plan)
         opening = await taught(continuing(opening, parent), self._teacher)
         return await self._held(self._sitting(opening, (), listener))
 
@@ -277,7 +287,9 @@ class Council:
             asked.question, asked.conversation, asked.files, seed, category=asked.category
         )
         jury, chairmen = self._seated(asked.seats)
-        opening = await taught(rejudging(as_asked, session, jury, chairmen), self._teacher)
+        judging = rejudging(as_asked, session, jury, chairmen)
+        self._check_affordable(judging.plan)
+        opening = await taught(judging, self._teacher)
         return await self._held(self._sitting(opening, (), listener))
 
     async def deliberate(
@@ -300,6 +312,7 @@ class Council:
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
         opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
+        self._check_affordable(opening.plan)
         opening = await taught(continuing(opening, parent), self._teacher)
 
         def tell(event: Event) -> None:
@@ -324,6 +337,13 @@ class Council:
                 raise failures[0]
         finally:
             scope.cancel()
+
+    def _check_affordable(self, plan: Plan) -> None:
+        """Refuse what the ceiling cannot hold, as far as its calls are made at once."""
+        limits = self.procedure.limits
+        held = limits.providers.values()
+        if all(each.concurrency >= len(plan.lines) for each in held):
+            check_affordable(plan, limits.max_cost_usd)
 
     def _opened(
         self,

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from witan.core.separation import Separation
+from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
+from witan.errors import OverBudget
 
-__all__ = ["Plan", "PlanLine", "Written", "least_call_usd"]
+__all__ = ["Plan", "PlanLine", "Written", "check_affordable", "least_call_usd"]
 
 Written: TypeAlias = Literal["none", "some", "all"]
 """How many of the answers are there that will be judged."""
@@ -28,6 +32,12 @@ class PlanLine:
         At most; None: the member's price is unknown.
     if_needed
         Made only when another call fails: the repair of a review, the next chairman.
+    least_usd
+        What one of these calls sets aside where the answers that it reads are as short as can be;
+        None: the price is unknown.
+    expected_usd
+        What all these calls are expected to cost, with replies as long as earlier or published
+        ones; None: the price is unknown.
     """
 
     seat: str
@@ -37,6 +47,8 @@ class PlanLine:
     output_tokens: int
     worst_usd: float | None
     if_needed: bool = False
+    least_usd: float | None = None
+    expected_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,8 @@ class Plan:
     worst_usd
         What everything costs at most, repairs and every chairman that may be asked included,
         retries not; None: some price is unknown.
+    expected_from
+        Sessions of the history whose lengths the expected cost rests on; 0: on published lengths.
     separation
         How far apart answers must be for these reviews to separate them; None: nothing is graded.
     """
@@ -58,6 +72,7 @@ class Plan:
     repairs: int
     worst_usd: float | None
     separation: Separation | None = None
+    expected_from: int = 0
 
     @property
     def calls(self) -> int:
@@ -75,9 +90,67 @@ class Plan:
         return sum(line.output_tokens for line in self.lines if not line.if_needed)
 
     @property
+    def expected_usd(self) -> float | None:
+        """US dollars that it is expected to cost when nothing fails; None: a price is unknown."""
+        return sum_known([line.expected_usd for line in self.lines if not line.if_needed])
+
+    @property
+    def usual_usd(self) -> float | None:
+        """US dollars at most, when nothing fails; None: some price is unknown."""
+        return sum_known([line.worst_usd for line in self.lines if not line.if_needed])
+
+    def least_usd(self) -> tuple[Stage, float] | None:
+        """Return the stage that sets the most aside at once, and how much; None: nothing does.
+
+        Every answer is taken to be as short as can be, so no complete session needs less: the
+        calls of a stage are made at once. Seats without a price are not called under a ceiling.
+        """
+        stages: dict[Stage, float] = {}
+        for line in self.lines:
+            if not line.if_needed and line.least_usd is not None:
+                stages[line.stage] = stages.get(line.stage, 0.0) + line.least_usd
+        return max(stages.items(), key=itemgetter(1), default=None)
+
+    @property
     def unpriced(self) -> tuple[str, ...]:
         """The seats whose price is unknown."""
         return tuple(dict.fromkeys(line.seat for line in self.lines if line.worst_usd is None))
+
+
+def check_affordable(plan: Plan, ceiling: float | None) -> None:
+    """Refuse a session that its ceiling on cost cannot hold, before anything is called.
+
+    Raises
+    ------
+    OverBudget
+        If a stage sets aside more than the ceiling; it names the sum that is needed.
+    """
+    least = plan.least_usd()
+    if ceiling is None or least is None or least[1] <= ceiling + ROUNDING_USD:
+        return
+    stage, usd = least
+    enough = ""
+    if plan.usual_usd is not None:
+        enough = f", and ${_up(plan.usual_usd)} holds all that can be written when nothing fails"
+    raise OverBudget(
+        "the council",
+        f"the ceiling of ${ceiling:.4f} is below the ${_up(usd)} that its {_STAGES[stage]} set "
+        f"aside at once; the smallest complete session needs that much{enough}; raise the ceiling "
+        "(max_cost_usd) or lower max_tokens",
+    )
+
+
+_STAGES: Mapping[Stage, str] = {
+    "answer": "answers",
+    "review": "reviews",
+    "repair": "repairs",
+    "synthesis": "final answer",
+}
+
+
+def _up(usd: float) -> str:
+    """Dollars rounded up, so that a ceiling of as much as is printed is enough."""
+    return f"{ceil(usd * 1e4 - 1e-6) / 1e4:.4f}"
 
 
 def least_call_usd(

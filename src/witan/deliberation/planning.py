@@ -12,6 +12,7 @@ from witan.core.outcome import Prior
 from witan.core.rubric import HOLISTIC
 from witan.core.separation import Separation, separation
 from witan.deliberation.answer_prompts import answer_messages, debate_messages
+from witan.deliberation.lengths import BYTES_A_TOKEN, TYPICAL, Lengths
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
@@ -61,6 +62,7 @@ def make_plan(
     *,
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
+    lengths: Lengths = TYPICAL,
 ) -> Plan:
     """Say what a session asks for when nothing fails, and what it costs at most.
 
@@ -75,14 +77,15 @@ def make_plan(
     """
     unwritten = {f"seat {number}": "" for number in range(len(members))}
     blank = _Blank(unwritten, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(members), tuple(members), procedure, blank)
+    planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths)
     names = list(unwritten)
     reviews = blank.reviews(names if procedure.self_review else names[1:])
     answers = blank.answers()
     lines = [planner.answers(seat, answers) for seat in members]
     lines += planner.reviewed([(seat, reviews) for seat in members])
     lines += planner.closed(chairmen)
-    return replace(plan_of(lines), separation=separation_of(len(members), procedure))
+    separable = separation_of(len(members), procedure)
+    return replace(plan_of(lines), separation=separable, expected_from=lengths.sessions)
 
 
 def separation_of(
@@ -112,7 +115,7 @@ def separation_of(
     )
 
 
-def plan_rejudging(
+def plan_rejudging(  # noqa: PLR0913 - all but four by name
     jury: Sequence[Seated],
     chairmen: Sequence[Seated],
     procedure: Procedure,
@@ -122,6 +125,7 @@ def plan_rejudging(
     own: Mapping[str, Collection[str]],
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
+    lengths: Lengths = TYPICAL,
 ) -> Plan:
     """Say what it takes to have a jury review answers that are there, as `make_plan` does.
 
@@ -133,7 +137,7 @@ def plan_rejudging(
         Juror to the candidates that it will not see.
     """
     blank = _Blank(answers, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(jury), (), procedure, blank)
+    planner = _Planner(tuple(jury), (), procedure, blank, lengths)
     shown = [[c for c in answers if c not in own[juror.name]] for juror in jury]
     lines = planner.reviewed(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
@@ -142,7 +146,7 @@ def plan_rejudging(
     n_reviewers = sum(1 for each in shown if blank.reviews(each))
     authors = all(own[juror.name] for juror in jury)
     separable = separation_of(n_reviewers, procedure, len(answers), authors=authors)
-    return replace(plan_of(lines), separation=separable)
+    return replace(plan_of(lines), separation=separable, expected_from=lengths.sessions)
 
 
 def plan_of(lines: Sequence[PlanLine]) -> Plan:
@@ -175,7 +179,9 @@ class _Planner:
         authors: tuple[Seated, ...],
         procedure: Procedure,
         blank: "_Blank",
+        lengths: Lengths,
     ) -> None:
+        self._lengths = lengths
         self._members, self._authors = members, authors
         self._procedure = procedure
         self._blank = blank
@@ -197,15 +203,21 @@ class _Planner:
         """The answers of a seat, one per round."""
         first, *debates = blank
         shown = self._longest(self._authors)
-        return self._line(seat, "answer", [first, *(size + shown for size in debates)])
+        prompts = [first, *(size + shown for size in debates)]
+        reading = (len(debates), shown, self._expected(self._authors))
+        return self._line(seat, "answer", prompts, reading=reading)
 
     def _reviews(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
-        shown = self._longest(self._shown(seat))
-        return self._line(seat, "review", [size + shown for size in blank])
+        authors = self._shown(seat)
+        shown = self._longest(authors)
+        reading = (len(blank), shown, self._expected(authors))
+        prompts = [size + shown for size in blank]
+        return self._line(seat, "review", prompts, unwritten=shown, reading=reading)
 
     def _repairs(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
         shown = self._longest(self._shown(seat)) + self._repeated(seat)
-        return self._line(seat, "repair", [size + shown for size in blank], if_needed=True)
+        prompts = [size + shown for size in blank]
+        return self._line(seat, "repair", prompts, unwritten=shown, if_needed=True)
 
     def _shown(self, seat: Seated) -> list[Seated]:
         everyone = self._procedure.self_review
@@ -213,11 +225,16 @@ class _Planner:
 
     def _synthesis(self, chairmen: Sequence[Seated]) -> list[PlanLine]:
         """Every chairman, the second and later ones if needed; then the dearest member."""
-        size = self._blank.synthesis() + self._longest(self._authors)
-        asked = [self._line(seat, "synthesis", [size]) for seat in chairmen]
+        shown = self._longest(self._authors)
+        size, unwritten = self._blank.synthesis() + shown, shown + self._blank.standings()
+        reading = (1, shown, self._expected(self._authors))
+        asked = [
+            self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
+            for seat in chairmen
+        ]
         names = {seat.name for seat in chairmen}
         others = [
-            self._line(seat, "synthesis", [size])
+            self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
             for seat in self._members
             if seat.name not in names
         ]
@@ -228,9 +245,25 @@ class _Planner:
         return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
 
     def _line(
-        self, seat: Seated, stage: Stage, prompts: Sequence[int], *, if_needed: bool = False
+        self,
+        seat: Seated,
+        stage: Stage,
+        prompts: Sequence[int],
+        *,
+        unwritten: int = 0,
+        reading: tuple[int, int, float] = (0, 0, 0.0),
+        if_needed: bool = False,
     ) -> PlanLine:
-        """The calls of one seat, one for each prompt."""
+        """Plan the calls of one seat, one for each prompt.
+
+        Parameters
+        ----------
+        unwritten
+            Tokens of the shortest prompt, at most, that nobody has written yet.
+        reading
+            How many prompts hold answers still to be written; tokens of these at most, and as
+            expected.
+        """
         said = seat.options.system
         system = 0
         if said is not None:
@@ -238,7 +271,27 @@ class _Planner:
         read = sum(prompts) + len(prompts) * system
         written = len(prompts) * self._writes(seat)
         worst = None if seat.price is None else seat.price.of(read, written)
-        return PlanLine(seat.name, stage, len(prompts), read, written, worst, if_needed)
+        least = expected = None
+        if seat.price is not None:
+            n, most, likely = reading
+            known = (read - n * most) / BYTES_A_TOKEN
+            reply = self._lengths.tokens(seat.source or seat.name, stage, self._judged(seat))
+            reply = min(reply, self._writes(seat))
+            expected = seat.price.of(round(known + n * likely), round(len(prompts) * reply))
+            shortest = min(prompts) - unwritten + system
+            least = seat.price.of(shortest, self._writes(seat))
+        return PlanLine(
+            seat.name, stage, len(prompts), read, written, worst, if_needed, least, expected
+        )
+
+    def _judged(self, seat: Seated) -> int:
+        """How many answers a seat judges."""
+        return len(self._shown(seat)) if self._authors else self._blank.n_texts
+
+    def _expected(self, authors: Iterable[Seated]) -> float:
+        """Tokens that the answers of these authors are expected to have."""
+        found = (self._lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
+        return sum(found, 0.0)
 
     def _longest(self, authors: Iterable[Seated]) -> int:
         """The most tokens that one reply of each author takes in a prompt."""
@@ -280,6 +333,7 @@ class _Blank:
         self._files = files
         self._texts = texts
         self._seats = list(texts)
+        self.n_texts = len(self._seats)
 
     def answers(self) -> list[int]:
         """One member's first answer, and every revision of it in debate."""
@@ -341,7 +395,6 @@ class _Blank:
 
     def synthesis(self) -> int:
         """The closing text."""
-        n = len(self._seats)
         messages = synthesis_messages(
             self._question,
             conversation=self._conversation,
@@ -352,8 +405,12 @@ class _Blank:
             mode=self._procedure.mode,
             votes={},
         )
-        standings = STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
-        return most_input_tokens(messages) + standings
+        return most_input_tokens(messages) + self.standings()
+
+    def standings(self) -> int:
+        """The most tokens of an outcome that is not known yet."""
+        n = len(self._seats)
+        return STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
 
     def _ballots(self) -> dict[str, Ballot]:
         """The others' ballots of the round before, as long as they can be, and one's own."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import platformdirs
 
-from witan.errors import ConfigError
+from witan.errors import ConfigError, UnknownName
 from witan.surfaces.config_history import HistorySettings, history_settings
 from witan.surfaces.config_layers import (
     COMMAND_LINE,
@@ -41,7 +41,7 @@ from witan.surfaces.config_seats import check_providers, read_seats
 from witan.surfaces.config_serve import ServeSettings, serve_settings
 from witan.surfaces.config_trust import refuse_untrusted
 from witan.surfaces.providers import Reach
-from witan.surfaces.seating import SeatSpec
+from witan.surfaces.seating import SeatSpec, names_of, rate_of
 
 __all__ = [
     "FILE_NAME",
@@ -56,7 +56,7 @@ __all__ = [
 
 FILE_NAME = "witan.toml"
 
-_KEPT_APART = ("history", "aliases", "families", "serve", PROFILES)
+_KEPT_APART = ("history", "aliases", "families", "price", "serve", PROFILES)
 """What is not about how this council deliberates."""
 
 REACHING: Mapping[str, str] = MappingProxyType({"url": "url", "key": "key_variable"})
@@ -155,6 +155,30 @@ class Config:
     def aliases(self) -> Mapping[str, str]:
         """What a model is called elsewhere, to what it is called."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "aliases"}
+
+    def priced(self, seats: Sequence[SeatSpec]) -> tuple[SeatSpec, ...]:
+        """Give seats their configured prices; a price given by hand wins over a seat's own."""
+        by_hand = {s.key[1]: s.value for s in self.given if s.key[0] == "price"}
+        listed = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
+        return tuple(
+            replace(seat, price=rate_of(seat, by_hand) or seat.price or rate_of(seat, listed))
+            for seat in seats
+        )
+
+    def check_prices(self, seats: Sequence[SeatSpec]) -> None:
+        """Refuse a price given by hand that is of none of these seats.
+
+        Raises
+        ------
+        ConfigError
+            If there is one; it names the seats.
+        """
+        for setting in self.given:
+            name = setting.key[-1]
+            if setting.key[0] == "price" and not any(name in names_of(seat) for seat in seats):
+                known = dict.fromkeys(seat.name for seat in seats)
+                problem = f"is of an {UnknownName('seat', name, known)}"
+                raise as_option(ConfigError(setting.where, "price", problem))
 
     @property
     def families(self) -> Mapping[str, tuple[str, ...]]:
@@ -257,7 +281,8 @@ def _settled(
     members, chairmen, unseated = read_seats(settings, replaced=_replaced(layers))
     check_providers(settings, (*members, *chairmen))
     listed = in_order(settings.values())
-    return Config(members, chairmen, listed, files, profile, standing, given, unseated)
+    config = Config(members, chairmen, listed, files, profile, standing, given, unseated)
+    return replace(config, members=config.priced(members), chairmen=config.priced(chairmen))
 
 
 def _replaced(layers: Sequence[Sequence[Setting]]) -> bool:

@@ -210,7 +210,7 @@ def read_overrides(
     UnknownName
         If there is no such setting; it names the nearest one.
     """
-    keys = (*fixed_keys(), *OPEN_TABLES, ("providers",))
+    keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
     # By their last word alone, these would not say what they are about.
     last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
     known = {**last, **{dotted(key): key for key in keys}}

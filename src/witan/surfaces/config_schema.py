@@ -119,6 +119,9 @@ Network = Annotated[str, AfterValidator(_network)]
 
 NonNegative = Annotated[float, Field(ge=0)]
 
+Rate = Annotated[tuple[NonNegative, NonNegative], BeforeValidator(_several)]
+"""US dollars per million tokens read and written."""
+
 Positive = Annotated[float, Field(gt=0)]
 
 Number = Annotated[int, Field(ge=1)]
@@ -136,7 +139,7 @@ class MemberTable(_Table):
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning_effort: Effort | None = None
     system: str | None = None
-    price: Annotated[tuple[NonNegative, NonNegative], BeforeValidator(_several)] | None = None
+    price: Rate | None = None
     key: KeyVariable | None = None
     url: str | None = None
 
@@ -281,6 +284,7 @@ class Document(CouncilTable):
     providers: dict[str, ProviderTable] = {}
     aliases: dict[str, str] = {}
     families: dict[str, Annotated[tuple[str, ...], BeforeValidator(_several)]] = {}
+    price: dict[str, Rate] = {}
 
 
 OPEN_TABLES: tuple[Key, ...] = (
@@ -291,8 +295,8 @@ OPEN_TABLES: tuple[Key, ...] = (
 )
 """Tables whose keys are names of one's own: parameters of a rule, criteria, reviewers."""
 
-NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",))
-"""Tables whose keys are models, or families of them: too long for the name of a variable."""
+NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",), ("price",))
+"""Tables whose keys are models, families or seats: too long for the name of a variable."""
 
 SEATS: tuple[Key, ...] = (("members",), ("chairmen",))
 """Settings that are lists of seats."""
@@ -332,6 +336,6 @@ def fixed_keys() -> tuple[Key, ...]:
     for name in Document.model_fields:
         if name in PLAIN_TABLES:
             found += [(name, inner) for inner in TABLES[name].model_fields]
-        elif name not in ("providers", "aliases", "families", PROFILES):
+        elif name not in ("providers", PROFILES, *(table for (table,) in NAME_TABLES)):
             found.append((name,))
     return tuple(key for key in found if key not in (*OPEN_TABLES, TOKENS))

@@ -19,6 +19,8 @@ def refuse_untrusted(setting: Setting) -> None:
     """
     if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
         raise _untrusted(setting, setting.written, f"sets the {setting.key[2]} of a provider")
+    if setting.key[0] == "price":
+        raise _untrusted(setting, setting.written, "sets the price of a seat")
     if setting.key[0] == "serve":
         raise _untrusted(setting, setting.written, "says who may reach the server")
     if (deed := forbidden_to_found_files(setting)) is not None:

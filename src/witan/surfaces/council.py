@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
 from witan.surfaces.finding import Found, find_council, shared_votes
 from witan.surfaces.histories import history_place
 from witan.surfaces.seatable import Seatable, Seating
+from witan.surfaces.seating import Rate
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits"]
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
+NO_PRICES: Mapping[str, Rate] = MappingProxyType({})
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 T = TypeVar("T")
@@ -75,6 +77,8 @@ class Council(deliberation.Council):
         What the council learns from where it records nothing itself.
     throttles
         As of the base.
+    price
+        Seat, by its name or as it is written → US dollars per million tokens read and written.
     **options
         Fields of `Procedure`, `Limits` and `Settings` by name, parameters of the rule, and
         `rubric` as a name, a path or a `Rubric`, with `rubric_weights`.
@@ -101,6 +105,7 @@ class Council(deliberation.Council):
         aliases: Mapping[str, str] = NO_ALIASES,
         teacher: Teacher | None = None,
         throttles: Throttles | None = None,
+        price: Mapping[str, Rate] = NO_PRICES,
         **options: Any,
     ) -> None:
         if procedure is not None and options:
@@ -109,9 +114,10 @@ class Council(deliberation.Council):
         connections, providers = Connections(), Providers()
         # A default value would be printed with the signature, keys and all.
         known = os.environ if environment is None else environment
-        seating = Seating(known, connections, providers)
+        seating = Seating(known, connections, providers, price)
         seated = seating.members(members)
         chairmen = seating.chairmen(_listed(chairman))
+        seating.check_prices()
         self._kept = None if history is None or history is False else _keeping(history, aliases)
         super().__init__(
             seated,
@@ -297,8 +303,12 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
             "add another there; the same model may hold several seats",
         )
     if config.members:
-        return Found(config.members, shared_votes(config.members))
-    return _blocking(partial(find_council, environment, reached=config.reached))
+        found = Found(config.members, shared_votes(config.members))
+    else:
+        found = _blocking(partial(find_council, environment, reached=config.reached))
+        found = replace(found, seats=config.priced(found.seats))
+    config.check_prices((*found.seats, *config.chairmen))
+    return found
 
 
 def ask(  # noqa: PLR0913 - all but three by name

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from witan.adapters.history import History, Patience
     from witan.adapters.history.importing import Imported
     from witan.adapters.history.whereabouts import Whereabouts
+    from witan.deliberation.lengths import Lengths
     from witan.deliberation.session import Session
     from witan.surfaces.config import Config
 
 __all__ = [
     "Place",
     "configured",
+    "earlier_lengths",
     "history_place",
     "is_file",
     "is_there",
@@ -129,6 +131,19 @@ def open_history(
     history = History.open(place, reading=reading, patience=patience)
     history.aliases = config.aliases
     return history
+
+
+def earlier_lengths(config: "Config") -> "Lengths":
+    """How long earlier replies were; as published where there is no history to read."""
+    from witan.deliberation.lengths import TYPICAL
+
+    if not config.history.enabled:
+        return TYPICAL
+    try:
+        with open_history(config, reading=True) as history:
+            return history.lengths()
+    except (WitanError, ValueError):
+        return TYPICAL  # a plan needs no history
 
 
 def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":

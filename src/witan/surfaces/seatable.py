@@ -8,8 +8,17 @@ from witan.adapters.connections import Connections
 from witan.adapters.pydantic_ai_model import Providers
 from witan.adapters.scripted import Scripted
 from witan.deliberation.ports import Member, Model, Price
-from witan.errors import ConfigError, InvalidParameter
-from witan.surfaces.seating import SeatSpec, name_seats, no_such_seat, parse_seat, seat
+from witan.errors import ConfigError, InvalidParameter, UnknownName
+from witan.surfaces.seating import (
+    Rate,
+    SeatSpec,
+    name_seats,
+    names_of,
+    no_such_seat,
+    parse_seat,
+    rate_of,
+    seat,
+)
 
 __all__ = ["Seatable", "Seating"]
 
@@ -24,10 +33,16 @@ class Seating:
     """Makes members of whatever was handed over, each under a name of its own."""
 
     def __init__(
-        self, environment: Mapping[str, str], connections: Connections, providers: Providers
+        self,
+        environment: Mapping[str, str],
+        connections: Connections,
+        providers: Providers,
+        prices: Mapping[str, Rate],
     ) -> None:
+        self._prices = prices
         self._environment = environment
         self._connections, self._providers = connections, providers
+        self._named: dict[str, None] = {}
         self._seated: list[tuple[SeatSpec, Member]] = []
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
@@ -67,7 +82,25 @@ class Seating:
                 return member
         return None
 
+    def check_prices(self) -> None:
+        """Refuse a price that is of no seat.
+
+        Raises
+        ------
+        UnknownName
+            If there is one.
+        """
+        for name in self._prices:
+            if name not in self._named:
+                raise UnknownName("seat of a price", name, self._named)
+
     def _made(self, each: Seatable, spec: SeatSpec) -> Member:
+        self._named |= dict.fromkeys(names_of(spec))
+        price = rate_of(spec, self._prices)
+        made = self._unpriced(each, spec)
+        return made if price is None else replace(made, price=price)
+
+    def _unpriced(self, each: Seatable, spec: SeatSpec) -> Member:
         if isinstance(each, Member):
             return each
         if not isinstance(each, str | SeatSpec):

@@ -29,9 +29,11 @@ __all__ = [
     "key_variables",
     "local_addresses",
     "name_seats",
+    "names_of",
     "no_such_seat",
     "parse_seat",
     "price_of_seat",
+    "rate_of",
     "seat",
     "to_trust",
 ]
@@ -48,6 +50,9 @@ ELSEWHERE = ("-cloud", ":cloud")
 
 _VERSION = re.compile(r"/v\d+$")
 """The end of an address that holds the version already."""
+
+Rate = tuple[float, float]
+"""US dollars per million tokens read and written."""
 
 _NAMED = re.compile(r"\s*([^=:/#\s](?:[^=:/#]*[^=:/#\s])?)\s*=(.*)", re.DOTALL)
 """A name before a seat: what stands before the first ``=``, unless the seat has begun by then."""
@@ -221,6 +226,16 @@ def name_seats(specs: Sequence[SeatSpec], taken: Collection[str] = ()) -> tuple[
             used[name] += 1
         named.append(replace(spec, name=name))
     return tuple(named)
+
+
+def names_of(spec: SeatSpec) -> tuple[str, ...]:
+    """The ways to name a seat where its price is set: name, seat as written, both."""
+    return (spec.name, spec.source, f"{spec.name}={spec.source}")
+
+
+def rate_of(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
+    """The price that is set for a seat under one of its names; None: none is."""
+    return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
 
 
 def no_such_seat(name: str, seated: Iterable[str]) -> str:

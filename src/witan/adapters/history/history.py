@@ -22,6 +22,7 @@ from witan.adapters.history.describing import Described, describe
 from witan.adapters.history.holders import another_alive, new_token
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.history.keeping import Forgotten
+from witan.adapters.history.lengths import read_lengths
 from witan.adapters.history.listing import Place
 from witan.adapters.history.opening import damaged, open_database
 from witan.adapters.history.patience import Patience
@@ -29,6 +30,7 @@ from witan.adapters.history.reading import Found
 from witan.adapters.history.recording import Recording
 from witan.adapters.history.recounting import Weigh
 from witan.adapters.history.searching import Search
+from witan.adapters.history.sessions import COUNCIL
 from witan.adapters.history.sqlite import SqliteDatabase
 from witan.adapters.history.stored_events import read_events
 from witan.adapters.history.versions import version_of
@@ -37,6 +39,7 @@ from witan.adapters.history.writing import storable
 from witan.adapters.system_clock import SystemClock
 from witan.core.ballot import Ballot
 from witan.core.learned import Learned
+from witan.deliberation.lengths import Lengths
 from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict
@@ -369,6 +372,10 @@ class History:
             Only sessions whose bucket is even (0), or odd (1), to count the others by.
         """
         return learning.learned(self.database, reviewers, without, half, self.aliases)
+
+    def lengths(self) -> Lengths:
+        """Return how long the replies of the newest sessions were, per model and stage."""
+        return read_lengths(self.database, COUNCIL)
 
     def count_under(self, rule: str, weigh: Weigh | None = None) -> int:
         """Count what was never counted under a rule, by its own settings; return how many were.

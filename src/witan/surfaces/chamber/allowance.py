@@ -101,7 +101,7 @@ class Allowance:
             under_way = counted(n_held, "session")
             problem += f", and ${held:.4f} is held back for {under_way} under way"
         if least_usd is not None:
-            problem += f"; the least call of this one could cost ${least_usd:.4f}"
+            problem += f"; this one needs at least ${least_usd:.4f}"
         if (
             n_held
             and daily_usd - spent > 0

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 from witan.adapters.system_clock import SystemClock
 from witan.adapters.via import VIA, server_name
 from witan.deliberation.events import Event
+from witan.deliberation.lengths import TYPICAL
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Message
 from witan.deliberation.recorder import Listener, anew
@@ -148,7 +149,12 @@ class Chamber:
         """
         council = self._seatings.council(asked.judging)
         conversation, _ = await self._said_before(asked)
-        return council.plan(asked.question, conversation=conversation, files=asked.files)
+        lengths = TYPICAL
+        if self.history is not None:
+            lengths = await anyio.to_thread.run_sync(self.history.lengths)
+        return council.plan(
+            asked.question, conversation=conversation, files=asked.files, lengths=lengths
+        )
 
     async def ask(self, asked: Asked, asker: Asker = LOCAL) -> Running:
         """Put a question to a council; it goes on whether or not anybody follows it.

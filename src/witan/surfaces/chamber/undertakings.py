@@ -38,6 +38,8 @@ class Undertaking:
         What is left of the ceiling that it was begun under; None: there was none.
     written
         How many of the answers are there.
+    whole
+        It is refused where its ceiling cannot hold all of it.
     """
 
     seat: Callable[[float | None], Council]
@@ -46,13 +48,16 @@ class Undertaking:
     via: tuple[str, ...] = ()
     left_usd: float | None = None
     written: Written = "some"
+    whole: bool = False
 
     def planned(self) -> Plan:
         """What it asks for where nobody has less for it than it may cost."""
         return self.plan(self.seat(None))
 
     def least_usd(self, council: Council, plan: Plan, most: float | None) -> float | None:
-        """What its least call may cost; None: nobody knows, or it has no money of its own for that.
+        """What it needs at least; None: nobody knows, or it has no money of its own for that.
+
+        That is the most that a stage sets aside at once, or else what its least call may cost.
 
         That is exact for a question without debate rounds, and where another jury judges in one
         order. Else it may be less than that: a prompt that is not known yet counts for nothing.
@@ -65,6 +70,9 @@ class Undertaking:
         seats = (*council.members, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
         least = least_call_usd(plan, prices, self.written)
+        whole = plan.least_usd()
+        if self.whole and least is not None and whole is not None:
+            least = max(least, whole[1])
         own = (self.left_usd, self.seat(most).procedure.limits.max_cost_usd)
         poor = least is not None and any(usd is not None and usd < least for usd in own)
         return None if poor else least
@@ -91,7 +99,7 @@ def asking(
         return council.plan(asked.question, conversation=conversation, files=asked.files)
 
     seat = partial(seatings.council, judging)
-    return Undertaking(seat, hold, plan, judging.via, written="none")
+    return Undertaking(seat, hold, plan, judging.via, written="none", whole=True)
 
 
 def resuming(
@@ -135,4 +143,4 @@ def rejudging(seatings: Seatings, session: Session, judging: Judging) -> Underta
         return plan_jury(session, council.members, council.chairmen, council.procedure)
 
     seat = partial(seatings.council, judging)
-    return Undertaking(seat, hold, plan, judging.via, written="all")
+    return Undertaking(seat, hold, plan, judging.via, written="all", whole=True)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,28 @@ __all__ = [
     "session_options",
     "telling_options",
 ]
+
+
+class PriceType(click.ParamType[tuple[str, tuple[float, float]]]):
+    """A seat with what a million of its tokens cost: ``SEAT=IN,OUT``."""
+
+    name = "price"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[float, float]]:
+        """Take it apart; the seat may itself hold an equals sign."""
+        if isinstance(value, tuple):
+            return value
+        seat, _, rate = str(value).rpartition("=")
+        try:
+            read, written = (float(part) for part in rate.split(","))
+        except ValueError:
+            read = written = -1.0
+        if not seat.strip() or not (0 <= read < inf and 0 <= written < inf):
+            self.fail(f"{value!r} is no price; write SEAT=IN,OUT such as critic=3,15", param, ctx)
+        return seat.strip(), (read, written)
+
 
 RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
@@ -191,6 +214,14 @@ _waiting_options = section(
 
 _limit_options = section(
     "Time and money",
+    click.option(
+        "--price",
+        "prices",
+        multiple=True,
+        type=PriceType(),
+        metavar="SEAT=IN,OUT",
+        help="Price of a seat, in US dollars per million tokens read and written.",
+    ),
     _number("max-cost", float, "US dollars to spend; no call is made that could exceed them."),
     _number("max-tokens", int, "Most tokens in one reply."),
     _number("call-seconds", float, "Seconds for one call, retries included."),
@@ -226,7 +257,8 @@ jury_options = stacked(_seat_options, _judging_options, _limit_options)
 def overrides(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the options of `council_options`, or of `jury_options`, set in the configuration."""
     given = {name: options[name] for name in OVERRIDING if options.get(name) not in (None, ())}
-    return {**given, "max_cost_usd": options["max_cost"]}
+    prices = dict(options["prices"])
+    return {**given, "max_cost_usd": options["max_cost"], "price": prices or None}
 
 
 def seated(

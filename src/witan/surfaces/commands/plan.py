@@ -42,14 +42,13 @@ Examples:
 def command(as_json: bool, **options: Any) -> None:
     """Say what QUESTION would ask for and cost at most; no call is made, and no key is needed.
 
-    Tokens are upper bounds: what is read is counted as if every answer filled its limit. Repairs of
-    reviews and the chairmen that stand in are in the cost at most; retries and hedges are not.
+    Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
+    goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
+    chairmen that stand in are in the worst cost; retries and hedges are not.
     """
     earlier = options["earlier"]
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
-    if earlier is None and options["history"] is not None:
-        raise click.UsageError("--history says where --continue looks; a plan needs no other")
     before = read_earlier(earlier, options["config"], options["history"])
     import os
 
@@ -57,6 +56,7 @@ def command(as_json: bool, **options: Any) -> None:
     from witan.surfaces.arranging import procedure_of
     from witan.surfaces.config import load_config
     from witan.surfaces.council import who_sits
+    from witan.surfaces.histories import configured, earlier_lengths
 
     given, profile = overrides(options), options["profile"]
     config = load_config(os.environ, Path.cwd(), options["config"], given, profile=profile)
@@ -69,6 +69,7 @@ def command(as_json: bool, **options: Any) -> None:
         question,
         conversation=() if before is None else before.conversation,
         files=files,
+        lengths=earlier_lengths(configured(options["config"], options["history"])),
     )
     for note in (*found.notes, *_missing_keys((*found.seats, *config.chairmen))):
         echo(clean(note), err=True)

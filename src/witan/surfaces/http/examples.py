@@ -102,7 +102,10 @@ PLAN = {
             "input_tokens": 21_400,
             "output_tokens": 57_344,
             "repairs": 3,
+            "expected_usd": 0.06,
+            "expected_from": 0,
             "worst_usd": 0.41,
+            "least_usd": 0.07,
             "max_cost_usd": 0.5,
             "unpriced": [],
             "separation": {
@@ -116,7 +119,7 @@ PLAN = {
             },
             "lines": [{"seat": "ada", "stage": "answer", "calls": 1, "worst_usd": 0.05}],
         },
-        nullable=["worst_usd", "max_cost_usd", "separation"],
+        nullable=["expected_usd", "worst_usd", "least_usd", "max_cost_usd", "separation"],
     ),
     **refused(404, 409),
 }

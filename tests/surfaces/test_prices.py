@@ -1,0 +1,141 @@
+"""Prices, ceilings and expected costs, black box."""
+
+import pytest
+
+import witan as package
+from misbehaving import MisbehavingServer
+from recorded import place_of_its_own
+from witan.deliberation.ports import Price
+from witan.errors import ConfigError, OverBudget, UnknownName
+from witan.surfaces.council import Council
+
+FAR = "http://192.0.2.1/v1"
+"""An address that nobody has, and that no plan calls."""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A history of the test's own, and no other trace of the machine."""
+    monkeypatch.chdir(tmp_path)
+    return place_of_its_own(tmp_path, monkeypatch)
+
+
+MEMBERS = [word for n in "abcd" for word in ("--member", f"{n}={FAR}#m-{n}")]
+
+
+def prices(plan) -> dict[str, float | None]:
+    """Seat to the worst cost of its answer."""
+    return {x["seat"]: x["worst_usd"] for x in plan.json["lines"] if x["stage"] == "answer"}
+
+
+class TestPrice:
+    """``--price SEAT=IN,OUT`` prices a seat by its name or as it is written."""
+
+    def test_a_seat_is_priced_by_name_or_as_it_is_written(self, witan):
+        """What has no price is named, with the option that would give it one."""
+        said = witan(
+            "plan", "Which?", "--json", *MEMBERS, "--max-tokens", 1000,
+            "--price", "a=0,1000", "--price", f"{FAR}#m-b=0,2000", "--price", f"c={FAR}#m-c=0,3000",
+        )  # fmt: skip
+
+        assert prices(said) == {"a": 1.0, "b": 2.0, "c": 3.0, "d": None}
+        text = " ".join(witan("plan", "Which?", *MEMBERS, "--price", "a=1,1").out.split())
+        assert "The price of b, c and d is unknown" in text
+        assert "--price b=IN,OUT (US dollars per million tokens)" in text
+
+    def test_it_wins_over_every_other_price(self, witan, tmp_path):
+        """The option over the seat's own, that over the table, the table over the list."""
+        seats = ", ".join(f'{{seat = "{FAR}#m", name = "{n}", price = [0, 10]}}' for n in "ab")
+        config = tmp_path / "own.toml"
+        config.write_text(
+            f'members = [{seats}, "{FAR}#c", "openai:gpt-4o"]\n'
+            '[price]\na = [0, 20]\nc = [0, 30]\n"openai:gpt-4o" = [0, 40]\n'
+        )
+
+        said = witan("plan", "?", "--json", "--config", config, "--max-tokens", 10**6,
+                     "--price", "b=0,50")  # fmt: skip
+
+        assert prices(said) == {"a": 10.0, "b": 50.0, "c": 30.0, "gpt-4o": 40.0}
+
+    @pytest.mark.parametrize("text", ["a", "a=1", "a=1,2,3", "a=x,1", "a=-1,2", "=1,2", "a=nan,1"])
+    def test_what_is_no_price_is_misuse(self, witan, text):
+        """One line says how a price is written."""
+        said = witan("plan", "Which?", *MEMBERS, "--price", text)
+
+        assert said.status == 2
+        assert "write SEAT=IN,OUT such as critic=3,15" in said.err
+
+    def test_a_price_of_nobody_is_misuse(self, witan):
+        """A seat that is misspelt is not left without its price in silence."""
+        said = witan("plan", "Which?", *MEMBERS, "--price", "aa=1,2")
+
+        assert said.status == 2
+        assert "--price is of an unknown seat 'aa'; did you mean 'a'?" in said.err
+
+    def test_a_file_that_was_found_may_not_set_it(self, witan, tmp_path):
+        """It may have come with somebody's repository; what it may be is said."""
+        (tmp_path / "witan.toml").write_text("[price]\na = [0, 0]\n")
+
+        said = witan("plan", "Which?", *MEMBERS)
+
+        assert said.status == 2
+        assert "price.a sets the price of a seat, which a file that was found" in said.err
+
+    def test_from_python_it_is_a_mapping(self):
+        """Council, from_config and ask take it; an unknown seat is refused."""
+        members = [f"a={FAR}#m", f"b={FAR}#m"]
+
+        priced = Council(members, price={"a": (3, 15), f"{FAR}#m": (1, 2)})
+        read = Council.from_config(members=members, price={"a": (3, 15)})
+
+        assert [m.price for m in priced.members] == [Price(3, 15), Price(1, 2)]
+        assert [m.price for m in read.members] == [Price(3, 15), None]
+        with pytest.raises(UnknownName, match="unknown seat of a price 'c'"):
+            Council(members, price={"c": (1, 2)})
+        with pytest.raises(ConfigError, match="unknown seat 'c'"):
+            Council.from_config(members=members, price={"c": (1, 2)})
+        with pytest.raises(OverBudget, match="smallest complete session needs"):
+            package.ask("?", members, price={f"{FAR}#m": (1, 2)}, max_cost_usd=0.001)
+
+
+class TestLoopback:
+    """A server on this machine costs nothing unless it is said to."""
+
+    def test_a_ceiling_does_not_keep_it_from_being_called(self, witan):
+        """The session is complete and free under a ceiling of a cent."""
+        with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 6, "dan": 4}) as server:
+            members = [w for n in server.worth for w in ("--member", f"{n}={server.url}#{n}")]
+            said = witan("ask", "Which?", *members, "--max-cost", 0.01, "--json")
+
+        assert (said.status, said.json["status"]) == (0, "complete")
+        assert said.json["cost"]["total_usd"] == 0.0
+
+
+class TestExpected:
+    """A plan says what a session is expected to cost, beside what it costs at most."""
+
+    def test_it_rests_on_published_lengths_without_a_history(self, witan):
+        """Far below the bound, it is the same in text and JSON."""
+        priced = ["--price", "a=1,2", "--price", "b=1,2", "--price", "c=1,2", "--price", "d=1,2"]
+        plan = witan("plan", "Which?", *MEMBERS, *priced, "--json").json
+        text = witan("plan", "Which?", *MEMBERS, *priced).out
+
+        assert 0 < plan["expected_usd"] < plan["worst_usd"] / 5
+        assert plan["expected_from"] == 0
+        line = f"Expected when nothing fails: ${plan['expected_usd']:.4f}, by published lengths."
+        assert line in text
+
+    def test_it_follows_the_lengths_of_the_history(self, witan):
+        """After a session of short replies it expects short replies, and says from how many."""
+        with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 6, "dan": 4}) as server:
+            members = [w for n in server.worth for w in ("--member", f"{n}={server.url}#{n}")]
+            priced = [w for n in server.worth for w in ("--price", f"{n}=1,2")]
+            before = witan("plan", "Which?", *members, *priced, "--json").json
+            asked = witan("ask", "Which?", *members, *priced, "--json").json
+            after = witan("plan", "Which?", *members, *priced, "--json").json
+            text = witan("plan", "Which?", *members, *priced).out
+
+        assert (before["expected_from"], after["expected_from"]) == (0, 1)
+        assert after["expected_usd"] < before["expected_usd"]
+        assert after["expected_usd"] == pytest.approx(asked["cost"]["total_usd"], rel=0.8)
+        assert "by the lengths of 1 earlier session." in text

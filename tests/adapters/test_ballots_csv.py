@@ -177,7 +177,7 @@ class TestLong:
 
     def test_a_header_that_is_no_ballot_is_refused(self, tmp_path):
         """The error shows the header and says which columns were expected."""
-        with pytest.raises(BallotFileError, match=r"not recognised as ballots .* 'name,age'"):
+        with pytest.raises(BallotFileError, match=r"no table that is recognised.* are name, age"):
             read(tmp_path, "name,age\nx,3\n")
 
     def test_a_named_column_that_is_missing_is_refused(self, tmp_path):

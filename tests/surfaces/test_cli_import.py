@@ -295,7 +295,9 @@ class TestUnreadable:
         said = witan("import", "nosuch.csv", file, "--history", place, "--json")
 
         assert said.status == 2
-        for told, words in zip(said.json["files"], ("does not exist", "first line"), strict=True):
+        for told, words in zip(
+            said.json["files"], ("does not exist", "its columns are who, what"), strict=True
+        ):
             [problem] = told["problems"]
             assert (told["refused"], problem["file"]) == (1, told["file"])
             assert (problem["line"], problem["field"]) == (None, None)

@@ -3,17 +3,18 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, isnan
 from typing import IO, Any
 
+from witan.adapters.ballots.dialect import Dialect, with_points
 from witan.adapters.ballots.escaping import plain_cell, safe_cell
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
-from witan.adapters.ballots.recognition import delimiter_of
 from witan.adapters.ballots.records import KINDS, moment, name, weight
 
-__all__ = ["BALLOT_CELLS", "Rows", "csv_rows", "number", "read_cell", "write_rows"]
+__all__ = ["BALLOT_CELLS", "Rows", "csv_rows", "number", "read_cell", "text_of", "write_rows"]
 
 Rows = Iterable[tuple[int, list[str]]]
 """Rows of a table with their line numbers, the header first."""
@@ -85,26 +86,59 @@ def read_cell(field: str, text: str) -> Any:
     return text if read is str else read(text.strip())
 
 
-def csv_rows(source: Source, report: Report) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not blank, cut into cells and as wide as the header."""
-    delimiter = delimiter_of(source.first_line() or "")
-    rows = csv.reader(source.lines(), delimiter=delimiter, strict=True)
+def text_of(value: Any) -> str:
+    """A value of a record as the cell of a table."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bool | list):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def csv_rows(
+    source: Source, report: Report, columns: Mapping[str, str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not blank, cut into cells and as wide as the header.
+
+    Comma, semicolon, tab or bar separates. Where it is no comma, ``7,5`` is a number.
+    """
+    dialect = Dialect.of(source.first_line() or "", columns)
+    rows = csv.reader(
+        source.lines(),
+        delimiter=dialect.delimiter,
+        skipinitialspace=dialect.spaced,
+        strict=True,
+    )
     width, start = 0, 1
+    numeric: list[int] = []
+    skipping = dialect.separator_line
     while True:
         try:
             for written in rows:
                 row = _read(written)
-                blank = not row or (len(row) == 1 and not row[0].strip())
-                width = width or (0 if blank else len(row))
-                if len(row) > max(width, 1):
+                blank = skipping or not any(cell.strip() for cell in row)
+                if not width and not blank:
+                    width = len(row)
+                    numeric = dialect.numeric(row, columns, source.path)
+                skipping = skipping and not row
+                over = any(cell.strip() for cell in row[width:])
+                if over and not blank:
                     report(start, _too_wide(len(row), width))
                 elif not blank:
-                    yield start, row if len(row) == width else row + [""] * (width - len(row))
+                    yield start, with_points(_as_wide(row, width), numeric)
                 start = rows.line_num + 1
             return
         except csv.Error as error:
             report(start, Unreadable(None, f"is not CSV ({error}); expected quotes in pairs"))
             start = rows.line_num + 1
+
+
+def _as_wide(row: list[str], width: int) -> list[str]:
+    return row if len(row) == width else (row + [""] * (width - len(row)))[:width]
 
 
 def _read(row: list[str]) -> list[str]:

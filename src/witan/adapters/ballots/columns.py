@@ -1,21 +1,55 @@
 """Which column of a table holds which field, by its own name, an alias or the caller's word."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 
 from witan.errors import BallotFileError, InvalidParameter, UnknownName
 
-__all__ = ["ALIASES", "CRITERIA", "CRITERION_PREFIX", "Header", "check_columns", "joined"]
+__all__ = [
+    "ALIASES",
+    "CANDIDATES",
+    "CRITERIA",
+    "CRITERION_PREFIX",
+    "LENGTHS",
+    "QUESTIONS",
+    "TEXTS",
+    "Cell",
+    "Header",
+    "check_columns",
+    "folded",
+    "joined",
+]
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "session": ("session", "session_id", "prompt_id", "question_id"),
-    "reviewer": ("reviewer", "judge", "voter", "rater", "annotator"),
-    "candidate": ("candidate", "model", "answer"),
+    "session": (
+        *("session", "session_id", "prompt_id", "question_id", "query_id", "qid", "item"),
+        *("item_id", "task", "task_id", "example_id", "instance_id", "sample_id"),
+    ),
+    "reviewer": (
+        *("reviewer", "judge", "voter", "rater", "annotator", "grader", "evaluator", "assessor"),
+        *("labeler", "labeller", "reviewer_id", "judge_id", "rater_id", "annotator_id"),
+        *("judge_model", "judge_name", "user", "user_id"),
+    ),
+    "candidate": (
+        *("candidate", "model", "answer", "model_id", "model_name", "candidate_id"),
+        *("system", "system_id", "llm", "generator"),
+    ),
     "rank": ("rank",),
-    "grade": ("grade", "score", "rating"),
-    "first": ("first", "model_a"),
-    "second": ("second", "model_b"),
-    "outcome": ("outcome", "winner"),
+    "grade": ("grade", "score", "rating", "mark", "points"),
+    "first": (
+        *("first", "model_a", "model_1", "left", "model_left", "a", "option_a", "candidate_a"),
+        *("system_a", "assistant_a", "first_model"),
+    ),
+    "second": (
+        *("second", "model_b", "model_2", "right", "model_right", "b", "option_b", "candidate_b"),
+        *("system_b", "assistant_b", "second_model"),
+    ),
+    "outcome": (
+        *("outcome", "winner", "preference", "preferred", "choice", "verdict", "vote", "result"),
+        *("winning_model",),
+    ),
     "position": ("position", "positions"),
     "author": ("author", "authors"),
     "kind": ("kind", "judge_kind", "reviewer_kind"),
@@ -25,10 +59,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "weight": ("weight",),
     "category": ("category",),
     "at": ("at",),
-    "question": ("question",),
+    "question": ("question", "prompt", "instruction"),
     "notes": ("notes",),
 }
-"""Names under which the column of a field is found, in any case of letters, first to last."""
+"""Names under which the column of a field is found, first to last, whatever its case and spaces."""
 
 CRITERIA = (
     *("accuracy", "relevance", "completeness", "conciseness", "clarity"),
@@ -40,6 +74,18 @@ holistic grade beside them. Named here because the rubrics themselves load numpy
 
 CRITERION_PREFIX = "grade:"
 """A column named with it is a criterion, whatever the criterion's name."""
+
+TEXTS = ("text", "answer", "response", "output")
+"""Fields of a line that holds an answer, under which its text stands."""
+
+LENGTHS = ("chars", "output_chars", "length", "n_chars")
+"""Fields, or columns, under which the length of an answer stands."""
+
+CANDIDATES = ("candidate", "model", "model_id")
+"""Fields of a line that holds an answer, under which its author stands."""
+
+QUESTIONS = ("text", "question", "prompt")
+"""Fields of a line that holds a question, under which its text stands."""
 
 _RECORD_FIELDS = ("ranking", "grades", "positions", "authors", "paired")
 
@@ -61,6 +107,13 @@ def joined(parts: Iterable[object]) -> str:
     return "@".join(text for part in parts if (text := "" if part is None else str(part).strip()))
 
 
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """A header as it is compared: ``Model A``, ``model-a`` and ``modelA`` are ``model_a``."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[\W_]+", "_", parted).strip("_").casefold()
+
+
 class Header:
     """The columns of one table.
 
@@ -76,17 +129,26 @@ class Header:
         self.names = [name.strip() for name in names]
         self.path = path
         self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
-        self._folded = {name.casefold(): self._places[name] for name in reversed(self.names)}
+        self._folded = {
+            folded(name): self._places[name]
+            for name in reversed(self.names)
+            if not name.casefold().startswith(CRITERION_PREFIX)
+        }
         listed = columns.get("criteria", "")
         self._listed = [name.strip() for name in listed.split(",") if name.strip()]
         self._where = {field: found for field in ALIASES if (found := self._find(field, columns))}
 
-    @property
-    def kind(self) -> str | None:
-        """The form of the table: ``csv-pairs``, ``csv``, or None for neither."""
-        if "reviewer" in self and all(field in self for field in ("first", "second", "outcome")):
-            return "csv-pairs"
-        return "csv" if "reviewer" in self and "candidate" in self else None
+    def place(self, *names: str) -> int | None:
+        """Where the first of these columns is, whatever its field; None: there is none."""
+        return next((self._folded[name] for name in names if name in self._folded), None)
+
+    def column(self, field: str) -> str:
+        """How the column of a field is called."""
+        return "+".join(self.names[place] for place in self._where[field])
+
+    def places(self, fields: Iterable[str]) -> set[int]:
+        """Where the columns of these fields are."""
+        return {place for field in fields for place in self._where.get(field, ())}
 
     def __contains__(self, field: str) -> bool:
         return field in self._where
@@ -99,7 +161,7 @@ class Header:
                 raise BallotFileError(
                     self.path,
                     f"has no column for the field {field!r}; expected one named "
-                    f"{' or '.join(ALIASES[field])}, or say which it is "
+                    f"{' or '.join(ALIASES[field][:5])}, or say which it is "
                     f"(--column field=header) of: {shown}",
                 )
 
@@ -123,16 +185,15 @@ class Header:
         """
         known = []
         for place, name in enumerate(self.names):
-            folded = name.casefold()
-            if folded.startswith(CRITERION_PREFIX):
+            if name.casefold().startswith(CRITERION_PREFIX):
                 known.append((name[len(CRITERION_PREFIX) :].strip(), place))
             elif name in self._listed:
                 known.append((name, place))
-            elif folded in CRITERIA:
-                known.append((folded, place))
+            elif folded(name) in CRITERIA:
+                known.append((folded(name), place))
         if known or "rank" in self or "grade" in self:
             return known, False
-        taken = {place for where in self._where.values() for place in where}
+        taken = self.places(ALIASES)
         return [(n, p) for p, n in enumerate(self.names) if p not in taken and n], True
 
     def _find(self, field: str, columns: Mapping[str, str]) -> tuple[int, ...]:

@@ -3,14 +3,16 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
-from witan.adapters.ballots.cells import Rows, csv_rows
+from witan.adapters.ballots.cells import Rows, csv_rows, text_of
 from witan.adapters.ballots.jsonl import objects
 from witan.adapters.ballots.lines import begins_an_array, is_spread, unfolded
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report
 from witan.adapters.ballots.recognition import recognise, table_format
+from witan.adapters.ballots.wide import SAMPLE, long_rows
 from witan.errors import BallotFileError
 
 __all__ = ["Content", "Records", "content_of"]
@@ -30,22 +32,31 @@ class Content:
 
     Parameters
     ----------
+    columns
+        Which column holds a field, where they are called otherwise.
     table
         The Parquet table, where it is one.
     """
 
     format: str
     source: Source
+    columns: Mapping[str, str]
     table: Any = None
 
     def rows(self, report: Report) -> Rows:
         """The rows as cells of text, the header first."""
-        if self.table is None:
-            return csv_rows(self.source, report)
-        # pyarrow is heavy and optional: only those who read Parquet wait for it.
-        from witan.adapters.ballots.parquet import cells
+        if self.table is not None:
+            # pyarrow is heavy and optional: only those who read Parquet wait for it.
+            from witan.adapters.ballots.parquet import cells
 
-        return cells(self.table, self.source.path)
+            return cells(self.table, self.source.path)
+        if self._is_json:
+            return _cells(objects(self.source, report))
+        return csv_rows(self.source, report, self.columns)
+
+    def long_rows(self, report: Report) -> tuple[Rows, Mapping[str, str]]:
+        """The rows of a long table, made of a wide one where it is one, and their columns."""
+        return long_rows(self.rows(report), self.format, self.columns, self.source.stem, report)
 
     def records(self, report: Report) -> Records:
         """The rows by column; an empty cell says nothing."""
@@ -53,12 +64,13 @@ class Content:
             from witan.adapters.ballots.parquet import records
 
             return records(self.table, self.source.path)
-        first = self.source.first_line() or ""
-        return (
-            objects(self.source, report)
-            if first.startswith("{")
-            else _by_column(csv_rows(self.source, report))
-        )
+        if self._is_json:
+            return objects(self.source, report)
+        return _by_column(csv_rows(self.source, report, self.columns))
+
+    @property
+    def _is_json(self) -> bool:
+        return (self.source.first_line() or "").startswith("{")
 
 
 def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -> Content | None:  # noqa: A002
@@ -78,8 +90,8 @@ def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -
 
         table = open_parquet(source)
         shape = None if format == "parquet" else format
-        shape = shape or table_format(table.schema_arrow.names, columns, source.path)
-        return Content(shape or "parquet", source, table)
+        shape = shape or _table_format(table, columns, source.path)
+        return Content(shape or "parquet", source, columns, table)
     if begins_an_array(source):
         source = unfolded(source)
     first = source.first_line()
@@ -88,7 +100,27 @@ def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -
         first = source.first_line()
     if first is None:
         return None
-    return Content(format or recognise(source.path, first, columns), source)
+    return Content(format or recognise(source, columns), source, columns)
+
+
+def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | None:
+    """The format of a Parquet table; None: it has a ballot a row."""
+    from witan.adapters.ballots.parquet import cells
+
+    names = list(table.schema_arrow.names)
+    if not {"ranking", "grades"}.isdisjoint(names):
+        return None
+    sample = [row for _, row in islice(cells(table, path), 1, SAMPLE + 1)]
+    return table_format(names, sample, columns, path)
+
+
+def _cells(records: Records) -> Rows:
+    """Objects as rows of a table; the columns are the fields of the first of them."""
+    first = list(islice(records, SAMPLE))
+    names = list(dict.fromkeys(name for _, record in first for name in record))
+    yield 0, names
+    for line, record in chain(first, records):
+        yield line, [text_of(record.get(name)) for name in names]
 
 
 def _by_column(rows: Rows) -> Records:

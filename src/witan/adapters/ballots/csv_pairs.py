@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from witan.adapters.ballots.cells import BALLOT_CELLS, Rows, read_cell
-from witan.adapters.ballots.columns import Header
+from witan.adapters.ballots.columns import Header, folded
 from witan.adapters.ballots.csv_long import told
 from witan.adapters.ballots.doubts import Again
 from witan.adapters.ballots.problems import Report, Unreadable
@@ -22,12 +22,13 @@ PAIR_COLUMNS = (
 """The columns of a table of pairs in the order in which they are written."""
 
 OUTCOMES: Mapping[str, str] = {
-    **dict.fromkeys(("first", "a", "model_a"), "first"),
-    **dict.fromkeys(("second", "b", "model_b"), "second"),
-    **dict.fromkeys(("tie", "draw", "both", "bothbad", "both_bad", "tie (bothbad)"), "tie"),
-    **dict.fromkeys(("abstain", "invalid"), "abstain"),
+    **dict.fromkeys(("first", "a", "model_a", "left"), "first"),
+    **dict.fromkeys(("second", "b", "model_b", "right"), "second"),
+    **dict.fromkeys(("tie", "draw", "both", "neither", "equal", "same"), "tie"),
+    **dict.fromkeys(("bothbad", "both_bad", "tie_bothbad", "tie_both_bad"), "tie"),
+    **dict.fromkeys(("abstain", "invalid", "skip", "skipped"), "abstain"),
 }
-"""Words for the outcome of a comparison, in any case of letters."""
+"""Words for the outcome of a comparison, as `folded` gives them."""
 
 
 def read_pairs(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
@@ -96,7 +97,7 @@ class _PairReader:
 
 def _outcome(text: str, first: str, second: str) -> str:
     """The outcome in our words; the winner may also be named."""
-    meant = OUTCOMES.get(text.casefold())
+    meant = OUTCOMES.get(folded(text))
     named = {first: "first", second: "second"}.get(text)
     if meant and named and meant != named:
         raise Unreadable(

@@ -15,6 +15,8 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "jsonl": "JSON Lines: one ballot a line.",
         "csv": "CSV, long: one row per reviewer and candidate, with a rank, a grade or criteria.",
         "csv-pairs": "CSV, pairs: one row per comparison of two candidates.",
+        "csv-judges": "CSV, a column per judge: one row per candidate, with a grade in each.",
+        "csv-models": "CSV, a column per model: one row per item, or item and judge.",
         "preflib": "PrefLib .soc .soi .toc .toi: one line per distinct ranking, with its count.",
         "parquet": "Parquet: one row per ballot, or the columns of any CSV form.",
         "council-log": "JSON Lines: one council session a line, or the event log of one council.",

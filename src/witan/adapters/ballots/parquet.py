@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from itertools import islice
 from math import isfinite, isnan
 from types import ModuleType
 from typing import IO, Any, cast
 
+from witan.adapters.ballots.cells import text_of
 from witan.adapters.ballots.columns import joined
 from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.opening import Source
@@ -64,19 +64,7 @@ def cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
     """Rows as cells of text, as a CSV file has them, the header first."""
     yield 0, list(table.schema_arrow.names)
     for number, row in enumerate(_rows(table, path), start=1):
-        yield number, [_text(value) for value in row.values()]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return ""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bool | list):
-        return json.dumps(value, ensure_ascii=False)
-    return str(value)
+        yield number, [text_of(value) for value in row.values()]
 
 
 def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
@@ -97,7 +85,7 @@ def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iter
 def _column(row: Mapping[str, Any], column: str) -> Any:
     if column in row or "+" not in column:
         return row.get(column)
-    return joined(_text(row.get(part.strip())) for part in column.split("+"))
+    return joined(text_of(row.get(part.strip())) for part in column.split("+"))
 
 
 def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from witan.adapters.ballots.csv_pairs import read_pairs
 from witan.adapters.ballots.jsonl import read_jsonl
 from witan.adapters.ballots.preflib import read_preflib
 from witan.adapters.ballots.problems import Report
+from witan.adapters.ballots.wide import LONG_FORMS
 from witan.core.ballot import Ballot
 from witan.errors import InvalidParameter
 
 __all__ = ["PLAIN", "plain_ballots", "refuse_columns"]
 
-PLAIN = ("jsonl", "csv", "csv-pairs", "preflib", "parquet", "council-log")
+PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")
 """Formats whose ballots are read one after another, without what else the file says."""
 
 
@@ -22,8 +23,8 @@ def plain_ballots(content: Content, columns: Mapping[str, str], report: Report) 
     """The ballots of a file that holds little else."""
     if content.format == "jsonl":
         return read_jsonl(content.source, columns, report)
-    if content.format == "csv":
-        return read_long(content.rows(report), columns, report)
+    if content.format in LONG_FORMS:
+        return read_long(*content.long_rows(report), report)
     if content.format == "csv-pairs":
         return read_pairs(content.rows(report), columns, report)
     if content.format == "parquet":

@@ -54,6 +54,8 @@ class Report:
     ----------
     doubting
         Tell as well what is odd about lines that are read.
+    on_note
+        Is told how the file is read, where that is not plain from its columns.
     """
 
     def __init__(
@@ -62,8 +64,9 @@ class Report:
         on_problem: Callable[[Problem], None] | None,
         *,
         doubting: bool = False,
+        on_note: Callable[[str], None] | None = None,
     ) -> None:
-        self.path, self.on_problem = path, on_problem
+        self.path, self.on_problem, self.on_note = path, on_problem, on_note
         self.doubting = doubting and on_problem is not None
         self.n_problems = 0
 
@@ -74,6 +77,11 @@ class Report:
         if self.on_problem is None:
             raise BallotFileError(self.path, problem.told, line) from None
         self.on_problem(problem)
+
+    def note(self, text: str) -> None:
+        """Say how the file is read, where that is not plain from its columns."""
+        if self.on_note is not None:
+            self.on_note(f"{self.path}: {text}")
 
     def doubt(self, line: int, flaw: Unreadable | None) -> None:
         """Say what is odd about a line that is read, if something is and it is to be told."""

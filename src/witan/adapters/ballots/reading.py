@@ -25,6 +25,7 @@ def read_ballots(
     on_problem: Callable[[Problem], None] | None = None,
     doubting: bool = False,
     bounds: Bounds | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Ballot]:
     """Read the ballots of a file, a stream, or ``-`` for standard input, one after another.
 
@@ -33,12 +34,13 @@ def read_ballots(
     `BallotFileError`, as a file that cannot be read at all always does. With `doubting`, it is told
     as well of what is odd about lines that are read. `columns` says which
     column holds a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
-    beyond `bounds` raises `TooLarge`; without them a file may be of any size.
+    beyond `bounds` raises `TooLarge`; without them a file may be of any size. `on_note` is told how
+    a file is read, where that is not plain from its columns.
     """
     if format is not None:
         check_format(format)
     check_columns(columns or {})
-    telling = partial(Report, on_problem=on_problem, doubting=doubting)
+    telling = partial(Report, on_problem=on_problem, doubting=doubting, on_note=on_note)
     return _read(path, format, columns or {}, telling, bounds)
 
 

@@ -1,90 +1,109 @@
 """What format a file has, by its content."""
 
-import csv
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from witan.adapters.ballots.columns import ALIASES, Header
+from witan.adapters.ballots.cells import text_of
+from witan.adapters.ballots.columns import (
+    ALIASES,
+    CANDIDATES,
+    LENGTHS,
+    QUESTIONS,
+    TEXTS,
+    Header,
+    folded,
+)
+from witan.adapters.ballots.dialect import Dialect, cut
+from witan.adapters.ballots.nearest import unrecognised
+from witan.adapters.ballots.opening import Source
+from witan.adapters.ballots.wide import SAMPLE, grade_columns, has_criteria, is_grade
 from witan.errors import BallotFileError
 
-__all__ = [
-    "CANDIDATES",
-    "LENGTHS",
-    "QUESTIONS",
-    "SESSION_MARKS",
-    "TEXTS",
-    "delimiter_of",
-    "first_value",
-    "is_battle",
-    "recognise",
-    "table_format",
-]
+__all__ = ["SESSION_MARKS", "first_value", "recognise", "table_format"]
 
 SESSION_MARKS = ("witan_session", "witan_imported")
 """What a line that holds a whole session begins with."""
 
-TEXTS = ("text", "answer", "response", "output")
-"""Fields of a line that holds an answer, under which its text stands."""
-
-LENGTHS = ("chars", "output_chars", "length", "n_chars")
-"""Fields, or columns, under which the length of an answer stands."""
-
-CANDIDATES = ("candidate", "model", "model_id")
-"""Fields of a line that holds an answer, under which its author stands."""
-
-QUESTIONS = ("text", "question", "prompt")
-"""Fields of a line that holds a question, under which its text stands."""
-
-_SHOWN = 1 << 16
-"""Of a first line no more than this is looked at, well below what the csv module takes."""
-
 _LINE_STARTS = re.compile(r"#\s*[A-Z ]+\d*\s*:|\d+\s*$")
-_BATTLE = frozenset({"model_a", "model_b"})
-_WINNERS = frozenset({"winner", "winner_model_a"})
 _COMPARED = frozenset({"first", "second"})
+_VOTES = frozenset({"ranking", "grades", "abstained"})
+"""Fields of a ballot that stands on a line by itself."""
+
 _CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
 """Fields of a ballot, or of a line of a log, beside the names of a reviewer."""
 
 
-def recognise(path: str, first: str, columns: Mapping[str, str]) -> str:
-    """The format of a text file whose first line that is not blank is `first`."""
+def recognise(source: Source, columns: Mapping[str, str]) -> str:
+    """The format of a text file that holds something.
+
+    Raises
+    ------
+    BallotFileError
+        If it is none; it says which one is near.
+    """
+    first = source.first_line() or ""
     if first.startswith("{"):
-        return _json_format(path, first, columns)
+        return _json_format(source, first, columns)
     if _LINE_STARTS.match(first):
         return "preflib"
-    cells = next(csv.reader([first[:_SHOWN]], delimiter=delimiter_of(first)), [])
-    kind = table_format(cells, columns, path)
-    if kind is None:
-        shown = first if len(first) <= 60 else first[:60] + "…"
-        raise BallotFileError(
-            path,
-            f"is not recognised as ballots by its first line, {shown!r}; expected JSON objects, a "
-            "PrefLib header, or CSV columns 'reviewer' and 'candidate' (or 'first', 'second' and "
-            "'outcome'); name other columns (--column field=header), or give the format",
-        )
-    return kind
+    dialect = Dialect.of(first, columns)
+    below = int(dialect.separator_line)
+    names = cut(source.glimpse(1 + below)[-1], dialect.delimiter)
+    shape = header_format(Header(names, columns, source.path))
+    if shape is None:
+        sample = dialect.rows(source.glimpse(1 + below + SAMPLE)[1 + below :], len(names))
+        shape = table_format(names, sample, columns, source.path)
+        if shape is None:
+            raise unrecognised(source.path, names, sample, columns, table_format)
+    return shape
 
 
-def table_format(names: Iterable[str], columns: Mapping[str, str], path: str) -> str | None:
-    """The format of a table with these columns; None: it is none of them."""
+def header_format(header: Header) -> str | None:
+    """The format of a table whose columns alone tell it."""
+    told = "outcome" in header or header.place("winner_model_a") is not None
+    if "first" in header and "second" in header and told:
+        literal = {"model_a", "model_b"} <= {folded(name) for name in header.names}
+        return "battles" if literal or "reviewer" not in header else "csv-pairs"
+    return "csv" if "candidate" in header and "reviewer" in header else None
+
+
+def table_format(
+    names: Sequence[str],
+    sample: Sequence[Sequence[str]],
+    columns: Mapping[str, str],
+    path: str,
+) -> str | None:
+    """The format of a table with these columns, and rows such as these; None: it is none."""
     header = Header(names, columns, path)
-    return "battles" if is_battle(header.names) else header.kind
+    if shape := header_format(header):
+        return shape
+    if "candidate" in header:
+        if "grade" in header or "rank" in header or has_criteria(header):
+            return None if _unknown_texts(header, sample) else "csv"
+        several = len(grade_columns(header, ("session", "candidate"), sample)) > 1
+        return "csv-judges" if several else None
+    by_item = "session" in header or "reviewer" in header or "question" in header
+    if not (by_item or header.place("id", "index") is not None) or "grade" in header:
+        return None
+    several = len(grade_columns(header, ("session", "reviewer"), sample)) > 1
+    return "csv-models" if several and not has_criteria(header) else None
 
 
-def delimiter_of(header: str) -> str:
-    """What separates the cells of a header: a comma, unless there is none but a tab or ``;``."""
-    if "," in header:
-        return ","
-    return next((mark for mark in "\t;" if mark in header), ",")
+def _unknown_texts(header: Header, sample: Sequence[Sequence[str]]) -> bool:
+    """Whether a column of text has no field: it may well name who judged."""
+    known = header.places(ALIASES)
+    return any(
+        name and place not in known and _is_text(place, sample)
+        for place, name in enumerate(header.names)
+    )
 
 
-def is_battle(fields: Iterable[str]) -> bool:
-    """Whether a row with these columns is a battle."""
-    named = set(fields)
-    return named >= _BATTLE and not _WINNERS.isdisjoint(named)
+def _is_text(place: int, sample: Sequence[Sequence[str]]) -> bool:
+    cells = [row[place].strip() for row in sample if place < len(row) and row[place].strip()]
+    return bool(cells) and not all(map(is_grade, cells))
 
 
 def first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -92,16 +111,33 @@ def first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
-def _json_format(path: str, first: str, columns: Mapping[str, str]) -> str:
+def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
     try:
         record = json.loads(first)
     except (ValueError, RecursionError):
         return "jsonl"  # the line is reported when it is read, and the others are not lost
     kind = _record_format(record)
-    if kind is None and not columns and (beside := _beside(record)) is not None:
+    if kind is not None or not record or not record.keys().isdisjoint(_VOTES):
+        return kind or "jsonl"
+    if not columns and (beside := _beside(record)) is not None:
+        path = source.path
         said = f"holds {beside} and no ballots; import the ballots with --{beside}"
         raise BallotFileError(path, f"{said} {shlex.quote(path)}")
-    return kind or "jsonl"
+    names = list(record)
+    sample = [_cells(line, names) for line in source.glimpse(SAMPLE)]
+    shape = table_format(names, sample, columns, source.path)
+    if shape is None and "reviewer" not in record and not columns:
+        raise unrecognised(source.path, names, sample, columns, table_format)
+    return shape or "jsonl"
+
+
+def _cells(line: str, names: Sequence[str]) -> list[str]:
+    """What a line of JSON says under these names; nothing where it is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    return [text_of(record.get(name)) for name in names] if isinstance(record, dict) else []
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:
@@ -110,8 +146,7 @@ def _record_format(record: Mapping[str, Any]) -> str | None:
         return "sessions"
     if isinstance(record.get("messages"), list):
         return "conversations"
-    compared = record.keys() >= _COMPARED and ("outcome" in record or "score" in record)
-    if is_battle(record) or compared:
+    if record.keys() >= _COMPARED and ("outcome" in record or "score" in record):
         return "battles"
     session = "rankings" in record and "label_to_model" in record
     event = isinstance(record.get("type"), str) and "run_id" in record

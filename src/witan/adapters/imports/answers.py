@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from witan.adapters.ballots.cells import Rows, number
-from witan.adapters.ballots.columns import ALIASES, Header
-from witan.adapters.ballots.jsonl import objects
-from witan.adapters.ballots.opening import open_source
-from witan.adapters.ballots.problems import Report, Unreadable
-from witan.adapters.ballots.recognition import (
+from witan.adapters.ballots.columns import (
+    ALIASES,
     CANDIDATES,
     LENGTHS,
     QUESTIONS,
     TEXTS,
-    first_value,
+    Header,
 )
+from witan.adapters.ballots.jsonl import objects
+from witan.adapters.ballots.opening import open_source
+from witan.adapters.ballots.problems import Report, Unreadable
+from witan.adapters.ballots.recognition import first_value
 from witan.adapters.ballots.records import MOST, length, session_name
 from witan.adapters.history.importing import Imported
 
@@ -111,8 +112,7 @@ def measured(
         return
     yield first
     header = Header(first[1], columns, "")
-    folded = [name.casefold() for name in header.names]
-    place = next((folded.index(name) for name in LENGTHS if name in folded), None)
+    place = header.place(*LENGTHS)
     session, candidate = header.cell("session"), header.cell("candidate")
     for line, row in numbered:
         if place is not None:

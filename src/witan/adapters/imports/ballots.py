@@ -13,6 +13,7 @@ from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.plain import plain_ballots, refuse_columns
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import moment
+from witan.adapters.ballots.wide import LONG_FORMS
 from witan.adapters.history.importing import Imported
 from witan.adapters.imports.answers import measured
 from witan.adapters.simulated_ballots import unmarked
@@ -28,8 +29,8 @@ def read_ballot_pieces(
     if content.format == "council-log":
         refuse_columns(content, columns)
         yield from _Log(content.source).pieces(report)
-    elif content.format == "csv":
-        yield from _long(content, columns, report)
+    elif content.format in LONG_FORMS:
+        yield from _long(content, report)
     else:
         yield from map(_piece(content.source), plain_ballots(content, columns, report))
 
@@ -46,11 +47,11 @@ def _piece(source: Source) -> Any:
     return of
 
 
-def _long(content: Content, columns: Mapping[str, str], report: Report) -> Iterator[Imported]:
+def _long(content: Content, report: Report) -> Iterator[Imported]:
     """The ballots of a long table, and the lengths of answers that it gives beside them."""
     lengths: dict[tuple[str, str], int] = {}
-    rows = measured(content.rows(report), columns, lengths)
-    for ballot in read_long(rows, columns, report):
+    rows, columns = content.long_rows(report)
+    for ballot in read_long(measured(rows, columns, lengths), columns, report):
         # All rows are read before the first ballot comes.
         piece = _piece(content.source)(ballot)
         named = [(c, lengths.get((ballot.session, c))) for c in ballot.mentioned()]

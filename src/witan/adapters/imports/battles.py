@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from witan.adapters.ballots.columns import Cell, Header
+from witan.adapters.ballots.columns import Cell, Header, folded
 from witan.adapters.ballots.contents import Records
 from witan.adapters.ballots.csv_pairs import OUTCOMES
 from witan.adapters.ballots.doubts import Again
@@ -236,8 +236,8 @@ def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, b
     given = next((record[n] for n in ("winner", "outcome") if _said(record, n)), None)
     if given is None and record.get("score") in _SCORES:
         return _SCORES[record["score"]], False
-    folded = str(given).strip().casefold().replace("both_bad", "bothbad")
-    meant = OUTCOMES.get(folded)
+    said = folded(str(given))
+    meant = OUTCOMES.get(said)
     named = {first: "first", second: "second"}.get(str(given).strip())
     if meant is None and named is None:
         expected = "expected model_a, model_b, tie or tie (bothbad)"
@@ -246,7 +246,7 @@ def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, b
         raise Unreadable(
             "winner", f"is {given!r}, a word for the {meant} and the name of the {named}"
         )
-    return meant or named or "", "bad" in folded and meant == "tie"
+    return meant or named or "", "bad" in said and meant == "tie"
 
 
 def _groups(outcome: str, first: str, second: str) -> Groups:

@@ -38,6 +38,7 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     at: datetime | None = None,
     session_prefix: str = "",
     on_problem: Callable[[Problem], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Imported]:
     """Read the sessions of a file, a stream, or ``-`` for standard input.
 
@@ -59,6 +60,8 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
         Gets each line that cannot be read, which is left out, and what is odd about others, which
         come in: a ballot that says nothing, a grade off the scale, a pair judged again. None: the
         first that cannot be read raises.
+    on_note
+        Is told how the file is read, where that is not plain from its columns.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     check_columns(columns or {})
     _check_prefix(session_prefix)
     finish = _Finish(category, at, session_prefix)
-    return _read(path, (format, columns or {}), (answers, questions), finish, on_problem)
+    return _read(path, (format, columns or {}), (answers, questions), finish, (on_problem, on_note))
 
 
 def _check_prefix(prefix: str) -> None:
@@ -89,15 +92,16 @@ def _read(
     reading: tuple[str | None, Mapping[str, str]],
     beside: tuple[Iterable[File], Iterable[File]],
     finish: "_Finish",
-    on_problem: Callable[[Problem], None] | None,
+    saying: tuple[Callable[[Problem], None] | None, Callable[[str], None] | None],
 ) -> Iterator[Imported]:
+    on_problem, on_note = saying
     told = Beside()
     for answers in beside[0]:
         told.answers(answers, on_problem)
     for questions in beside[1]:
         told.questions(questions, on_problem)
     with open_source(path) as source:
-        report = Report(source.path, on_problem, doubting=True)
+        report = Report(source.path, on_problem, doubting=True, on_note=on_note)
         content = content_of(source, *reading)
         if content is not None:
             for one in sessions_of(content, reading[1], report):

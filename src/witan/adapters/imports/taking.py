@@ -55,6 +55,7 @@ def take_in(
     *,
     strict: bool = False,
     on_problem: Callable[[Problem], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Taken:
     """Take a file, or ``-`` for standard input, into a history.
 
@@ -64,6 +65,8 @@ def take_in(
         Nothing of a file comes in if a line of it cannot be read.
     on_problem
         Is told of each line that cannot be read, at once.
+    on_note
+        Is told how the file is read, where that is not plain from its columns.
 
     Raises
     ------
@@ -89,6 +92,7 @@ def take_in(
             at=meaning.at,
             session_prefix=meaning.session_prefix,
             on_problem=reading.note,
+            on_note=on_note,
         )
         # Most kinds of file are read as a whole for their first session, and nobody who writes to
         # the history has to wait for that.

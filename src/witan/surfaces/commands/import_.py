@@ -240,7 +240,12 @@ class _Taking:
             taken = self._reported(
                 tally,
                 lambda: take_in(
-                    self.history, path, self.meaning, strict=self.strict, on_problem=self._note
+                    self.history,
+                    path,
+                    self.meaning,
+                    strict=self.strict,
+                    on_problem=self._note,
+                    on_note=lambda note: echo(clean(note), err=True),
                 ),
             )
         if taken is not None:

@@ -117,7 +117,9 @@ class Body:
                 watch.file = path
                 columns, note = self.columns, self._note
                 read = (
-                    read_imports(path, format=self.format, columns=columns, on_problem=note)
+                    read_imports(
+                        path, format=self.format, columns=columns, on_problem=note, on_note=_say
+                    )
                     if self._is_file(path)
                     else [self._stored(path)]
                 )
@@ -164,6 +166,7 @@ class Body:
             columns=self.columns,
             on_problem=self._note,
             doubting=True,
+            on_note=_say,
         )
 
     def _is_file(self, name: str) -> bool:
@@ -183,7 +186,7 @@ class Body:
         if votes := votes_beside(one.ballots):
             votes_by_people = counted(len(votes), "ballot") + " by people"
             echo(
-                f"{one.session}: {votes_by_people} {self.done} as well; "
+                f"{clean(one.session)}: {votes_by_people} {self.done} as well; "
                 "its own outcome is that of the models",
                 err=True,
             )
@@ -217,6 +220,10 @@ class Body:
         if not self.n_ballots:
             names = self.name
             raise NothingToCount(f"there is no ballot to count in {names}")
+
+
+def _say(note: str) -> None:
+    echo(clean(note), err=True)
 
 
 class _Watch:

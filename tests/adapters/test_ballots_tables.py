@@ -1,0 +1,255 @@
+"""Tables as people have them: their dialects, their shapes, and what is said of an unknown one."""
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from witan.adapters.ballots import read_ballots
+from witan.adapters.imports import read_imports
+from witan.errors import BallotFileError
+
+LONG = [
+    ["Question ID", "Judge", "Model", "Score"],
+    ["q1", "gpt", "x", "7.5"],
+    ["q1", "gpt", "y", "6"],
+    ["q1", "grok", "x", "8"],
+]
+CAST = [("q1", "gpt", {"x": 7.5, "y": 6}), ("q1", "grok", {"x": 8})]
+
+
+def stream(content, name="votes.csv"):
+    held = io.BytesIO(content if isinstance(content, bytes) else content.encode())
+    held.name = name
+    return held
+
+
+def read(content, **options):
+    """Session, reviewer and grades of each ballot, and the notes."""
+    notes = []
+    found = read_ballots(stream(content), on_note=notes.append, **options)
+    return [(b.session, b.reviewer, dict(b.grades)) for b in found], notes
+
+
+def table(mark, *, quoted=False, end="\r\n", rows=LONG):
+    cells = ([f'"{cell}"' for cell in row] if quoted else row for row in rows)
+    return "".join(mark.join(row) + end for row in cells)
+
+
+class TestDialects:
+    """The same table gives the same ballots, whatever program wrote it."""
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be with a mark"])
+    @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+    @pytest.mark.parametrize("quoted", [False, True])
+    def test_separators_marks_and_quotes(self, mark, quoted, encoding):
+        """Comma, semicolon, tab and bar; UTF-8 and UTF-16; quoted headers; Windows line ends."""
+        text = table(mark, quoted=quoted)
+        if encoding == "utf-16-be with a mark":
+            content = b"\xfe\xff" + text.encode("utf-16-be")
+        else:
+            content = text.encode(encoding)
+
+        assert read(content) == (CAST, [])
+
+    @pytest.mark.parametrize("mark", [";", "\t", "|"])
+    def test_decimal_commas(self, mark):
+        """Where no comma separates, a comma between digits is a decimal mark, but not in names."""
+        rows = [
+            ["session", "judge", "model", "score", "accuracy"],
+            ["1,5", "gpt", "2,0", "7,5", "6,25"],
+        ]
+        [(session, _, grades)], _ = read(table(mark, rows=rows))
+
+        assert session == "1,5"
+        assert grades == {"2,0": {"accuracy": 6.25, "overall": 7.5}}
+
+    def test_what_spreadsheets_leave_behind(self):
+        """Trailing empty columns, rows of separators alone and the line ``sep=`` say nothing."""
+        rows = [*LONG, [""] * 4]
+        text = "sep=;\r\n" + "".join(";".join([*row, "", ""]) + "\r\n" for row in rows)
+
+        assert read(text) == (CAST, [])
+        assert read(table(",", rows=[LONG[0], *([*row, "", ""] for row in LONG[1:])])) == (CAST, [])
+
+    def test_blanks_after_commas(self):
+        """A quoted cell may stand after a blank."""
+        text = 'session, judge, model, score\nq1, gpt, "x, the first", 7\n'
+        assert read(text)[0] == [("q1", "gpt", {"x, the first": 7})]
+
+    @pytest.mark.parametrize("header", ["Question ID", "question-id", "questionId", " QUESTION_ID"])
+    def test_headers_in_any_spelling(self, header):
+        """Case, blanks, hyphens and capitals inside a word are no matter."""
+        assert read(table(",", rows=[[header, *LONG[0][1:]], *LONG[1:]]))[0] == CAST
+
+    @given(
+        st.lists(st.sampled_from("abc;|\t, x"), min_size=1, max_size=8).map("".join),
+        st.sampled_from([",", ";", "\t", "|"]),
+    )
+    def test_a_quoted_header_separates_nothing(self, name, mark):
+        """Whatever stands in quotes, the separator is the one between them."""
+        text = table(mark, rows=[[*LONG[0], f'"{name}"'], *([*row, ""] for row in LONG[1:])])
+        assert read(text)[0] == CAST
+
+    def test_rows_as_json_objects(self):
+        """A long table may come as JSON Lines."""
+        lines = (dict(zip(LONG[0], row, strict=True)) for row in LONG[1:])
+        assert read("".join(json.dumps(line) + "\n" for line in lines))[0] == CAST
+
+
+class TestAColumnPerJudge:
+    """Rows are items and candidates; each column of grades is a judge."""
+
+    TEXT = "item,model,Mean,gpt-4,claude,remark\nq1,x,7.5,7,8,good\nq1,y,5,5,,\nq2,x,9,9,9,so\n"
+    CAST = (
+        ("q1", "gpt-4", {"x": 7, "y": 5}),
+        ("q1", "claude", {"x": 8}),
+        ("q2", "gpt-4", {"x": 9}),
+        ("q2", "claude", {"x": 9}),
+    )
+
+    def test_it_is_read_and_said(self):
+        """Means and texts are no judges, an empty cell is no grade, and a note says so."""
+        cast, notes = read(self.TEXT)
+
+        assert cast == list(self.CAST)
+        assert notes == [
+            "votes.csv: read as csv-judges, a column per judge: gpt-4, claude; "
+            "passed over: Mean, remark"
+        ]
+
+    def test_lengths_come_in_with_it(self):
+        """A column of lengths is that of the answers, not a judge."""
+        [one] = read_imports(stream("item,model,chars,a,b\nq1,x,120,7,8\n"))
+
+        assert [ballot.reviewer for ballot in one.ballots] == ["a", "b"]
+        assert one.lengths == {"x": 120}
+
+    def test_one_judge_has_to_be_asked_for(self):
+        """A single column may be anything, unless the format is named."""
+        text = "item,model,helpful\nq1,x,7\nq1,y,5\n"
+        with pytest.raises(BallotFileError, match="--column grade=helpful"):
+            read(text)
+
+        assert read(text, format="csv-judges")[0] == [("q1", "helpful", {"x": 7, "y": 5})]
+
+
+class TestAColumnPerModel:
+    """Rows are items, or items and judges; each column of grades is a model."""
+
+    def test_rows_by_item_and_judge(self):
+        """Every row is a ballot."""
+        text = "item,judge,x,y\nq1,gpt,7,5\nq1,grok,8,\nq2,gpt,3,4\n"
+        cast, notes = read(text)
+
+        assert cast == [
+            ("q1", "gpt", {"x": 7, "y": 5}),
+            ("q1", "grok", {"x": 8}),
+            ("q2", "gpt", {"x": 3, "y": 4}),
+        ]
+        assert notes == ["votes.csv: read as csv-models, a column per model: x, y"]
+
+    def test_rows_by_item_alone(self):
+        """The file stands for a judge that no column names, which is said."""
+        cast, notes = read("id,x,y\n7,0.5,0.25\n8,1,0\n")
+
+        assert [(s, r) for s, r, _ in cast] == [("7", "votes"), ("8", "votes")]
+        assert "no column names who judged, and votes stands for it" in notes[0]
+
+    def test_rows_by_question(self):
+        """Without an id each question is a session, with its text."""
+        found = list(read_ballots(stream('prompt,x,y\n"Why,\nthen?",7,5\nHow?,5,6\n')))
+
+        assert [(b.session, b.question) for b in found] == [
+            ("votes/1", "Why,\nthen?"),
+            ("votes/2", "How?"),
+        ]
+
+    def test_any_numbers_are_not_grades(self):
+        """A table of numbers without an item is refused."""
+        with pytest.raises(BallotFileError, match="no table that is recognised"):
+            read("x,y\n1,2\n3,4\n")
+
+
+class TestPairs:
+    """Two models and a winner, under the names that files use."""
+
+    @pytest.mark.parametrize(
+        ("header", "winner"),
+        [
+            ("model_a,model_b,winner", "model_a"),
+            ("Model A,Model B,Winner", "Model A"),
+            ("model_1,model_2,preferred", "x"),
+            ("left,right,choice", "left"),
+            ("first,second,outcome", "first"),
+        ],
+    )
+    @pytest.mark.parametrize("judge", [None, "judge", "Annotator", "rater", "user_id"])
+    def test_headers_and_outcomes(self, header, winner, judge):
+        """With a judge or without, the winner by its side or by its name."""
+        end = ("", "") if judge is None else (f",{judge}", ",ann")
+        [ballot] = read_ballots(stream(f"{header}{end[0]}\nx,y,{winner}{end[1]}\n"))
+
+        assert ballot.groups == (("x",), ("y",))
+        assert ballot.reviewer == ("human" if judge is None else "ann")
+
+    @pytest.mark.parametrize("outcome", ["tie", "Tie (both bad)", "tie (bothbad)", "both_bad"])
+    def test_ties(self, outcome):
+        """Both good or both bad: neither won."""
+        [ballot] = read_ballots(stream(f"model_a,model_b,winner\nx,y,{outcome}\n"))
+        assert ballot.groups == (("x", "y"),)
+
+
+class TestUnknownTables:
+    """The nearest shape is named, with a command that reads the file."""
+
+    @pytest.mark.parametrize(
+        ("text", "nearest", "way_on"),
+        [
+            (
+                "q,who,left,right,better\n1,gpt,x,y,x\n1,grok,x,y,y\n",
+                "nearest is csv-pairs, one comparison a row, with first in 'left' and second in "
+                "'right', but no column for outcome",
+                "if outcome is 'better' and session is 'q': "
+                "witan tally votes.csv --column outcome=better --column session=q",
+            ),
+            (
+                "prompt_id,model,by,score\n1,x,ann,3\n1,y,ann,5\n",
+                "with candidate in 'model' and grade in 'score', but no column for reviewer",
+                "if reviewer is 'by': witan tally votes.csv --column reviewer=by",
+            ),
+            (
+                "task,critic,subject,stars\nq1,gpt,x,3\nq1,gpt,y,5\n",
+                "but no column for reviewer and candidate and grade",
+                "--column reviewer=critic --column candidate=subject --column grade=stars",
+            ),
+            ("name,age\nann,7\n", "its columns are name, age", "--column FIELD=HEADER"),
+        ],
+    )
+    def test_the_way_on_is_told(self, text, nearest, way_on):
+        """What is found, what is missing, and how the file is read all the same."""
+        with pytest.raises(BallotFileError) as caught:
+            read(text)
+
+        assert nearest in str(caught.value)
+        assert way_on in str(caught.value)
+        if "=" in way_on and "FIELD" not in way_on:
+            command = str(caught.value).rpartition("witan tally votes.csv ")[2].split()
+            columns = dict(option.split("=") for option in command[1::2])
+            assert read(text, columns=columns)[0] or list(
+                read_ballots(stream(text), columns=columns)
+            )
+
+    def test_a_file_without_a_judge_is_read(self):
+        """Where no column can name who judged, the file stands for it."""
+        cast, notes = read("prompt_id,model,score\n1,x,3\n1,y,5\n")
+
+        assert cast == [("1", "votes", {"x": 3, "y": 5})]
+        assert notes == ["votes.csv: no column names who judged; votes stands for it"]
+
+    def test_questions_tell_sessions_apart(self):
+        """A table with texts of questions and no ids has a session per question."""
+        cast, _ = read("question,judge,model,score\nWhy?,g,x,7\nHow?,g,x,5\nWhy?,g,y,6\n")
+        assert cast == [("votes/1", "g", {"x": 7, "y": 6}), ("votes/2", "g", {"x": 5})]

@@ -109,6 +109,17 @@ class TestReply:
         assert reply.choices[0].message.content == "All told: so, as [A] has it."
         assert reply.witan["simulated"] is True
 
+    def test_the_legend_and_the_trust_line_are_added_on_request(self, models):
+        """Below the text of a complete session, for a reader who sees the content alone."""
+        client, _ = models
+        body = {"witan": {"legend": True}}
+        reply = ask(client, ("user", "Is it so?"), extra_body=body)
+
+        text, legend, trust = reply.choices[0].message.content.split("\n\n")
+        assert "[A]" in text
+        assert sorted(part.split()[1] for part in legend.split(", ")) == ["ada", "bob", "cyd"]
+        assert trust.startswith("[3 of 3 reviewers · ")
+
     @pytest.mark.parametrize(
         ("model", "stage", "writer"),
         [("witan", "synthesis", "chair"), ("witan/best", "answer", "ada")],

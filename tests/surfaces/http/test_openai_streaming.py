@@ -85,6 +85,15 @@ class TestStream:
         for line in ("ada answers …", "cyd has voted: 3 of 3", "after 3 ballots ada leads"):
             assert any(each.startswith(f"simulated · {line}") for each in reasoning)
 
+    def test_the_legend_comes_last_on_request(self, told):
+        """Who wrote what the text cites, and the trust line, follow the streamed text."""
+        chunks = told(asked={"extra_body": {"witan": {"legend": True}}})
+        text, legend, trust = said(chunks).split("\n\n")
+
+        assert text == "All told: so, as [A] has it."
+        assert legend.startswith("[A] ")
+        assert trust.startswith("[simulated · 3 of 3 reviewers · ")
+
     def test_a_stream_says_what_a_whole_reply_says(self, tmp_path):
         """The same text, the same reason to stop, the same mark."""
         with served(seatings(write_config(tmp_path))) as server, client_of(server) as client:

@@ -16,7 +16,7 @@ from witan.surfaces.http.event_stream import admitted, check_room, frames
 from witan.surfaces.http.openai_errors import openai_problem
 from witan.surfaces.http.openai_frames import Frames
 from witan.surfaces.http.openai_models import offered
-from witan.surfaces.http.openai_replies import completion, refusal
+from witan.surfaces.http.openai_replies import Ending, completion, refusal
 from witan.surfaces.http.openai_schemas import ChatBody
 from witan.surfaces.json_output import to_json
 from witan.surfaces.progress_text import told_in_short
@@ -50,8 +50,8 @@ async def complete(
     if refused is not None:
         return openai_problem(refused.status, refused.message, code=refused.code)
     reasoning = told_in_short(running.session.events)
-    mark, ignored = body.witan.mark, body.ignored
-    told = completion(running, body.model, reasoning, mark=mark, ignored=ignored)
+    ending = Ending(body.witan.mark, body.witan.legend)
+    told = completion(running, body.model, reasoning, ending=ending, ignored=body.ignored)
     return Response(to_json(told), media_type="application/json")
 
 
@@ -78,7 +78,7 @@ async def _chunks(
         running,
         body.model,
         usage=options is not None and options.include_usage is True,
-        mark=body.witan.mark,
+        ending=Ending(body.witan.mark, body.witan.legend),
         ignored=body.ignored,
     )
     yield made.opening()

@@ -6,9 +6,9 @@ from witan.deliberation import events as e
 from witan.surfaces.chamber import Running, Told
 from witan.surfaces.http.openai_errors import error_object
 from witan.surfaces.http.openai_replies import (
+    Ending,
     council_object,
     finish_reason,
-    mark_of,
     refusal,
     usage_of,
 )
@@ -30,16 +30,16 @@ class Frames:
         What it was asked for as.
     usage
         Whether a last chunk says what it took.
-    mark
-        Whether a text that is simulated or lacks something says so at its end.
+    ending
+        The paragraphs below the final answer.
     ignored
         What was asked for and changed nothing.
     """
 
     def __init__(
-        self, running: Running, model: str, *, usage: bool, mark: bool, ignored: list[str]
+        self, running: Running, model: str, *, usage: bool, ending: Ending, ignored: list[str]
     ) -> None:
-        self._usage, self._mark, self._ignored = usage, mark, ignored
+        self._usage, self._ending, self._ignored = usage, ending, ignored
         self._progress, self._voice = Progress(), _Voice()
         self._head = {
             "id": f"chatcmpl-{running.id}",
@@ -66,7 +66,7 @@ class Frames:
         if refused is not None:
             return _data(error_object(refused.status, refused.message, refused.code))
         session = running.session
-        last = self._voice.rest(session.text or "") + (mark_of(session) if self._mark else "")
+        last = self._voice.rest(session.text or "") + self._ending.of(session)
         chunks = [self._chunk({"content": last})] if last else []
         told = {"witan": council_object(running, self._ignored)}
         chunks.append(self._chunk({}, finish_reason(session), **told))

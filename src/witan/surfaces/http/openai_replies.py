@@ -11,14 +11,14 @@ from witan.surfaces.chamber import Running
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.inquiries.verdicts import verdict_object
-from witan.surfaces.session_text import session_trust
+from witan.surfaces.session_text import legend_text, session_trust
 
 __all__ = [
+    "Ending",
     "Refusal",
     "completion",
     "council_object",
     "finish_reason",
-    "mark_of",
     "refusal",
     "usage_of",
 ]
@@ -39,15 +39,38 @@ class Refusal:
     code: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The paragraphs below a final answer.
+
+    Parameters
+    ----------
+    mark
+        The trust line stands there if the session is simulated or lacks something.
+    legend
+        The legend of the labels and the trust line stand there always.
+    """
+
+    mark: bool = True
+    legend: bool = False
+
+    def of(self, session: Session) -> str:
+        """The paragraphs of this session; empty if there are none."""
+        legend = legend_text(session) if self.legend else ""
+        lacking = session.status != "complete" or session.simulated
+        trust = f"[{session_trust(session)}]" if self.legend or (self.mark and lacking) else ""
+        return "".join(f"\n\n{part}" for part in (legend, trust) if part)
+
+
 def completion(
-    running: Running, model: str, reasoning: str, *, mark: bool, ignored: list[str]
+    running: Running, model: str, reasoning: str, *, ending: Ending, ignored: list[str]
 ) -> dict[str, Any]:
     """The whole reply, for a session that came to a text."""
     session = running.session
     assert session.text is not None  # noqa: S101 - else it was refused
     message = {
         "role": "assistant",
-        "content": session.text + (mark_of(session) if mark else ""),
+        "content": session.text + ending.of(session),
         "refusal": None,
         "reasoning_content": reasoning,
     }
@@ -83,13 +106,6 @@ def refusal(running: Running) -> Refusal | None:
     if session.over_budget:
         return Refusal(402, words, "over_budget")
     return Refusal(502, words, "no_text")
-
-
-def mark_of(session: Session) -> str:
-    """What a text must not be read without, as its last paragraph; empty: it stands for itself."""
-    if session.status == "complete" and not session.simulated:
-        return ""
-    return f"\n\n[{session_trust(session)}]"
 
 
 def finish_reason(session: Session) -> str:

@@ -93,6 +93,10 @@ class CouncilBody(JudgingBody):
             description="Whether a text that is simulated or lacks something says so at its end."
         ),
     ] = True
+    legend: Annotated[
+        bool,
+        Field(description="Put the legend of the labels and the trust line below every text."),
+    ] = False
 
 
 class ChatBody(BaseModel):

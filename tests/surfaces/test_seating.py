@@ -272,6 +272,12 @@ class TestMembers:
         assert is_loopback(url) is here
 
 
+def priced(name: str, usd: float = 1.0, **more) -> dict:
+    """An entry of a list of models, with what a million tokens cost."""
+    pricing = {"prompt": f"{usd / 1e6:.9f}", "completion": f"{usd / 1e6:.9f}"}
+    return {"id": name, "pricing": pricing, **more}
+
+
 def find(environment=None, servers=None, providers=None, reached=None) -> Found:
     """Look for a council among these alone."""
 
@@ -296,38 +302,46 @@ class TestFinding:
     def test_a_provider_with_a_key_gives_its_newest_chat_models(self, provider):
         """Embeddings and voices are left out, the newest come first, the key goes along."""
         models = [
-            {"id": "old", "created": 1},
-            {"id": "text-embedding-9", "created": 9},
-            {"id": "undated"},
-            {"id": "newest", "created": 3},
-            {"id": "tts-2", "created": 8},
-            {"id": "newer", "created": 2},
+            priced("old", created=1),
+            priced("text-embedding-9", created=9),
+            priced("undated"),
+            priced("newest", created=3),
+            priced("tts-2", created=8),
+            priced("newer", created=2),
         ]
         with listing(*models) as server:
             found = find({"OPENAI_API_KEY": "k"}, providers=provider("openai", server.url))
 
-        assert [s.source for s in found.seats] == ["openai:newest", "openai:newer", "openai:old"]
+        assert [s.source for s in found.seats] == [
+            f"openai:{name}" for name in ("newest", "newer", "old", "undated")
+        ]
         assert server.headers[0]["authorization"] == "Bearer k"
         assert found.notes[0].startswith("no council is configured; these were found: openai:new")
 
     def test_every_source_takes_a_seat_before_any_takes_two(self, provider):
-        """Two servers and a provider fill three seats with one model each."""
-        with listing("a", "b") as one, listing("c", "d") as two, listing("e", "f") as three:
+        """Two servers and a provider fill three seats with one model each, then the fourth."""
+        with (
+            listing("a", "b") as one,
+            listing("c", "d") as two,
+            listing(priced("e"), priced("f")) as three,
+        ):
             found = find(
                 {"MISTRAL_API_KEY": "k"},
                 {"ollama": one.url, "vllm": two.url},
                 provider("mistral", three.url),
             )
 
-        assert [s.source for s in found.seats] == ["mistral:e", "ollama:a", "vllm:c"]
-        assert [s.url for s in found.seats] == [None, one.url, two.url]
+        assert [s.source for s in found.seats] == [
+            "mistral:e", "ollama:a", "vllm:c", "mistral:f",
+        ]  # fmt: skip
+        assert [s.url for s in found.seats] == [None, one.url, two.url, None]
 
-    def test_a_single_model_takes_three_seats_and_says_so(self):
+    def test_a_single_model_takes_four_seats_and_says_so(self):
         """Its votes are not independent, and that is said."""
         with listing("tiny") as server:
             found = find(servers={"ollama": server.url})
 
-        assert [s.name for s in found.seats] == ["tiny", "tiny (2)", "tiny (3)"]
+        assert [s.name for s in found.seats] == ["tiny", "tiny (2)", "tiny (3)", "tiny (4)"]
         assert "their votes are not independent" in found.notes[1]
 
     @pytest.mark.parametrize("name", ["openai", "vllm"])
@@ -400,13 +414,45 @@ class TestFinding:
     def test_what_does_not_chat_is_not_seated_and_named(self, provider):
         """Well-known words in an id keep it out, at a provider and at a server here."""
         with (
-            listing("whisper-1", "dall-e-3", "omni-moderation-latest", "m") as far,
+            listing("whisper-1", "dall-e-3", "omni-moderation-latest", priced("m")) as far,
             listing("tts-kokoro", "n", "bge-reranker") as near,
         ):
             found = find({"OPENAI_API_KEY": "k"}, {"ollama": near.url}, provider("openai", far.url))
 
         assert [s.source for s in found.seats] == ["openai:m", "ollama:n"]
         assert found.notes[-1].startswith("not seated, as they seem not to chat: ollama:tts-kok")
+
+    def test_nothing_dear_or_without_a_price_is_seated(self, provider):
+        """A $600 model and one without a price are passed over, and how to seat them is said."""
+        models = [
+            priced("openai/o1-pro", 600.0, created=9),
+            {"id": "z-ai/secret", "created": 8},
+            priced("openrouter/auto", -1e6, created=7),
+            priced("openai/gpt-x", 10.0, created=4),
+            priced("openai/gpt-x-mini", 0.5, created=5),
+            priced("openai/gpt-old", 5.0, created=1),
+            priced("obscure/new", 1.0, created=9),
+            priced("anthropic/claude-x", 3.0, created=3),
+            priced("google/gem-x", 2.0, created=2),
+            priced("google/gem-y-preview", 2.0, created=6),
+        ]
+        with listing(*models) as server:
+            far = provider("openrouter", server.url)
+            found = find({"OPENROUTER_API_KEY": "k"}, providers=far)
+
+        assert [s.source.partition(":")[2] for s in found.seats] == [
+            "anthropic/claude-x", "openai/gpt-x", "google/gem-x", "obscure/new",
+        ]  # fmt: skip
+        assert [s.price for s in found.seats] == [Price(u, u) for u in (3.0, 10.0, 2.0, 1.0)]
+        assert found.notes[-1] == (
+            "openrouter: not seated by themselves: 2 models whose price is unknown and 1 model "
+            "above $10 in or $30 out per million tokens (openai/o1-pro); --member seats any by name"
+        )
+
+    def test_where_nothing_has_a_price_nobody_sits(self, provider):
+        """The sentence says why, and how to seat a model all the same."""
+        with listing("m", "n") as server, pytest.raises(NoCouncil, match="2 models whose price is"):
+            find({"OPENAI_API_KEY": "k"}, providers=provider("openai", server.url))
 
     def test_a_refused_key_is_a_note_while_others_sit(self, provider):
         """Why a provider is missing is said; the key is not."""
@@ -424,7 +470,7 @@ class TestFinding:
 
     def test_a_blank_model_is_no_model(self, provider):
         """Ids that name nothing are passed over, at a provider and at a server here."""
-        with listing("", " ", "m") as far, listing("", "n") as near, listing("  ") as empty:
+        with listing("", " ", priced("m")) as far, listing("", "n") as near, listing("  ") as empty:
             found = find(
                 {"OPENAI_API_KEY": "k"},
                 {"ollama": near.url, "vllm": empty.url},

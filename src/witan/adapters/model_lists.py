@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any
 
 import httpx2
 
 from witan.adapters.connections import Connections
 from witan.adapters.redaction import Redaction
+from witan.deliberation.ports import Price
 from witan.errors import ModelError
 
 __all__ = ["Listed", "list_models", "seems_to_chat"]
@@ -39,11 +41,14 @@ class Listed:
         When it was made, in seconds since 1970; None: the list does not say.
     chats
         It answers text with text, as far as the list tells.
+    price
+        As the list states it; None: it does not.
     """
 
     id: str
     created: float | None
     chats: bool
+    price: Price | None = None
 
 
 async def list_models(
@@ -124,7 +129,7 @@ def _listed(entry: dict[str, Any]) -> Listed:
     if not isinstance(name, str):
         raise TypeError
     # Google lists its models under a folder that its own interface does not want back.
-    return Listed(name.removeprefix("models/"), _created(entry), _chats(name, entry))
+    return Listed(name.removeprefix("models/"), _created(entry), _chats(name, entry), _price(entry))
 
 
 def _created(entry: dict[str, Any]) -> float | None:
@@ -135,6 +140,22 @@ def _created(entry: dict[str, Any]) -> float | None:
         return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
     except ValueError:
         return None
+
+
+def _price(entry: dict[str, Any]) -> Price | None:
+    """The price of a model: OpenRouter's per token as text, Together's per million as numbers."""
+    stated = entry.get("pricing")
+    if not isinstance(stated, dict):
+        return None
+    for names, scale in ((("prompt", "completion"), 1e6), (("input", "output"), 1.0)):
+        try:
+            read, written = (float(stated[name]) * scale for name in names)
+        except (KeyError, TypeError, ValueError):
+            continue
+        # A negative price stands for "it depends"; beyond the bound it is no price.
+        if 0 <= read < inf and 0 <= written < inf:
+            return Price(round(read, 9), round(written, 9))
+    return None
 
 
 def _chats(name: str, entry: dict[str, Any]) -> bool:

@@ -156,12 +156,21 @@ class Config:
         """What a model is called elsewhere, to what it is called."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "aliases"}
 
-    def priced(self, seats: Sequence[SeatSpec]) -> tuple[SeatSpec, ...]:
-        """Give seats their configured prices; a price given by hand wins over a seat's own."""
+    def priced(self, seats: Sequence[SeatSpec], *, found: bool = False) -> tuple[SeatSpec, ...]:
+        """Give seats their configured prices; a price given by hand wins over a seat's own.
+
+        Of seats that were `found`, what they hold is the provider's list price, which comes last.
+        """
         by_hand = {s.key[1]: s.value for s in self.given if s.key[0] == "price"}
         listed = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
         return tuple(
-            replace(seat, price=rate_of(seat, by_hand) or seat.price or rate_of(seat, listed))
+            replace(
+                seat,
+                price=rate_of(seat, by_hand)
+                or (None if found else seat.price)
+                or rate_of(seat, listed)
+                or seat.price,
+            )
             for seat in seats
         )
 

@@ -306,7 +306,7 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
         found = Found(config.members, shared_votes(config.members))
     else:
         found = _blocking(partial(find_council, environment, reached=config.reached))
-        found = replace(found, seats=config.priced(found.seats))
+        found = replace(found, seats=config.priced(found.seats, found=True))
     config.check_prices((*found.seats, *config.chairmen))
     return found
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from types import MappingProxyType
 
 import anyio
 
 from witan.adapters.connections import Connections
 from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
-from witan.adapters.model_lists import Listed, list_models, seems_to_chat
+from witan.adapters.model_lists import list_models, seems_to_chat
 from witan.deliberation.ports import Member, Options
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
-from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
+from witan.surfaces.choosing import choose
+from witan.surfaces.providers import PROVIDERS, Provider, Reach, is_loopback, key_of
 from witan.surfaces.seating import (
     SeatSpec,
     base_url,
@@ -28,8 +28,11 @@ __all__ = ["Found", "find_council", "shared_votes"]
 LOOK_SECONDS = 5.0
 """How long a provider may take to list its models."""
 
-FEWEST, MOST = 3, 5
-"""Seats to fill when there are models for them; sources that take a seat at most."""
+FEWEST, MOST = 4, 5
+"""Seats to fill when there are models for them, and sources that take a seat at most.
+
+Three reviewers of each other separate nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class _Asked:
         The variable that holds its key, and the key; None: it needs none.
     problem
         Why it cannot be asked, without a listing.
+    here
+        It is called on this machine.
     """
 
     provider: Provider
@@ -68,6 +73,7 @@ class _Asked:
     listing: str | None
     key: tuple[str, str] | None
     problem: str = "nothing is known to list its models at its configured url"
+    here: bool = False
 
 
 async def find_council(
@@ -78,11 +84,11 @@ async def find_council(
 ) -> Found:
     """Seat what there is, one model of each source first.
 
-    Sources are the providers whose key is in the environment, each with its chat models, newest
-    first, and after them the servers on this machine, with their models as listed. Every source
-    takes a seat, five at most; while there are fewer than three seats, each gives its next model.
-    A single model takes three. A provider that is `reached` elsewhere is asked and seated there,
-    with the key that is meant for it there.
+    Sources are the providers whose key is in the environment, each with its chat models as `choose`
+    orders them, none of unknown price or above `DEAREST`, and after them the servers on this
+    machine, with their models as listed. Every source takes a seat, five at most; while there are
+    fewer than four seats, each gives its next model. A single model takes four. A provider that is
+    `reached` elsewhere is asked and seated there, with the key that is meant for it there.
 
     Raises
     ------
@@ -93,15 +99,17 @@ async def find_council(
     unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
     here = local_addresses(unmoved, environment)
     silent: list[str] = []
+    passed: list[str] = []
     async with Connections() as connections:
         lists = {a.provider.name: _unseatable(a, environment, connections) for a in asked}
         async with anyio.create_task_group() as group:
             for each in (a for a in asked if not lists[a.provider.name]):
-                group.start_soon(_ask, each, connections, lists, silent)
+                group.start_soon(_ask, each, connections, lists, silent, passed)
             local = await find_local_servers(here)
     sources = [models for models in lists.values() if isinstance(models, tuple) and models]
     sources += [models for server in local if (models := _served(server, environment, silent))]
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
+    problems += sorted(passed)
     if silent:
         problems.append(f"not seated, as they seem not to chat: {listed(sorted(silent))}")
     if not sources:
@@ -159,7 +167,7 @@ def _asked(
     listing = provider.listing(moved if moved != provider.url else None)
     if listing is None and place.url is None:
         return None
-    return _Asked(provider, spec, listing, key)
+    return _Asked(provider, spec, listing, key, here=moved is not None and is_loopback(moved))
 
 
 def _unseatable(
@@ -182,8 +190,9 @@ async def _ask(
     connections: Connections,
     lists: dict[str, Source | str],
     silent: list[str],
+    passed: list[str],
 ) -> None:
-    """Note a provider's chat models, newest first, or why there are none."""
+    """Note a provider's chat models, the one to seat first first, or why there are none."""
     name = asked.provider.name
     lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
     with anyio.move_on_after(LOOK_SECONDS):
@@ -199,9 +208,14 @@ async def _ask(
             told = "" if asked.key is None else f" (the key is that of {asked.key[0]})"
             lists[name] = f"{error}{told}"
             return
-        chatting = [model for model in models if model.chats]
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
-        lists[name] = _seats(asked.seat, [m.id for m in sorted(chatting, key=_age)])
+        chosen = choose(name, models, free=asked.here)
+        passed += chosen.notes(name)
+        lists[name] = tuple(
+            replace(seat, price=price)
+            for model, price in chosen.models
+            for seat in _seats(asked.seat, [model])
+        )
 
 
 def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
@@ -210,11 +224,6 @@ def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
     return tuple(
         replace(like, source=f"{like.provider}:{model}", model=model) for model in named if model
     )
-
-
-def _age(model: Listed) -> float:
-    """Newest first; what does not say comes last, in the order of the list."""
-    return inf if model.created is None else -model.created
 
 
 def _served(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:

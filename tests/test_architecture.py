@@ -172,6 +172,7 @@ GATES = {
         "witan.surfaces.web.rendering",
         "witan.surfaces.commands.serve",  # asks whether it is installed
     },
+    "html": {"witan.surfaces.notebook"},
     "vl_convert": {"witan.adapters.charts"},
 }
 """A way out of the program to the modules that alone may use it."""
@@ -183,6 +184,7 @@ SHOWS = {
     },
     "rich": {"Console", "Markup", "Text", "get_console", "inspect", "print", "print_json"},
     "csv": {"DictWriter", "writer"},
+    "html": {"escape"},
     "jinja2": {"Environment", "Template"},
     "markupsafe": {"escape", "escape_silent"},
     "logging": {

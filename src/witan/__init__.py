@@ -7,6 +7,7 @@ Everything named here is public; each name is imported when it is first used, so
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from witan.core.display import render_by as _render_by
 from witan.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -215,6 +216,14 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def _report_html(result: object) -> str | None:
+    html: str | None = import_module("witan.surfaces.notebook").report_html(result)
+    return html
+
+
+_render_by(_report_html)
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 WitanError
 ├── UnknownName          a rule, rubric, session … that does not exist (KeyError)
+│   └── UnknownOption    an option that a function does not have (TypeError)
 ├── InvalidBallot        a review or record that cannot be read as a ballot (ValueError)
 ├── InvalidParameter     an option outside what it accepts (ValueError)
 │   └── MissingParameter an option that is needed, and not given
@@ -47,6 +48,7 @@ __all__ = [
     "SessionFileError",
     "TooLarge",
     "UnknownName",
+    "UnknownOption",
     "UnsuitableBallots",
     "WitanError",
 ]
@@ -77,6 +79,14 @@ class UnknownName(WitanError, KeyError):
             return f"unknown {self.kind} {self.name!r}; none are known"
         shown = ", ".join(self.known[:20]) + (", …" if len(self.known) > 20 else "")
         return f"unknown {self.kind} {self.name!r}; known: {shown}"
+
+
+class UnknownOption(UnknownName, TypeError):
+    """A function has no option of this name; the nearest one is suggested."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__("option", name, known)
+        self.args = (name, self.known)
 
 
 class InvalidBallot(WitanError, ValueError):

@@ -14,7 +14,13 @@ from witan.core.gate import Gate
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.tally import tally, tally_sessions
-from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
+from witan.errors import (
+    InvalidParameter,
+    NothingToCount,
+    UnknownName,
+    UnknownOption,
+    UnsuitableBallots,
+)
 
 EVERY_RULE = [rule.name for rule in RULES.values()]
 PER_SESSION = [rule.name for rule in RULES.values() if rule.needs != "history"]
@@ -302,7 +308,7 @@ class TestBadInput:
 
     def test_a_misspelt_parameter_is_refused(self):
         """No option is accepted in silence."""
-        with pytest.raises(InvalidParameter, match="varient"):
+        with pytest.raises(UnknownOption, match="did you mean 'variant'"):
             tally(COUNCIL, "borda", varient="roster")
 
     @pytest.mark.parametrize("rule", [r.name for r in RULES.values() if r.needs == "grades"])

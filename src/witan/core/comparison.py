@@ -9,6 +9,7 @@ from witan.core.agreement import kendall_tau
 from witan.core.ballot import Ballot
 from witan.core.batch import by_shape, failed_candidates, stack
 from witan.core.counted import decider
+from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
 from witan.core.robustness import lead_kept_without_one
@@ -22,7 +23,7 @@ __all__ = ["Comparison", "compare_rules"]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Displayed):
     """Outcomes of the same sessions under several rules.
 
     Parameters
@@ -48,6 +49,9 @@ class Comparison:
     tau: tuple[tuple[float | None, ...], ...]
     leader_differs: tuple[tuple[int, ...], ...]
     stability: Mapping[str, float | None]
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.rules)} rules over {len(self.sessions)} sessions>"
 
 
 def compare_rules(

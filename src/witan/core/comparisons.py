@@ -83,6 +83,9 @@ class Comparisons:
     outcome: Codes
     session: Codes | None = None
 
+    def __repr__(self) -> str:
+        return f"<Comparisons: {len(self.first)} between {len(self.models)} models>"
+
     def __post_init__(self) -> None:
         if len(set(self.models)) < len(self.models):
             raise InvalidParameter("models", self.models, "names that differ")

@@ -11,6 +11,7 @@ from witan.core.ballot import Ballot
 from witan.core.batch import stack
 from witan.core.by_hand import Cell, Step, hand_count, ranking_text
 from witan.core.counted import Counted, count
+from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
 from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade
@@ -25,7 +26,7 @@ __all__ = ["Cell", "Explanation", "Step", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Displayed):
     """An outcome and the steps that lead to it.
 
     Parameters
@@ -37,6 +38,9 @@ class Explanation:
 
     outcome: Outcome
     steps: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.outcome!r} in {len(self.steps)} steps>"
 
 
 def explain(

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Literal
 
 from witan.core.ballot import Kind
+from witan.core.display import Displayed, quoted
 from witan.core.level import check_level
 from witan.core.outcome import Confidence, Interval
 from witan.core.window import ALWAYS, Window
@@ -171,7 +172,7 @@ class LeaderboardLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(Displayed):
     """Models across the sessions of a window.
 
     Parameters
@@ -204,6 +205,11 @@ class Leaderboard:
     n_comparisons: float
     compared_to: Window | None
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        lead = quoted(line.model for line in self.lines)
+        few = f", {len(self.provisional)} provisional" if self.provisional else ""
+        return f"<Leaderboard by {self.terms.rule}: {lead or 'nobody yet'}{few}>"
 
     @property
     def groups(self) -> tuple[tuple[LeaderboardLine, ...], ...]:

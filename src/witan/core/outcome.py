@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from witan.core.display import Displayed, brief, quoted
+
 __all__ = [
     "BallotNote",
     "Confidence",
@@ -118,7 +120,7 @@ class BallotNote:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Displayed):
     """Standings under one rule, with what can and cannot be told from these ballots.
 
     Parameters
@@ -204,6 +206,13 @@ class Outcome:
     details: Mapping[str, Any]
     warnings: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        of = f" {brief(self.session)}" if self.session else ""
+        lead = quoted(self.leaders, " = ")
+        leads = f"{lead} {'lead' if len(self.leaders) > 1 else 'leads'}" if lead else "nobody leads"
+        counts = f"{len(self.standings)} candidates, {self.n_ballots} ballots"
+        return f"<Outcome{of} by {self.rule}: {leads}; {counts}>"
 
     @property
     def leaders(self) -> tuple[str, ...]:

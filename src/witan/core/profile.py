@@ -78,6 +78,11 @@ class Profile:
     eligible: NDArray[np.integer[Any]] | None = None
     reliability: Floats | None = None
 
+    def __repr__(self) -> str:
+        graded = "" if self.grades is None else ", graded"
+        shape = f"{self.n_reviewers} reviewers, {self.n_candidates} candidates"
+        return f"<Profile of {shape}, {self.n_sessions} sessions{graded}>"
+
     def __post_init__(self) -> None:
         if self.places.ndim != 3:
             raise InvalidParameter(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.comparisons import FIRST, SECOND, TIE, PairCounts
+from witan.core.display import quoted
 from witan.core.level import check_level
 from witan.core.rules.luce_fit import fit_matchups
 from witan.errors import InvalidParameter, TooLarge, UnsuitableBallots
@@ -117,6 +118,10 @@ class Ratings:
     contrast_error: Array = field(repr=False)
     degrees: float = field(repr=False)
     ahead: NDArray[np.bool_] = field(repr=False)
+
+    def __repr__(self) -> str:
+        known = f"{self.n_comparisons:g} comparisons, {self.n_sessions} sessions"
+        return f"<Ratings of {len(self.models)} models from {known}: {quoted(self.models)}>"
 
     @property
     def connected(self) -> bool:

@@ -10,7 +10,7 @@ from witan.core.level import check_level
 from witan.core.outcome import Prior, TiesRule
 from witan.core.placing import TieBreak
 from witan.core.rules import RULES
-from witan.errors import InvalidParameter
+from witan.errors import InvalidParameter, UnknownOption
 
 __all__ = ["AUTO", "Settings"]
 
@@ -90,10 +90,20 @@ class Settings:
         own = {f.name: given.pop(f.name) for f in fields(cls) if f.name in given}
         if counting:
             own["counting"] = Counting(**counting)
-        if rule == AUTO and given:
-            known = [f.name for f in (*fields(cls), *fields(Counting))]
-            raise InvalidParameter("a setting", min(given), ", ".join(sorted(known)))
+        _check_known(cls, rule, given)
         return cls(rule=rule, **{**own, "parameters": {**own.get("parameters", {}), **given}})
+
+
+def _check_known(kind: type[Settings], rule: str, given: Mapping[str, Any]) -> None:
+    """Refuse keywords that are no setting, and no parameter of the rule."""
+    own = set() if rule == AUTO else set(RULES[rule].parameters)
+    settings = {f.name for f in (*fields(kind), *fields(Counting))}
+    for name in sorted(given.keys() - own):
+        named = [each.name for each in RULES.values() if name in each.parameters]
+        if rule == AUTO and named:
+            expected = f"a rule named with it, such as rule={named[0]!r}"
+            raise InvalidParameter(name, given[name], expected)
+        raise UnknownOption(name, sorted(settings | own))
 
 
 def _numbers(settings: Settings) -> None:

@@ -11,6 +11,7 @@ import anyio
 import numpy as np
 
 from witan.core.decided import provable_settings
+from witan.core.display import quoted
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
@@ -127,6 +128,10 @@ class Council:
                 self.notes += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
         rehearse(self.procedure, len(self.members))
+
+    def __repr__(self) -> str:
+        chairmen = f"; chairman {quoted(c.name for c in self.chairmen)}" if self.chairmen else ""
+        return f"<Council of {quoted(member.name for member in self.members)}{chairmen}>"
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:

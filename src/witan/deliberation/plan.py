@@ -6,6 +6,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
+from witan.core.display import Displayed
 from witan.core.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
@@ -52,7 +53,7 @@ class PlanLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Displayed):
     """What a session asks for when nothing fails.
 
     Parameters
@@ -73,6 +74,10 @@ class Plan:
     worst_usd: float | None
     separation: Separation | None = None
     expected_from: int = 0
+
+    def __repr__(self) -> str:
+        cost = "cost unknown" if self.worst_usd is None else f"at most ${self.worst_usd:.4f}"
+        return f"<Plan of {self.calls} calls, {self.repairs} repairs: {cost}>"
 
     @property
     def calls(self) -> int:

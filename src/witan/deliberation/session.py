@@ -8,6 +8,7 @@ from typing import Any, Literal
 from witan.core.approval import Approval, approval
 from witan.core.ballot import Ballot
 from witan.core.calibration import reliability_of
+from witan.core.display import Displayed, brief, quoted
 from witan.core.gate import Gate
 from witan.core.measure import Measure
 from witan.core.outcome import Outcome
@@ -68,7 +69,7 @@ class Synthesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Session(Displayed):
     """One question through all stages.
 
     Parameters
@@ -104,6 +105,14 @@ class Session:
     missing: tuple[str, ...]
     cost: Cost
     seconds: float
+
+    def __repr__(self) -> str:
+        told = [self.progress] if self.progress else []
+        if self.outcome is not None and self.outcome.leaders:
+            told.append(f"leading: {quoted(self.outcome.leaders, ' = ')}")
+        mark = "simulated " if self.simulated else ""
+        about = f"<{mark}Session {brief(self.id)} {self.status}: {brief(self.question)}"
+        return " · ".join([about, *told]) + ">"
 
     @classmethod
     def of(cls, events: Iterable[e.Event]) -> "Session":

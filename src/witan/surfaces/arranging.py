@@ -14,7 +14,7 @@ from witan.core.rubrics import RUBRICS, find_rubric
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.deliberation.procedure import Limits, Procedure, Throttling
-from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName
+from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
 from witan.surfaces.config import Config, dotted
 from witan.surfaces.config_layers import as_option
 from witan.surfaces.option_types import check_type
@@ -56,7 +56,7 @@ def arrange(options: Mapping[str, Any]) -> Procedure:
     known = _SETTINGS | _LIMITS | _PROCEDURE | _OWN | parameters.keys()
     for name in options:
         if name not in known:
-            raise UnknownName("option", name, sorted(known))
+            raise UnknownOption(name, sorted(known))
         if name in _types():
             check_type(name, options[name], _types()[name])
     counting = {name: options[name] for name in options if name in _SETTINGS - {"rubric"}}

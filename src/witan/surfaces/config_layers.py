@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from witan.adapters.via import VARIABLE as VIA_VARIABLE
-from witan.errors import ConfigError, UnknownName
+from witan.errors import ConfigError, UnknownName, UnknownOption
 from witan.surfaces.config_schema import (
     OPEN_TABLES,
     PLAIN_TABLES,
@@ -217,7 +217,7 @@ def read_overrides(
     found = []
     for name, value in overrides.items():
         if name not in known:
-            raise UnknownName("option", name, known)
+            raise UnknownOption(name, known)
         if value is None:
             continue
         plain = list(value) if isinstance(value, tuple) else value

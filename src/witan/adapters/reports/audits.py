@@ -18,6 +18,7 @@ from witan.core.audit import Audit, AuditTables
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.calibration import Calibration, calibrate
 from witan.core.concerns import Concern, concerns
+from witan.core.display import Displayed, quoted
 from witan.core.merging import merge, present_name, renamed
 from witan.core.sums import (
     BallotSums,
@@ -48,7 +49,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport:
+class AuditReport(Displayed):
     """How the reviewers of a window judge.
 
     Parameters
@@ -74,6 +75,10 @@ class AuditReport:
     calibration: Calibration
     concerns: Mapping[str, tuple[Concern, ...]]
     aliases: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        reviewers = quoted(line.reviewer for line in self.audit.lines)
+        return f"<AuditReport of {self.sessions} sessions: {reviewers}>"
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
         """The line of one reviewer: a model, a person, or ``people``, who are all of them together.

@@ -9,7 +9,7 @@ names and rebuilds exactly what produced it. Other packages add rules by the ent
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from witan.core.additive import AdditiveFit
 from witan.core.profile import Floats, Profile
-from witan.errors import InvalidParameter, UnknownName
+from witan.errors import InvalidParameter, UnknownName, UnknownOption
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -253,7 +253,15 @@ def rule(name: str, **provenance: Any) -> Callable[[Callable[..., Scores]], Rule
 
     `provenance` fills the other fields of `Rule`. The decorated name becomes the `Rule`, which is
     called like the function.
+
+    Raises
+    ------
+    UnknownOption
+        If `Rule` has no such field.
     """
+    known = {each.name for each in fields(Rule)} - {"name", "compute", "parameters"}
+    for given in sorted(provenance.keys() - known):
+        raise UnknownOption(given, sorted(known))
 
     def register(compute: Callable[..., Scores]) -> Rule:
         parameters = {

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from witan.deliberation.ports import Message
-from witan.errors import InvalidParameter, TooLarge, UnknownName
+from witan.errors import InvalidParameter, TooLarge, UnknownName, UnknownOption
 
 __all__ = ["LOCAL", "OPTIONS", "Asked", "Asker", "Judging"]
 
@@ -121,7 +121,7 @@ class Judging:
             if name in BESIDE:
                 raise _Misplaced("option", name, OPTIONS)
             if name not in OPTIONS:
-                raise UnknownName("option", name, OPTIONS)
+                raise UnknownOption(name, OPTIONS)
         for name, most in MOST.items():
             value = self.options.get(name)
             if (number := _number(value)) is not None and number > most:

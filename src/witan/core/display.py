@@ -1,0 +1,37 @@
+"""Results at a prompt and in a notebook: one line, and the whole report."""
+
+from collections.abc import Callable, Iterable
+
+__all__ = ["Displayed", "brief", "quoted", "render_by"]
+
+LONGEST = 48
+"""Characters of a text that a line quotes."""
+
+_renderers: list[Callable[[object], str | None]] = []
+
+
+class Displayed:
+    """A result that a notebook shows as its report."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        return _renderers[-1](self) if _renderers else None
+
+
+def render_by(renderer: Callable[[object], str | None]) -> None:
+    """Have reports of results made by this; None stands for none, then the line is shown."""
+    _renderers.append(renderer)
+
+
+def brief(text: str) -> str:
+    """Quote the beginning of a text on one line, with nothing in it that steers a terminal."""
+    flat = " ".join(text.split())
+    return repr(flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…")
+
+
+def quoted(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
+    """List names on one line, the first of them where they are many."""
+    shown = [brief(name)[1:-1] for name in names]
+    more = [f"{len(shown) - most} more"] if len(shown) > most else []
+    return join.join([*shown[:most], *more])

@@ -1,0 +1,130 @@
+"""Results at a prompt are one line, in a notebook their report; a misspelt option is explained."""
+
+import html
+import pickle
+
+import pytest
+
+import witan
+from sessions import Story
+from witan.core.ballot import Ballot
+from witan.errors import InvalidParameter, UnknownName, UnknownOption
+
+BALLOTS = [
+    Ballot(reviewer, groups=tuple((name,) for name in order), session="q1")
+    for reviewer, order in {"r1": "abcdefgh", "r2": "abcdefhg", "r3": "bacdefgh"}.items()
+]
+
+NASTY = "\x1b]52;c;aGk=\x07\u202e<b>\n"
+
+
+def session(question="Which?"):
+    story = Story("ada", "bob", "cyd", question=question)
+    story.answers(ada="A" * 20_000, bob="b", cyd="c")
+    story.casts("ada: bob > cyd").casts("bob: ada > cyd")
+    return witan.Session.of(story.closing("So.", labels={"A": "ada"}).closed())
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    path = tmp_path_factory.mktemp("history") / "history.db"
+    from witan.surfaces.cli import main
+
+    file = path.with_name("ballots.jsonl")
+    witan.write_ballots(BALLOTS, file)
+    assert main(["import", str(file), "--history", str(path)]) == 0
+    return path
+
+
+RESULTS = {
+    "session": lambda _: session(),
+    "outcome": lambda _: witan.tally(BALLOTS),
+    "comparison": lambda _: witan.compare_rules(BALLOTS, witan.Settings()),
+    "explanation": lambda _: witan.explain(BALLOTS),
+    "leaderboard": lambda path: witan.leaderboard(path, witan.Terms(min_sessions=1)),
+    "audit": witan.audit,
+    "plan": lambda _: council().plan("Which?"),
+    "council": lambda _: council(),
+    "ratings": lambda _: witan.rate(witan.encode(*PAIRS)),
+    "comparisons": lambda _: witan.encode(*PAIRS),
+}
+
+PAIRS = ["abca", "bcab", ["first", "first", "second", "second"]]
+
+
+def council():
+    return witan.Council([witan.Member(name, witan.Scripted(name)) for name in ("x", "y")])
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_result_is_one_line_at_a_prompt(kind, history):
+    """The line says what it is of, however much the result holds."""
+    line = repr(RESULTS[kind](history))
+
+    assert line.startswith("<")
+    assert "\n" not in line
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize(
+    "kind", ["outcome", "comparison", "explanation", "leaderboard", "audit", "plan"]
+)
+def test_a_notebook_shows_the_report(kind, history):
+    """The report is the text that the command prints, escaped."""
+    shown = RESULTS[kind](history)._repr_html_()
+
+    assert shown.startswith("<pre>")
+    assert shown.endswith("</pre>")
+    assert "<" not in shown[5:-6]
+
+
+def test_a_notebook_shows_the_page_of_a_session_in_a_frame():
+    """Its styles stay in the frame, nothing in it runs, and hostile text is text."""
+    pytest.importorskip("jinja2")
+
+    shown = session(NASTY)._repr_html_()
+
+    assert shown.startswith('<iframe sandbox="allow-popups"')
+    page = html.unescape(shown[shown.index('srcdoc="') + 8 : -len('"></iframe>')])
+    assert page.lstrip().startswith("<!doctype html>")
+    assert "<script" not in page
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_a_hostile_name_stays_in_its_line():
+    """Names and questions in a line are cut and escaped."""
+    line = repr(session(NASTY * 100))
+
+    assert line.isprintable()
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize(
+    ("call", "nearest"),
+    [
+        (lambda: witan.tally([], ruel="x"), "rule"),
+        (lambda: witan.tally(BALLOTS, "borda", leevl=0.9), "level"),
+        (lambda: witan.tally(BALLOTS, "borda", varient="roster"), "variant"),
+        (lambda: session().recount(ruel="borda"), "rule"),
+        (lambda: witan.Council([], ruel="x"), "rule"),
+        (lambda: witan.Council.from_config(mirored=True), "mirrored"),
+        (lambda: witan.ask("Which?", ["a", "b"], qorum=2), "quorum"),
+        (lambda: witan.rule("mine", sorce="nobody"), "source"),
+        (lambda: witan.Settings.of(treshold=1), "threshold"),
+    ],
+)
+def test_a_misspelt_option_suggests_the_nearest(call, nearest):
+    """The error is ours and a TypeError, as Python's own for such a call is."""
+    with pytest.raises(TypeError, match=f"unknown option '.*'; did you mean '{nearest}'") as caught:
+        call()
+
+    assert isinstance(caught.value, UnknownOption)
+    assert isinstance(caught.value, UnknownName)
+    assert pickle.loads(pickle.dumps(caught.value)).nearest == nearest  # noqa: S301 - our own
+
+
+def test_a_parameter_without_its_rule_names_one():
+    """A parameter that some rule has is refused under `auto`, with a rule to name."""
+    with pytest.raises(InvalidParameter, match="a rule named with it, such as rule='borda'"):
+        witan.tally(BALLOTS, variant="roster")

@@ -12,6 +12,7 @@ from witan.deliberation import events as e
 from witan.deliberation.council import Council
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
+from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio
 
@@ -233,6 +234,32 @@ class TestBlindness:
 
         assert [seat.name for seat in again.opened.jury] == ["a (2)", "y", "z"]
         assert sheets(again)["a (2)"] == tuple("abcde")
+
+    async def test_a_juror_called_like_a_seat_that_never_answered(self):
+        """Nobody of that name stands, so it keeps the name, and no page tells it while blind."""
+        silent = replace(member("quill", answers=[]), source="script:quill")
+        parent = await held([*members("abcd"), silent], attempts=1)
+        closing = {"synthesis": ["All told [A]."]}
+        other = replace(member("quill", "abcd", **closing), source="script:elsewhere")
+        again = await judged(parent, [other, *members("yz", "abcd")], [other])
+
+        assert [*parent.unanswered] == ["quill"]
+        assert [seat.name for seat in again.opened.jury] == ["quill", "y", "z"]
+        assert (again.status, len(again.ballots)) == ("complete", 3)
+        assert again.notes == ("the chairman quill is a juror too",)
+        page = render_session(again)
+        assert "quill" not in page
+        assert "the chairman is " in page
+        revealed = render_session(again, revealed=True)
+        assert revealed.count("quill is a juror too") == 1
+
+    async def test_a_chairman_that_gets_another_name(self):
+        """The note on its two roles names it as this session does, and a blind page does not."""
+        other = replace(member("a", "ebacd"), source="script:elsewhere")
+        again = await judged(await held(), [other, *members("yz", "ebacd")], [other])
+
+        assert again.notes == ("the chairman a (2) is a juror too",)
+        assert "a (2)" not in render_session(again)
 
     async def test_the_council_itself_may_judge_again(self):
         """Members as their own jury are recused as they were; nobody is renamed."""

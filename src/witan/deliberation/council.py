@@ -16,7 +16,7 @@ from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
 from witan.deliberation.events import Event, Seat, SessionOpened
-from witan.deliberation.jury import Authorship, told_apart
+from witan.deliberation.jury import Authorship, double_roles, told_apart
 from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.limits import Throttles
 from witan.deliberation.money import Purse
@@ -114,9 +114,7 @@ class Council:
         self._open: AsyncExitStack | None = None
         self._asked = 0
         check_seats(self.members, self.chairmen)
-        seated = {member.name for member in self.members}
-        both = [f"the chairman {c.name} is a member too" for c in self.chairmen if c.name in seated]
-        self.notes = (*notes, *both)
+        self._noted = tuple(notes)
         for name in ("quorum", "enough"):
             most = getattr(self.procedure, name)
             if most is not None and most > len(self.members):
@@ -125,13 +123,18 @@ class Council:
         if self.procedure.stop_when_decided:
             counting = provable_settings(self.procedure.counting)
             if counting is not self.procedure.counting and self.procedure.graded:
-                self.notes += (STOPS_BY_RANKINGS,)
+                self._noted += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
         rehearse(self.procedure, len(self.members))
 
     def __repr__(self) -> str:
         chairmen = f"; chairman {quoted(c.name for c in self.chairmen)}" if self.chairmen else ""
         return f"<Council of {quoted(member.name for member in self.members)}{chairmen}>"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about how the council is seated, a sentence each."""
+        return (*self._noted, *double_roles(self.members, (), self.chairmen))
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -291,8 +294,7 @@ class Council:
         as_asked = self._opened(
             asked.question, asked.conversation, asked.files, seed, category=asked.category
         )
-        jury, chairmen = self._seated(asked.seats)
-        judging = rejudging(as_asked, session, jury, chairmen)
+        judging = rejudging(as_asked, session, self.members, self.chairmen)
         self._check_affordable(judging.plan)
         opening = await taught(judging, self._teacher)
         return await self._held(self._sitting(opening, (), listener))
@@ -378,7 +380,7 @@ class Council:
             plan=self.plan(question, conversation=conversation, files=files),
             seed=drawn,
             witan=__version__,
-            notes=self.notes,
+            notes=self._noted,
             category=category,
         )
 

@@ -3,7 +3,7 @@
 A juror is recused from whatever its own model wrote, under whichever name that model sat.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from witan.core.ballot import Ballot
@@ -11,7 +11,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.naming import free_name
 from witan.deliberation.ports import Member, Seat
 
-__all__ = ["Authorship", "told_apart", "wrote"]
+__all__ = ["Authorship", "double_roles", "told_apart", "wrote"]
 
 
 def wrote(juror: Member | Seat, seat: Seat) -> bool:
@@ -42,6 +42,19 @@ def told_apart(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Me
             used.add(name)
         renamed[member.name] = replace(member, name=name)
     return renamed
+
+
+def double_roles(
+    members: Iterable[Member | Seat],
+    jury: Iterable[Member | Seat],
+    chairmen: Iterable[Member | Seat],
+) -> Iterator[str]:
+    """Say which chairmen have another seat, too: of what they judged or wrote they write again."""
+    answer, judge = ({seat.name for seat in seats} for seats in (members, jury))
+    for name in dict.fromkeys(chairman.name for chairman in chairmen):
+        if name in answer | judge:
+            role = "juror" if name in judge else "member"
+            yield f"the chairman {name} is a {role} too"
 
 
 @dataclass(frozen=True, slots=True)

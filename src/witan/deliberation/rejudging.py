@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from witan.deliberation import events as e
-from witan.deliberation.jury import Authorship
+from witan.deliberation.jury import Authorship, told_apart
 from witan.deliberation.masking import mask, names_of
 from witan.deliberation.opening import seat_of
 from witan.deliberation.planning import plan_rejudging
@@ -28,7 +28,7 @@ def rejudging(
     opened
         As the jury would be asked the question itself.
     jury, chairmen
-        Under names that tell them from those who answered.
+        As they are called at home; where a seat that answered is called so, they get other names.
 
     Raises
     ------
@@ -40,11 +40,13 @@ def rejudging(
         raise NothingToCount(
             f"the session {session.id} has {has}: with fewer than two none is best"
         )
+    seats = tuple(seat for seat in session.opened.seats if seat.name in session.answers)
+    named = told_apart((*jury, *chairmen), seats)
     before = replace(
         opened,
-        seats=tuple(seat for seat in session.opened.seats if seat.name in session.answers),
-        chairmen=tuple(map(seat_of, chairmen)),
-        jury=tuple(map(seat_of, jury)),
+        seats=seats,
+        chairmen=tuple(seat_of(named[chairman.name]) for chairman in chairmen),
+        jury=tuple(seat_of(named[juror.name]) for juror in jury),
         answers=stored_answers(session),
         parent=session.id,
         relation="rejudged",

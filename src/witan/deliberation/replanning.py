@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from witan.deliberation import events as e
-from witan.deliberation.jury import told_apart
 from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.planning import plan_of
 from witan.deliberation.planning_stored import plan_judging
@@ -51,13 +50,7 @@ def plan_jury(
         If it has fewer than two.
     """
     asked = session.opened
-    named = told_apart((*jury, *chairmen), asked.seats)
-    return rejudging(
-        replace(asked, procedure=procedure),
-        session,
-        [named[juror.name] for juror in jury],
-        [named[chairman.name] for chairman in chairmen],
-    ).plan
+    return rejudging(replace(asked, procedure=procedure), session, jury, chairmen).plan
 
 
 def _rest(session: Session) -> Iterator[PlanLine]:

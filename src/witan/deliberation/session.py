@@ -19,7 +19,7 @@ from witan.deliberation import events as e
 from witan.deliberation.answer_prompts import read_verdict
 from witan.deliberation.citations import unresolved_citations
 from witan.deliberation.costing import Cost, Costing
-from witan.deliberation.jury import Authorship
+from witan.deliberation.jury import Authorship, double_roles
 from witan.deliberation.ports import Message
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
@@ -205,14 +205,15 @@ class Session(Displayed):
     @property
     def notes(self) -> tuple[str, ...]:
         """How the council was seated, and what was odd about replies, a sentence each."""
-        odd: list[str] = []
+        opened = self.opened
+        odd = [*double_roles(opened.seats, opened.jury, opened.chairmen)]
         for event in self.events[1:]:
             match event:
                 case e.AnswerDone():
                     odd += [f"{event.seat}: {note}" for note in event.notes]
                 case e.SynthesisDone(chairman=str(chairman)):
                     odd += [f"{chairman}: {note}" for note in event.notes]
-        return (*self.opened.notes, *dict.fromkeys(odd))
+        return tuple(dict.fromkeys((*opened.notes, *odd)))
 
     @property
     def over_budget(self) -> bool:

@@ -186,6 +186,5 @@ def _written_by(chairman: str | None, naming: Naming, *, recounted: bool) -> str
         by = " by the session’s own count" if recounted else ""
         return f"the answer ranked best{by}"
     if naming.veiled:
-        also = ", who is also a member" if chairman in naming.places else ""
-        return f"written by {CHAIRMAN}{also}"
+        return f"written by {CHAIRMAN}"
     return f"written by {naming.name(chairman)}"

@@ -1,5 +1,6 @@
 """Hostile text in ballots, scripts and sessions steers no terminal, on any surface."""
 
+import json
 import os
 import pty
 import re
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from scripts import write_script
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -26,9 +29,14 @@ def nasty(name: str) -> str:
     return f"{name}{NASTY}{name}"
 
 
-def check(*texts: str) -> None:
+def steers_nothing(*texts: str) -> None:
     for text in texts:
         assert not STEERING.findall(text)
+
+
+def check(*texts: str) -> None:
+    steers_nothing(*texts)
+    for text in texts:
         assert not [line for line in text.splitlines() if line.startswith(FORGED)]
 
 
@@ -120,6 +128,162 @@ class TestBallots:
 
             assert "\x1b[1m" in text or "\x1b[2m" in text
             check(STYLE.sub("", text).replace("\r\n", "\n"))
+
+
+CRASH = """
+import logging, sys
+from witan.surfaces.cli import main
+
+main(["--version"])
+logging.getLogger("elsewhere").warning("told %s", sys.argv[1])
+raise RuntimeError(sys.argv[1])
+"""
+
+
+def test_warnings_of_libraries_and_tracebacks_are_escaped_too():
+    """What nobody foresaw goes through the same gate: one line a warning, a traceback as text."""
+    run = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", CRASH, NASTY], capture_output=True, check=False
+    )
+
+    err = run.stderr.decode("utf-8")
+    steers_nothing(err)
+    assert err.startswith("told \\x1b]52;")
+    assert f"\\n{FORGED}" in err.splitlines()[0]
+    assert "RuntimeError" in err
+
+
+LINE = NASTY.replace("\n", "")
+"""Hostile text as it may stand in the name of a file or in a cell."""
+
+AFTERWARDS = [
+    ("sessions",),
+    ("sessions", "--json"),
+    ("show", "last"),
+    ("show", "last", "--json"),
+    ("show", "last", "--events"),
+    ("show", NASTY),
+    ("recount", "last"),
+    ("recount", "last", "--rule", NASTY),
+    ("recount", "last", "--without", NASTY),
+    ("retry", "last", NASTY),
+    ("resume", NASTY),
+    ("rejudge", NASTY),
+    ("vote", "last", "--show", "--as", NASTY),
+    ("vote", "last", "--as", NASTY, "--ranking", NASTY),
+    ("forget", NASTY),
+    ("leaderboard", "--min-sessions", "1"),
+    ("leaderboard", "--category", NASTY),
+    ("leaderboard", "--json"),
+    ("audit",),
+    ("audit", "--json"),
+    ("audit", "--reviewer", NASTY),
+    ("audit", "--criterion", NASTY),
+    ("export",),
+    ("export", "--kind", "ballots", "--all"),
+    ("explain", "last"),
+    ("compare", "last"),
+    ("tally", "last"),
+    ("plan", NASTY, "--member", f"openai:{NASTY}"),
+    ("plan", "Which?", "--member", f"script:{LINE}"),
+    ("ask", NASTY, "--member", NASTY),
+    ("ask", "Which?", "--file", NASTY),
+    ("ask", "Which?", "--rubric", NASTY),
+    ("doctor", "--offline"),
+    ("rules", NASTY),
+    ("rubrics", NASTY),
+    ("mcp", "--print-config", NASTY),
+    ("serve", "--listen", NASTY),
+    ("convert", NASTY, NASTY),
+    ("import", NASTY),
+    ("import", "--column", NASTY, NASTY),
+]
+
+
+class TestSessions:
+    """Members whose names, files and replies are hostile, and a configuration that is."""
+
+    @pytest.fixture(autouse=True)
+    def _history(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("WITAN_HISTORY", str(tmp_path / "history.db"))
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        monkeypatch.chdir(tmp_path)
+
+    @pytest.fixture
+    def held(self, witan, tmp_path):
+        """A session that is held and kept, and what it printed."""
+        seats = []
+        for name in "abc":
+            answer = {"text": f"{name} {NASTY} says so"}
+            review = {"prefers": ["a ", "b ", "c "]}
+            file = tmp_path / f"{name}{LINE}.toml"
+            write_script(file, answer=[answer], review=[review], synthesis=[answer])
+            seats += ["--member", f"script:{file}"]
+        files = tmp_path / f"note{LINE}.txt"
+        files.write_text(NASTY, encoding="utf-8")
+        question = nasty("Which?")
+        return witan("ask", question, *seats, "--file", files, "--category", nasty("law"))
+
+    def test_asking_prints_no_control_character(self, held):
+        """The answer, the legend and the trust line are escaped."""
+        assert held.status in (0, 2), held.err
+        steers_nothing(held.out)
+        check(held.err)
+
+    @pytest.mark.parametrize("command", AFTERWARDS, ids=lambda command: " ".join(command)[:20])
+    def test_no_command_prints_one(self, witan, held, command):
+        """Whatever is asked of the history afterwards, and whatever is misspelt."""
+        assert held.status == 0
+
+        said = witan(*command)
+
+        steers_nothing(said.out)
+        check(said.err)
+
+    def test_no_exported_file_holds_one(self, witan, held, tmp_path):
+        """Pages, ballots and sessions that are exported are as safe."""
+        assert held.status == 0
+        files = {
+            tmp_path / "sessions.jsonl": ("export", "--kind", "sessions"),
+            tmp_path / "ballots.jsonl": ("export", "--kind", "ballots", "--all"),
+            tmp_path / "ballots.csv": ("export", "--all"),
+            tmp_path / "battles.jsonl": ("export", "--kind", "battles", "--all"),
+            tmp_path / "page.html": ("show", "last"),
+        }
+
+        for file, command in files.items():
+            said = witan(*command, "--html" if file.suffix == ".html" else "-o", file)
+            assert said.status == 0, said.err
+            check(said.err)
+            steers_nothing(file.read_text(encoding="utf-8").replace("\r\n", "\n"))
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "members = [{0}]",
+            "{0} = 1",
+            "[profiles.{0}]\nmembers = [{0}]",
+            "[history]\nurl = {0}",
+            "rubric = {0}",
+            "[aliases]\n{0} = {0}",
+            "chairman = {0}",
+            "[{0}",
+        ],
+    )
+    def test_a_configuration_prints_none(self, witan, tmp_path, line):
+        """Settings, profiles and addresses of a file that somebody sent are escaped."""
+        text = line.format(json.dumps(NASTY))
+        (tmp_path / "witan.toml").write_text(text, encoding="utf-8")
+
+        for command in (
+            ["doctor", "--offline"],
+            ["ask", "Which?"],
+            ["plan", "Which?"],
+            ["sessions"],
+        ):
+            said = witan(*command)
+            steers_nothing(said.out)
+            check(said.err)
 
 
 def on_a_terminal(*arguments: str) -> str:

@@ -185,3 +185,24 @@ class TestFiles:
         assert (said.status, strict.status, strict.out) == (0, 1, "")
         assert f"{file}:19: is not JSON" in said.err
         assert "nothing is counted under --strict" in strict.err
+
+    @pytest.mark.parametrize("command", ["tally", *SUMMING])
+    def test_a_log_per_model_is_one_body(self, witan, tmp_path, command):
+        """Logs of Inspect hold one model each: together they are sessions of all of them."""
+        logs = []
+        for model, values in {"gpt": "CCI", "grok": "ICI", "claude": "III"}.items():
+            samples = [
+                {"id": n, "epoch": 1, "scores": {who: {"value": value} for who in ("a", "b")}}
+                for n, value in enumerate(values)
+            ]
+            about = {"task": "sums", "model": model}
+            logs.append(tmp_path / f"{model}.json")
+            logs[-1].write_text(json.dumps({"eval": about, "samples": samples}))
+
+        said = witan(command, *logs, "--json")
+
+        assert said.status == 0
+        if command == "tally":
+            sessions = said.json["sessions"]
+            assert [len(session["standings"]) for session in sessions] == [3, 3, 3]
+            assert [note["reviewer"] for note in sessions[0]["ballots"]] == ["a", "b"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from witan.adapters.ballots.archives import inspect_samples
 from witan.adapters.ballots.cells import Rows, csv_rows, text_of
 from witan.adapters.ballots.jsonl import objects
 from witan.adapters.ballots.lines import begins_an_array, is_spread, unfolded
@@ -85,6 +86,8 @@ def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -
         return None
     if source.is_sqlite:
         raise BallotFileError(source.path, _A_HISTORY.format(shlex.quote(source.path)))
+    if source.is_zip:
+        return Content("inspect", inspect_samples(source), columns)
     if source.is_parquet or format == "parquet":
         from witan.adapters.ballots.parquet import open_parquet
 

@@ -21,6 +21,9 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "parquet": "Parquet: one row per ballot, or the columns of any CSV form.",
         "council-log": "JSON Lines: one council session a line, or the event log of one council.",
         "battles": "JSON, CSV or Parquet: one battle of two models a row, as arenas publish them.",
+        "preferences": "JSON, CSV or Parquet: a chosen and a rejected answer a row.",
+        "promptfoo": "JSON: the results of promptfoo, whole or one a line.",
+        "inspect": "JSON or .eval: the log of an evaluation by Inspect.",
         "sessions": "JSON: whole sessions, as `witan ask --save` and `witan export` write them.",
         "conversations": "JSON: a saved conversation of the web app karpathy/llm-council.",
     }

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 from witan.adapters.ballots.opening import Source, cannot
 from witan.errors import BallotFileError
 
-__all__ = ["begins_an_array", "is_spread", "overheard", "unfolded"]
+__all__ = ["Lines", "begins_an_array", "is_spread", "overheard", "unfolded"]
 
 _DECODE = json.JSONDecoder().raw_decode
 _BETWEEN = " \t\r\n,[]"
@@ -20,7 +20,7 @@ _BETWEEN = " \t\r\n,[]"
 _CHUNK = 1 << 18
 
 
-class _Lines(Source):
+class Lines(Source):
     """Lines under the name of the file that they come from."""
 
     def __init__(self, source: Source, lines: Iterable[str]) -> None:
@@ -79,12 +79,12 @@ def unfolded(source: Source) -> Source:
 
     The n-th object is then line n. An array is read as it comes, never whole.
     """
-    return _Lines(source, (json.dumps(value) + "\n" for value in _values(source)))
+    return Lines(source, (json.dumps(value) + "\n" for value in _values(source)))
 
 
 def overheard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
     """The same lines; each that holds a JSON object is heard before it is read."""
-    return _Lines(source, _heard(source, hear))
+    return Lines(source, _heard(source, hear))
 
 
 def _heard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:

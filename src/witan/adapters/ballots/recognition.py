@@ -63,6 +63,8 @@ def recognise(source: Source, columns: Mapping[str, str]) -> str:
 
 def header_format(header: Header) -> str | None:
     """The format of a table whose columns alone tell it."""
+    if _prefers(header):
+        return "preferences"
     told = "outcome" in header or header.place("winner_model_a") is not None
     if "first" in header and "second" in header and told:
         literal = {"model_a", "model_b"} <= {folded(name) for name in header.names}
@@ -142,15 +144,36 @@ def _cells(line: str, names: Sequence[str]) -> list[str]:
 
 def _record_format(record: Mapping[str, Any]) -> str | None:
     """The format of a file that holds such objects; None: ballots, a line each."""
-    if any(mark in record for mark in SESSION_MARKS):
-        return "sessions"
-    if isinstance(record.get("messages"), list):
-        return "conversations"
-    if record.keys() >= _COMPARED and ("outcome" in record or "score" in record):
-        return "battles"
-    session = "rankings" in record and "label_to_model" in record
-    event = isinstance(record.get("type"), str) and "run_id" in record
-    return "council-log" if session or event else None
+    compared = record.keys() >= _COMPARED and ("outcome" in record or "score" in record)
+    about = record.get("eval")
+    marks = {
+        "sessions": any(mark in record for mark in SESSION_MARKS),
+        "promptfoo": _is_promptfoo(record),
+        "inspect": isinstance(about, dict) and "task" in about and "model" in about,
+        "preferences": _prefers(Header(record, {}, "")),
+        "conversations": isinstance(record.get("messages"), list),
+        "battles": compared,
+        "council-log": ("rankings" in record and "label_to_model" in record)
+        or (isinstance(record.get("type"), str) and "run_id" in record),
+    }
+    return next((name for name, found in marks.items() if found), None)
+
+
+def _is_promptfoo(record: Mapping[str, Any]) -> bool:
+    held = record.get("results")
+    if isinstance(held, dict):
+        return isinstance(held.get("results"), list)
+    summary = isinstance(held, list) and ("stats" in record or "evalId" in record)
+    return summary or record.keys() >= {"testIdx", "promptIdx", "provider"}
+
+
+def _prefers(header: Header) -> bool:
+    """Whether a column holds what was chosen and another what was rejected."""
+    return any(
+        header.place(chosen) is not None
+        and header.place(chosen.replace("chosen", "rejected")) is not None
+        for chosen in ("chosen", "chosen_model")
+    )
 
 
 def _beside(record: Mapping[str, Any]) -> str | None:

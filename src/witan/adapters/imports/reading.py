@@ -18,7 +18,9 @@ from witan.adapters.imports.answers import Beside
 from witan.adapters.imports.ballots import read_ballot_pieces
 from witan.adapters.imports.battles import people_apart, read_battles
 from witan.adapters.imports.conversations import read_conversations
+from witan.adapters.imports.evaluations import joined_ballots, read_inspect, read_promptfoo
 from witan.adapters.imports.gathering import gathered
+from witan.adapters.imports.preferences import preferences_as_battles
 from witan.adapters.imports.session_lines import read_session_lines
 from witan.errors import InvalidParameter
 
@@ -144,13 +146,20 @@ def sessions_of(
     if content.format == "conversations":
         refuse_columns(content, columns)
         return read_conversations(content.source, report)
-    if content.format == "battles":
-        stem = content.source.stem
+    if content.format in ("battles", "preferences"):
+        stem, rows = content.source.stem, content.records(report)
+        if content.format == "preferences":
+            rows = preferences_as_battles(rows, columns, stem, report)
         battles = read_battles(
-            content.records(report),
-            columns,
-            report,
-            lambda line: f"{stem}/{line}" if apart else "",
+            rows, columns, report, lambda line: f"{stem}/{line}" if apart else ""
         )
         return map(people_apart, gathered(battles))
+    if content.format in ("promptfoo", "inspect"):
+        refuse_columns(content, columns)
+        pieces = (
+            read_promptfoo(content.records(report), content.source.stem, report)
+            if content.format == "promptfoo"
+            else read_inspect(content.records(report), report)
+        )
+        return map(joined_ballots, gathered(pieces))
     return gathered(read_ballot_pieces(content, columns, report))

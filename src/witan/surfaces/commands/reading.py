@@ -85,6 +85,14 @@ class Body:
         )
 
     def __iter__(self) -> Iterator["Ballot"]:
+        if len(self.files) == 1:
+            return self._each()
+        from witan.adapters.ballots.merging import merge_graded
+
+        # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
+        return iter(merge_graded(self._each()))
+
+    def _each(self) -> Iterator["Ballot"]:
         from witan.adapters.simulated_ballots import is_marked
 
         with ExitStack() as stack:
@@ -104,9 +112,10 @@ class Body:
 
     def imported(self) -> Iterator["Imported"]:
         """The sessions in place of their ballots, each one whole."""
-        from witan.adapters.imports import gathered
+        from witan.adapters.imports import gathered, joined_ballots
 
-        return gathered(self._imported())
+        whole = gathered(self._imported())
+        return whole if len(self.files) == 1 else map(joined_ballots, whole)
 
     def _imported(self) -> Iterator["Imported"]:
         from witan.adapters.imports import read_imports

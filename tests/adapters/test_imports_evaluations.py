@@ -1,0 +1,281 @@
+"""Preference pairs, and the results of promptfoo and Inspect, in files of our own making."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from witan.adapters.ballots import read_ballots
+from witan.adapters.imports import read_imports
+from witan.errors import BallotFileError
+
+
+def stream(content, name="file.json"):
+    held = io.BytesIO(content if isinstance(content, bytes) else content.encode())
+    held.name = name
+    return held
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+class TestPreferences:
+    """A chosen and a rejected answer are one comparison, in an order that nobody knows."""
+
+    def test_names_are_candidates(self):
+        """What is chosen may be named outright, with a judge and an item."""
+        row = {"item": "q1", "judge": "ann", "chosen": "gpt", "rejected": "grok"}
+        [ballot] = read_ballots(stream(lines(row)))
+
+        assert (ballot.session, ballot.reviewer, ballot.groups) == (
+            "q1",
+            "ann",
+            (("gpt",), ("grok",)),
+        )
+        assert (ballot.paired, ballot.positions) == (True, None)
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("chosen_model", "rejected_model"),
+            ("chosen-model", "rejected-model"),
+            ("model_chosen", "model_rejected"),
+        ],
+    )
+    @pytest.mark.parametrize("form", ["text", "messages"])
+    def test_texts_belong_to_the_models_that_are_named(self, names, form):
+        """Question, answers and scores come in with the comparison; one prompt is one session."""
+
+        def answer(text):
+            turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": text}]
+            return text if form == "text" else turns
+
+        row = {
+            "prompt": "Why?",
+            "chosen": answer("Because it is so."),
+            "rejected": answer("No idea."),
+            names[0]: "gpt",
+            names[1]: "grok",
+            "chosen_rating": 5,
+            "rejected_rating": 2,
+        }
+        [one] = read_imports(stream(lines(row, row | {names[1]: "claude"})))
+        first, second = one.ballots
+
+        assert (one.session, one.question) == ("file/1", "Why?")
+        assert one.answers == {
+            "gpt": "Because it is so.",
+            "grok": "No idea.",
+            "claude": "No idea.",
+        }
+        assert (first.groups, first.notes) == ((("gpt",), ("grok",)), "scores 5 and 2")
+        assert second.groups == (("gpt",), ("claude",))
+
+    def test_texts_without_models_are_refused(self):
+        """Nothing says who wrote them; the error names the fields to add."""
+        row = {"prompt": "Why?", "chosen": "Because it is so.", "rejected": "No idea at all."}
+        for format_ in (None, "preferences"):
+            with pytest.raises(BallotFileError, match="add chosen_model and rejected_model"):
+                list(read_ballots(stream(lines(row)), format=format_, on_problem=lambda _: None))
+
+    def test_the_fields_can_be_named(self):
+        """Whose answer it is may stand under any name, in CSV as in JSON."""
+        text = 'prompt,chosen,rejected,good_by,bad_by\nWhy?,"It is, so.",No idea.,gpt,grok\n'
+        columns = {"first": "good_by", "second": "bad_by"}
+        [ballot] = read_ballots(stream(text), columns=columns)
+
+        assert ballot.groups == (("gpt",), ("grok",))
+
+
+def result(test, provider, *components, prompt=0, **fields):
+    """One result of promptfoo."""
+    return {
+        "testIdx": test,
+        "promptIdx": prompt,
+        "provider": {"id": f"openai:{provider}", "label": provider},
+        "prompt": {"raw": f"Question {test}?", "label": f"prompt {prompt}"},
+        "vars": {"n": test},
+        "response": {"output": f"{provider} says {test}"},
+        "success": True,
+        "score": 0.75,
+        "namedScores": {},
+        "gradingResult": {
+            "pass": True,
+            "score": 0.75,
+            "reason": "",
+            "componentResults": [
+                {"pass": score > 0.5, "score": score, "reason": "", "assertion": assertion}
+                for assertion, score in components
+            ],
+        },
+        **fields,
+    }
+
+
+RUBRIC = {"type": "llm-rubric", "value": "is kind", "provider": "openai:gpt-5"}
+CONTAINS = {"type": "contains", "value": "x"}
+KIND = {"type": "llm-rubric", "value": "is kind", "metric": "kindness"}
+
+
+class TestPromptfoo:
+    """A test is a session, a provider a candidate, an assertion a reviewer."""
+
+    RESULTS = (
+        result(0, "gpt", (RUBRIC, 0.8), (CONTAINS, 1.0), (KIND, 0.5), (CONTAINS, 0.0)),
+        result(0, "grok", (RUBRIC, 0.6), (CONTAINS, 0.0), (KIND, 0.25), (CONTAINS, 1.0)),
+        result(1, "gpt", (RUBRIC, 0.9)),
+    )
+
+    @pytest.mark.parametrize("form", ["file", "indented", "summary", "lines"])
+    def test_results_are_read(self, form):
+        """Whole, as the summary of the library, or a result a line."""
+        whole = {"evalId": "e", "results": {"version": 3, "results": self.RESULTS, "stats": {}}}
+        content = {
+            "file": json.dumps(whole),
+            "indented": json.dumps(whole, indent=2),
+            "summary": json.dumps({"version": 3, "results": self.RESULTS, "stats": {}}),
+            "lines": lines(*self.RESULTS),
+        }[form]
+        first, second = read_imports(stream(content))
+
+        assert [(b.reviewer, dict(b.grades)) for b in first.ballots] == [
+            ("openai:gpt-5", {"gpt": 0.8, "grok": 0.6}),
+            ("contains", {"gpt": 1.0, "grok": 0.0}),
+            ("kindness", {"gpt": 0.5, "grok": 0.25}),
+            ("contains-2", {"gpt": 0.0, "grok": 1.0}),
+        ]
+        assert (first.session, first.question) == ("file/1", "Question 0?")
+        assert first.answers == {"gpt": "gpt says 0", "grok": "grok says 0"}
+        assert second.session == "file/2"
+
+    def test_a_result_without_assertions_is_graded_as_a_whole(self):
+        """Named scores are criteria; without a score, passing is."""
+        whole = result(0, "gpt", namedScores={"tone": 0.5})
+        passed = result(0, "grok", score=None, success=False, gradingResult=None)
+        ballots = list(read_ballots(stream(lines(whole, passed))))
+
+        assert [(b.reviewer, dict(b.grades)) for b in ballots] == [
+            ("promptfoo", {"gpt": {"tone": 0.5, "overall": 0.75}, "grok": 0.0})
+        ]
+
+    def test_an_answer_that_failed_has_no_grade(self):
+        """A call that broke off is no bad answer; a failed assertion is one."""
+        broken = result(0, "gpt", error="429 Too Many Requests", failureReason=2, score=0)
+        failed = result(0, "grok", (CONTAINS, 0.0), error="Expected x", failureReason=1)
+        ballots = list(read_ballots(stream(lines(broken, failed))))
+
+        assert [(b.reviewer, dict(b.grades)) for b in ballots] == [("contains", {"grok": 0.0})]
+
+    def test_prompts_are_told_apart(self):
+        """Of several prompts each makes candidates of its own."""
+        whole = {"results": [result(0, "gpt", prompt=p) for p in (0, 1)], "stats": {}}
+        [ballot] = read_ballots(stream(json.dumps(whole)))
+
+        assert list(ballot.grades) == ["gpt (prompt 0)", "gpt (prompt 1)"]
+
+    def test_what_cannot_be_read_is_told(self):
+        """A result without a provider is named, and the others count."""
+        whole = {"results": {"results": [{"testIdx": 0}, self.RESULTS[0]]}}
+        problems = []
+        ballots = list(read_ballots(stream(json.dumps(whole)), on_problem=problems.append))
+
+        assert len(ballots) == 4
+        assert [problem.field for problem in problems] == ["results[0].provider"]
+
+
+def log(model, *values, epoch=1):
+    """A log of Inspect: samples whose scorers gave these values."""
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": "sums", "model": model, "created": "2025-05-01T10:00:00+00:00"},
+        "samples": [
+            {
+                "id": number,
+                "epoch": epoch,
+                "input": f"What is {number}?",
+                "target": "x",
+                "output": {
+                    "model": model,
+                    "choices": [{"message": {"role": "assistant", "content": f"It is {number}."}}],
+                },
+                "scores": {who: {"value": value} for who, value in scores.items()},
+            }
+            for number, scores in enumerate(values, start=1)
+        ],
+    }
+
+
+def archive(held, header="header.json"):
+    """The same as a .eval file."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(header, json.dumps({"version": 2, "eval": held["eval"]}))
+        for sample in held["samples"]:
+            name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
+            file.writestr(name, json.dumps(sample))
+    return out.getvalue()
+
+
+class TestInspect:
+    """A sample is a session, a model a candidate, a scorer a reviewer."""
+
+    LOG = log(
+        "openai/gpt",
+        {"match": "C", "judge": 0.5},
+        {"match": "I", "judge": {"tone": 3, "depth": 4}},
+        {"match": True, "judge": None},
+    )
+
+    @pytest.mark.parametrize("form", ["json", "header.json", "_journal/start.json", "start.json"])
+    def test_logs_are_read(self, form):
+        """As JSON, and as .eval of every age."""
+        content = json.dumps(self.LOG, indent=2) if form == "json" else archive(self.LOG, form)
+        found = list(read_imports(stream(content)))
+
+        assert [one.session for one in found] == ["sums/1", "sums/2", "sums/3"]
+        grades = [{b.reviewer: b.grades["openai/gpt"] for b in one.ballots} for one in found]
+        assert grades == [
+            {"match": 1.0, "judge": 0.5},
+            {"match": 0.0, "judge": {"tone": 3, "depth": 4}},
+            {"match": 1.0},
+        ]
+        assert found[0].question == "What is 1?"
+        assert found[0].answers == {"openai/gpt": "It is 1."}
+        assert found[0].at.isoformat() == "2025-05-01T10:00:00+00:00"
+
+    def test_an_epoch_is_a_session(self):
+        """What a model answers again is another answer."""
+        [one] = read_imports(stream(json.dumps(log("m", {"match": "C"}, epoch=2))))
+        assert one.session == "sums/1/epoch-2"
+
+    def test_a_header_alone_has_nothing_to_count(self):
+        """A log without its samples says so."""
+        header = {key: value for key, value in self.LOG.items() if key != "samples"}
+        with pytest.raises(BallotFileError, match="'samples' is missing"):
+            list(read_ballots(stream(json.dumps(header))))
+
+    @pytest.mark.parametrize(
+        ("members", "what"),
+        [
+            ({"[Content_Types].xml": "<x/>"}, "is a spreadsheet or a document; save it as CSV"),
+            ({"votes.csv": "a,b"}, "is a ZIP archive and no log of Inspect"),
+            ({"header.json": "{"}, "holds no JSON at header.json"),
+        ],
+    )
+    def test_other_archives_are_refused(self, members, what):
+        """One line says what the file is and what to do."""
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as file:
+            for name, content in members.items():
+                file.writestr(name, content)
+        with pytest.raises(BallotFileError, match=what.replace("[", r"\[")):
+            list(read_ballots(stream(out.getvalue())))
+
+    def test_a_damaged_archive_is_refused(self):
+        """Bytes that are lost are no smaller election."""
+        for content in (archive(self.LOG)[:-40], b"PK\x03\x04 and nothing else"):
+            with pytest.raises(BallotFileError, match="is a damaged ZIP archive"):
+                list(read_ballots(stream(content)))

@@ -7,18 +7,22 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-__all__ = ["GUARDED", "database_of", "postgresql_url", "server"]
+__all__ = ["GUARDED", "database_of", "postgresql_url", "restart", "server"]
 
 GUARDED = "guarded"
 """A user who needs a password, which is ``right``."""
 
 _NUMBERS = count(1)
+
+_CONTROL: dict[str, list[object]] = {}
+"""The commands that start and stop the server."""
 
 
 def _programs() -> Path | None:
@@ -65,11 +69,20 @@ def server() -> str | None:
     quick = "-c fsync=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=120"
     settings = f"-h 127.0.0.1 -p {port} -k {folder} {quick}"
     control = [programs / "pg_ctl", "-D", data, "-l", folder / "log"]
-    _run(*control, "-w", "-o", settings, "start")
+    start = [*control, "-w", "-o", settings, "start"]
+    _run(*start)
+    _CONTROL.update(start=start, stop=[*control, "-w", "-m", "fast", "stop"])
     atexit.register(_run, *control, "-m", "immediate", "stop")
     url = f"postgresql://postgres@127.0.0.1:{port}"
     _say(f"{url}/postgres", f"CREATE ROLE {GUARDED} LOGIN PASSWORD 'right'")
     return url
+
+
+def restart(seconds: float) -> None:
+    """Stop the server, which ends every connection, and start it after so many seconds."""
+    _run(*_CONTROL["stop"])
+    time.sleep(seconds)
+    _run(*_CONTROL["start"])
 
 
 def _say(url: str, statement: str) -> None:

@@ -16,6 +16,7 @@ class Status(IntEnum):
     NO_QUORUM = 3
     OVER_BUDGET = 4
     TIED = 5
+    NOT_KEPT = 6
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 

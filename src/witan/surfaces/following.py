@@ -182,7 +182,7 @@ class Following:
             self._print(session)
             self._say_where(session)
         status = session_status(session, require_winner=self.telling.require_winner)
-        return status or (Status.MISUSED if self.record.lost else Status.ANSWERED)
+        return status or (Status.NOT_KEPT if self.record.unkept else Status.ANSWERED)
 
     def _say_where(self, session: Session) -> None:
         """Wait for the history, and say what became of the record there."""

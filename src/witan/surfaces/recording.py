@@ -38,15 +38,15 @@ class Record:
 
     Attributes
     ----------
-    lost
-        Neither the history nor a file has the session.
+    unkept
+        The history was to have the session, and has not.
     """
 
     def __init__(
         self, place: Place | None, save: Path | None, say: Callable[[str], None] | None = None
     ) -> None:
         self.place, self.save = place, save
-        self.lost = False
+        self.unkept = False
         self._say = say
         self._meanwhile = None if place is None else place.patience()
         self._recording = None if place is None else place.history.recording()
@@ -138,7 +138,6 @@ class Record:
                 self._filed = len(heard)
         except (WitanError, OSError) as error:
             if not held:
-                self.lost = True
                 return f"{why}; {unkept}nothing is kept: {clean(str(error))}"
             unkept = f"{clean(str(error))}; "
         trust = " --trust" if self._asks_for_trust(session, held=held) else ""
@@ -152,11 +151,11 @@ class Record:
         """
         if self.place is None or (problem := self._problem()) is None:
             return self._forgetting()
+        self.unkept = True
         said = f"the history did not keep the session: {problem}"
         try:
             path = self._written(session)
         except (WitanError, OSError) as error:
-            self.lost = True
             return f"{said}; nor could its record be written: {clean(str(error))}"
         again = f"witan import {shlex.quote(str(path))}{self._option}"
         return f"{said}; its record is {path}; put it in with: {again}"

@@ -329,13 +329,16 @@ class TestRefusing:
         assert file.stat().st_size == 0
 
     def test_damage_deeper_inside_is_found_by_a_check(self, file):
-        """A page in the middle that opening does not read: the check names and copies the file."""
+        """A page in the middle that a reader does not need: the check names and copies the file."""
         fill(file)
         whole = file.read_bytes()
         middle = len(whole) // 4096 * 3 // 4 * 4096
         file.write_bytes(whole[:middle] + b"\xaa" * 4096 + whole[middle + 4096 :])
 
-        with History.open(file, clock=Noon()) as history, pytest.raises(HistoryError) as found:
+        with (
+            History.open(file, clock=Noon(), reading=True) as history,
+            pytest.raises(HistoryError) as found,
+        ):
             history.check()
 
         assert "is damaged" in str(found.value)

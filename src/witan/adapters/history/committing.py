@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from witan.adapters.history.counting import Left, leave_all
 from witan.adapters.history.database import Database
 from witan.adapters.history.sessions import complete
-from witan.adapters.history.sqlite import is_busy
+from witan.adapters.history.sqlite import may_pass
 from witan.adapters.history.stored_events import Piece, admit, event_rows, insert_events
 from witan.adapters.history.superseding import RETRIED, mark_family
 from witan.adapters.history.writing import Rows
@@ -97,7 +97,7 @@ def keep(database: Database, told: Told) -> None:
         try:
             _commit(database, alive)
         except SPOILT as error:
-            _raise_if_busy(error)
+            _raise_if_it_may_pass(error)
             _keep_each(database, alive)
 
 
@@ -106,12 +106,12 @@ def _keep_each(database: Database, alive: Sequence[tuple[Line, int]]) -> None:
         try:
             _commit(database, [(line, upto)])
         except SPOILT as error:
-            _raise_if_busy(error)
+            _raise_if_it_may_pass(error)
             line.fail(error)
 
 
-def _raise_if_busy(error: Exception) -> None:
-    if isinstance(error, HistoryError) and is_busy(error):
+def _raise_if_it_may_pass(error: Exception) -> None:
+    if isinstance(error, HistoryError) and may_pass(error):
         raise error
 
 

@@ -31,8 +31,8 @@ from witan.adapters.history.recording import Recording
 from witan.adapters.history.recounting import Weigh
 from witan.adapters.history.searching import Search
 from witan.adapters.history.sessions import COUNCIL
-from witan.adapters.history.sqlite import SqliteDatabase
-from witan.adapters.history.stored_events import read_events
+from witan.adapters.history.sqlite import SqliteDatabase, is_damage
+from witan.adapters.history.stored_events import read_events, unreadable_events
 from witan.adapters.history.versions import version_of
 from witan.adapters.history.writer import Writer
 from witan.adapters.history.writing import storable
@@ -42,7 +42,7 @@ from witan.core.learned import Learned
 from witan.deliberation.lengths import Lengths
 from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
-from witan.errors import HistoryConflict
+from witan.errors import HistoryConflict, HistoryError
 
 __all__ = ["History"]
 
@@ -148,7 +148,15 @@ class History:
             If it is damaged; it is then copied aside.
         """
         file = self.database
-        if isinstance(file, SqliteDatabase) and (found := file.damage()) is not None:
+        if not isinstance(file, SqliteDatabase):
+            return
+        try:
+            found = file.damage() or next(unreadable_events(file), None)
+        except HistoryError as error:
+            if not is_damage(error, file.path):
+                raise
+            found = error.problem
+        if found is not None:
             raise damaged(file.path, found, self._clock.now())
 
     def recording(self) -> Recording:

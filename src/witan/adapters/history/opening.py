@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from witan.adapters.history.database import Database
 from witan.adapters.history.locking import locked
@@ -35,9 +36,16 @@ __all__ = ["damaged", "open_database"]
 _ADVISORY_KEY = 0x77_69_74_61_6E
 """The key of the advisory lock that openers of a PostgreSQL history take: "witan" in ASCII."""
 
+GLANCE_SECONDS = 0.1
+"""How long an opening looks for damage; a check of the whole file is `witan doctor`'s."""
+
 _TABLE = """
 CREATE TABLE migrations (version INTEGER PRIMARY KEY, at_us BIGINT NOT NULL, witan TEXT NOT NULL)
 """
+
+
+class _Unsound(Exception):
+    """A check found a file damaged."""
 
 
 def open_database(
@@ -74,10 +82,12 @@ def damaged(path: Path, problem: str, at: datetime) -> HistoryError:
         return HistoryError(
             str(path), f"{found}; no copy could be made ({error})", "copy it, and move it away"
         )
+    there, rescued = quote(str(path)), quote(f"{path}.jsonl")
     return HistoryError(
         str(path),
         f"{found}; it is left as it is, and copied to {copy}",
-        "put a backup in its place, or move it away to begin a new history",
+        f"put a backup in its place; or save what can be read: witan export --history {there} "
+        f"-o {rescued}, move it away to begin a new history, and: witan import {rescued}",
     )
 
 
@@ -98,7 +108,7 @@ def _open_sqlite(path: Path, clock: Clock, patience: Patience, *, reading: bool)
         raise HistoryError(str(path), problem, "allow yourself to write both, or only read it")
     if size:
         try:
-            opened = patience.through(str(path), lambda wait: _opened(path, wait))
+            opened = patience.through(str(path), lambda wait: _opened(path, wait, reading=reading))
         except HistoryError as error:
             # Whoever has it open has laid there what a reader shares, so that nobody has.
             if not (reading and lacks_room(error.__cause__, path) and is_whole(path)):
@@ -120,13 +130,15 @@ def _refuse_other(path: Path) -> None:
         raise HistoryError(str(path), problem, "name a file, or do without a history")
 
 
-def _opened(path: Path, wait: float) -> SqliteDatabase | None:
-    """The history in a file, if it is of this version."""
+def _opened(path: Path, wait: float, *, reading: bool) -> SqliteDatabase | None:
+    """The history in a file, if it is of this version; to be written only if it is sound."""
     with ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
         if version_of(database) < len(MIGRATIONS):
             return None
         look_into(database)
+        if not reading and (found := database.damage_at_a_glance(GLANCE_SECONDS)) is not None:
+            raise HistoryError(str(path), f"is damaged: {found}", "") from _Unsound("malformed")
         database.choose_journal()
         database.be_patient()
         stack.pop_all()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from witan.adapters.history.sqlite import is_busy
+from witan.adapters.history.sqlite import is_lost, may_pass
 from witan.errors import HistoryError
 
 __all__ = ["OPENING_SECONDS", "QUIET_SECONDS", "Patience"]
@@ -56,14 +56,20 @@ class Patience:
         try:
             return self._tried(attempt, quiet)
         except HistoryError as error:
-            if not is_busy(error):
+            if not may_pass(error):
                 raise
+            lost = is_lost(error)
         if self._told is not None and self._left > 0:
-            self._told(f"another process has locked {where}: waiting {self._left:.0f} s for it")
+            what = (
+                f"the connection to {where} is lost"
+                if lost
+                else (f"another process has locked {where}")
+            )
+            self._told(f"{what}: waiting {self._left:.0f} s for it")
         try:
             return self._tried(attempt, self._left)
         except HistoryError as error:
-            if not is_busy(error):
+            if not may_pass(error) or is_lost(error):
                 raise
             problem = f"is locked: another process has kept it for {self._seconds:g} s"
             raise HistoryError(where, problem, "let that finish, then try again") from error

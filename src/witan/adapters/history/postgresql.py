@@ -1,5 +1,6 @@
 """A history in PostgreSQL, by psycopg, which is imported where one is opened."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -10,6 +11,14 @@ from witan.adapters.history_places import without_password
 from witan.errors import HistoryError, MissingExtra
 
 __all__ = ["PostgresDatabase"]
+
+AGAIN_SECONDS = 5.0
+"""How long a connection that was lost is sought again: a server that restarts is soon back."""
+
+_PAUSE_SECONDS = 0.1
+
+_GONE = ("57P01", "57P02", "57P03")
+"""The codes by which a server says that it stops, has crashed, or is starting up."""
 
 CONNECT_SECONDS = 10
 """How long a server may take to answer; a URL may say otherwise by ``connect_timeout``."""
@@ -30,7 +39,7 @@ class PostgresDatabase(Database):
             raise MissingExtra("a history in PostgreSQL", "postgres") from None
         self._psycopg = psycopg
         self._url = url
-        self._connection = self._connected()
+        self._connection = self._connected(CONNECT_SECONDS, back=False)
 
     @property
     def journal(self) -> str:
@@ -57,18 +66,31 @@ class PostgresDatabase(Database):
         )
         return str(encoding)
 
-    def _connected(self) -> Any:
+    def _connected(self, seconds: float, *, back: bool) -> Any:
+        """A connection; a server that is starting, or that was there, is waited for so long."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self._connect()
+            except self._psycopg.Error as error:
+                starts = error.sqlstate in _GONE or "is starting up" in str(error)
+                refused = self._refused(error)
+                passes = isinstance(error, self._psycopg.OperationalError) and (
+                    starts or (back and "no connection" in refused.problem)
+                )
+                if not passes or time.monotonic() >= deadline:
+                    raise refused from (ConnectionError() if passes else None)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _connect(self) -> Any:
         from psycopg.conninfo import conninfo_to_dict
         from psycopg.types.numeric import FloatLoader
 
-        try:
-            given = conninfo_to_dict(self._url)
-            given.setdefault("connect_timeout", CONNECT_SECONDS)
-            given.setdefault("application_name", "witan")
-            # A statement outside a transaction ends at once, and leaves none open.
-            connection = self._psycopg.connect(autocommit=True, **given)  # type: ignore[arg-type]
-        except self._psycopg.Error as error:
-            raise self._refused(error) from None
+        given = conninfo_to_dict(self._url)
+        given.setdefault("connect_timeout", CONNECT_SECONDS)
+        given.setdefault("application_name", "witan")
+        # A statement outside a transaction ends at once, and leaves none open.
+        connection = self._psycopg.connect(autocommit=True, **given)  # type: ignore[arg-type]
         connection.adapters.register_loader("numeric", FloatLoader)
         return connection
 
@@ -99,7 +121,7 @@ class PostgresDatabase(Database):
 
     def _alive(self) -> Any:
         if self._depth == 0 and self._connection.closed:
-            self._connection = self._connected()
+            self._connection = self._connected(AGAIN_SECONDS, back=True)
         return self._connection
 
     def _again_if_lost(self, sql: str, params: Params) -> Any:
@@ -150,11 +172,12 @@ class PostgresDatabase(Database):
             problem = "is locked: another connection keeps what is to be written"
             raise HistoryError(self.where, problem, "let that finish, then try again") from error
         except errors.OperationalError as error:
+            lost = self._connection.closed or error.sqlstate in _GONE
             raise HistoryError(
                 self.where,
                 f"the connection failed: {self._redacted(str(error))}",
                 "see that the server runs, then try again",
-            ) from error
+            ) from (ConnectionError() if lost else error)
         except (UnicodeEncodeError, errors.DataError) as error:
             raise unfit(self.where, error) from error
         except errors.Error as error:

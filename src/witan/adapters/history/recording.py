@@ -15,7 +15,7 @@ import anyio.lowlevel
 from witan.adapters.history.committing import Line
 from witan.adapters.history.holders import new_token
 from witan.adapters.history.patience import Patience
-from witan.adapters.history.sqlite import is_busy
+from witan.adapters.history.sqlite import may_pass
 from witan.adapters.history.writer import Writer
 from witan.deliberation.events import (
     AnswerDelta,
@@ -143,7 +143,7 @@ class Recording:
         try:
             patience.through(self._writer.where, self._writer.drain)
         except HistoryError as error:
-            if not is_busy(error):
+            if not may_pass(error):
                 raise
             self._writer.give_up(self, error)
         failures = [*self._failures.items()]

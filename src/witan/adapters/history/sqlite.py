@@ -31,8 +31,10 @@ __all__ = [
     "is_busy",
     "is_damage",
     "is_full",
+    "is_lost",
     "lacks_room",
     "library_version",
+    "may_pass",
     "wanted_journal",
 ]
 
@@ -110,6 +112,7 @@ class SqliteDatabase(Database):
         self.read_only = mode != "rw"
         self._mode = mode
         self._busy_seconds = self._waited = busy_seconds
+        self._damage: HistoryError | None = None
         with self._translating():
             self._connection = _driver().connect(
                 f"{path.absolute().as_uri()}?mode={mode}",
@@ -166,6 +169,24 @@ class SqliteDatabase(Database):
         said = [line for line in found[0].splitlines() if not line.startswith("***")]
         return None if found == ["ok"] else "; ".join(said) or found[0]
 
+    def damage_at_a_glance(self, seconds: float) -> str | None:
+        """What a check of so many seconds finds wrong; None: nothing, as far as it came.
+
+        It looks at every page, and not at what is written there.
+        """
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            self._connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000)
+            try:
+                found = self.rows("PRAGMA quick_check(1)")
+            except HistoryError as error:
+                if "interrupted" in str(error.__cause__):
+                    return None
+                raise
+            finally:
+                self._connection.set_progress_handler(None, 0)
+        return None if found == [("ok",)] else "its pages do not hang together"
+
     def _pragma(self, pragma: str) -> None:
         with self._translating():
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -180,6 +201,8 @@ class SqliteDatabase(Database):
         if not write:
             self._connection.execute("BEGIN")
             return
+        if self._damage is not None:
+            raise self._damage
         self._waited = self._busy_seconds if wait is None else wait
         deadline = time.monotonic() + self._waited
         with self._waiting(0):
@@ -240,9 +263,12 @@ class SqliteDatabase(Database):
         for starts, said in _SENTENCES:
             if code.startswith(starts) or any(sign in words for sign in _SIGNS.get(starts, ())):
                 problem, remedy = said
-                return HistoryError(
+                told = HistoryError(
                     self.where, problem.format(words=words, wait=self._waited), remedy
                 )
+                if starts in _DAMAGE:
+                    self._damage = told  # nothing more is written to it
+                return told
         return HistoryError(self.where, f"SQLite says: {words}", "see what it says, and try again")
 
 
@@ -260,7 +286,11 @@ _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
     ("SQLITE_NOTADB", ("is no SQLite file", "name another file, or move this one away")),
     ("SQLITE_CORRUPT", ("is damaged: {words}",
                         "run witan doctor, which copies it aside and says how to go on")),
+    ("UTF-8", ("is damaged: a text in it is no text any more",
+               "run witan doctor, which copies it aside and says how to go on")),
 )  # fmt: skip
+
+_DAMAGE = ("SQLITE_CORRUPT", "UTF-8")
 
 _LOCK_NOT_AVAILABLE = "55P03"
 """The code by which PostgreSQL says that it has waited long enough."""
@@ -273,6 +303,7 @@ _SIGNS = {
     "SQLITE_CANTOPEN": ("unable to open",),
     "SQLITE_NOTADB": ("not a database",),
     "SQLITE_CORRUPT": ("malformed",),
+    "UTF-8": ("Could not decode to UTF-8",),
 }
 """How the messages read, where the driver does not hand on the code."""
 
@@ -281,6 +312,16 @@ def is_busy(error: HistoryError) -> bool:
     """Whether an error says that another process is in the way."""
     cause = error.__cause__
     return isinstance(cause, BlockingIOError) or (cause is not None and _is_busy(cause))
+
+
+def is_lost(error: HistoryError) -> bool:
+    """Whether an error says that the connection to a server is lost, which may be made again."""
+    return isinstance(error.__cause__, ConnectionError)
+
+
+def may_pass(error: HistoryError) -> bool:
+    """Whether the same may succeed in a moment."""
+    return is_busy(error) or is_lost(error)
 
 
 def _is_busy(error: BaseException) -> bool:
@@ -314,7 +355,8 @@ def is_damage(error: HistoryError, path: Path) -> bool:
     name, words = getattr(cause, "sqlite_errorname", ""), str(cause)
     if name.startswith("SQLITE_NOTADB") or "not a database" in words:
         return _was_database(path)
-    return name.startswith("SQLITE_CORRUPT") or "malformed" in words
+    signs = ("malformed", *_SIGNS["UTF-8"])
+    return name.startswith("SQLITE_CORRUPT") or any(sign in words for sign in signs)
 
 
 def _was_database(path: Path) -> bool:

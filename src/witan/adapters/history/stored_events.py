@@ -1,6 +1,7 @@
 """Events of a session in the history: written once, in order, and by their holder alone."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from witan.adapters.history.database import Database
@@ -9,9 +10,9 @@ from witan.adapters.history.writing import microseconds
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
-from witan.errors import HistoryError
+from witan.errors import HistoryError, SessionFileError
 
-__all__ = ["Piece", "admit", "event_rows", "insert_events", "read_events"]
+__all__ = ["Piece", "admit", "event_rows", "insert_events", "read_events", "unreadable_events"]
 
 _COLUMNS = ("session", "seq", "kind", "at_us", "body")
 
@@ -44,10 +45,34 @@ class Piece:
 
 def read_events(database: Database, session: str) -> list[Event]:
     """The events of a session, in order."""
-    return [
-        event_from_json(body, f"{database.where}: event {seq} of the session {session}")
-        for seq, body in _bodies(database, session)
-    ]
+    return [_read(database, session, seq, body) for seq, body in _bodies(database, session)]
+
+
+def _read(database: Database, session: str, seq: int, body: str) -> Event:
+    what = f"event {seq} of the session {session}"
+    try:
+        return event_from_json(body, what)
+    except SessionFileError as error:
+        raise HistoryError(
+            database.where,
+            f"is damaged, or was written by a later Witan: {error}",
+            "run witan doctor, which copies it aside and says how to go on",
+        ) from error
+
+
+def unreadable_events(database: Database) -> Iterator[str]:
+    """Which events are no JSON any more, read a few thousand at a time."""
+    session, seq = "", 0
+    sql = (
+        "SELECT session, seq, body FROM events WHERE session > :session"
+        " OR (session = :session AND seq > :seq) ORDER BY session, seq LIMIT 5000"
+    )
+    while rows := database.rows(sql, {"session": session, "seq": seq}):
+        for session, seq, body in rows:
+            try:
+                json.loads(body)
+            except ValueError:
+                yield f"event {seq} of the session {session} is no JSON"
 
 
 def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:

@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from witan.adapters.history.committing import ATTEMPT_SECONDS, Line, Owner, Told, keep
 from witan.adapters.history.database import Database
 from witan.adapters.history.patience import OPENING_SECONDS
-from witan.adapters.history.sqlite import is_busy
+from witan.adapters.history.sqlite import may_pass
 from witan.errors import HistoryError
 
 __all__ = ["Writer"]
@@ -179,7 +179,7 @@ class Writer:
                 database = self._connect(ATTEMPT_SECONDS) if database is None else database
                 keep(database, told)
         except Exception as error:  # noqa: BLE001 - the thread serves every other session, too
-            if isinstance(error, HistoryError) and is_busy(error):
+            if isinstance(error, HistoryError) and may_pass(error):
                 self._blocked = error
                 return database
             for line, upto in told.items():

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.errors import NothingToCount, UnknownName
+from witan.errors import HistoryError, NothingToCount, UnknownName
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option, window_of, window_options
 from witan.surfaces.commands.options import json_option
+from witan.surfaces.exits import Status
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, counted, listed
 
@@ -29,6 +30,9 @@ Examples:
   witan export 20261121-1932 -o votes.toc
   witan export --lake lake/
 """
+
+MOST_NAMED = 20
+"""Damaged sessions that are named one by one."""
 
 KINDS = ("sessions", "ballots", "battles")
 
@@ -59,7 +63,7 @@ KINDS = ("sessions", "ballots", "battles")
 @config_option
 @history_option
 @json_option
-def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> None:
+def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Write sessions as JSON Lines, or their ballots in any format.
 
     An ID is the name of a session, or a beginning of it that no other has; without any, all that
@@ -73,17 +77,24 @@ def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> N
     with open_history(configured(config, options["history"]), reading=True) as history:
         if options["lake"] is not None:
             _write_lake(history, options)
-            return
+            return Status.ANSWERED
         nothing = Counter[str]()
         kind, write = _writer(options, nothing)
         found = _found(history, sessions, options)
         picked, left_out = _picked(found, kind, everything=options["everything"] or bool(sessions))
         if not picked:
             raise NothingToCount(_nothing(left_out, kind))
-        written = write(_whole(history, picked), "-" if _piped(options) else options["output"])
+        damaged: list[str] = []
+        whole = _whole(history, picked, damaged)
+        written = write(whole, "-" if _piped(options) else options["output"])
         where = history.url
     of_others = sum(one.relation in ("retried", "rejudged") for one in picked)
-    _tell(_Done(kind, written, len(left_out), nothing, of_others), options, where)
+    _tell(_Done(kind, written, len(left_out), nothing, of_others, len(damaged)), options, where)
+    if damaged:
+        names = clean(listed(damaged, most=MOST_NAMED))
+        echo(f"damaged, and not in the file: {counted(len(damaged), 'session')}: {names}", err=True)
+        return Status.FAILED
+    return Status.ANSWERED
 
 
 def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
@@ -160,12 +171,21 @@ def _picked(
     return [one for one in found if not one.simulated], [one for one in found if one.simulated]
 
 
-def _whole(history: "History", picked: "Sequence[Found]") -> "Iterator[Imported]":
+def _whole(
+    history: "History", picked: "Sequence[Found]", damaged: list[str]
+) -> "Iterator[Imported]":
+    """The sessions, whole; those that cannot be read any more are named in `damaged`."""
     for one in picked:
         try:
-            yield history.whole(one.session)
+            whole = history.whole(one.session)
         except UnknownName:
             continue  # it was forgotten meanwhile
+        except HistoryError as error:
+            if not error.problem.startswith("is damaged"):
+                raise
+            damaged.append(one.session)
+            continue
+        yield whole
 
 
 def _nothing(left_out: "Sequence[Found]", kind: str) -> str:
@@ -204,11 +224,13 @@ class _Done:
     of_scripts: int
     nothing: Mapping[str, int]
     of_others: int
+    damaged: int = 0
 
     def plain(self) -> dict[str, Any]:
         """The same for a program."""
         scripts = {"scripts": self.of_scripts} if self.of_scripts else {}
-        left_out = scripts | dict(self.nothing)
+        damaged = {"damaged": self.damaged} if self.damaged else {}
+        left_out = scripts | dict(self.nothing) | damaged
         return {"kind": self.kind, "written": self.written, "left_out": left_out}
 
 

@@ -1,0 +1,119 @@
+"""A file with flipped bytes is named as damaged, not written to, and what can be read is saved."""
+
+import re
+import shlex
+
+import pytest
+
+from chambers import write_config
+from histories import told
+from recorded import keep
+from witan.adapters.history import History
+from witan.errors import HistoryError
+
+SESSIONS = [f"s{k}" for k in range(40)]
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A history of forty sessions, all of it in the file."""
+    file = tmp_path / "history.sqlite"
+    keep(file, *map(told, SESSIONS))
+    return file
+
+
+def flip(file, at, length):
+    """Flip so many bytes."""
+    data = bytearray(file.read_bytes())
+    for place in range(at, at + length):
+        data[place] ^= 0xFF
+    file.write_bytes(data)
+
+
+def flip_text(file, words, length=8):
+    """Flip bytes of a text that is stored."""
+    flip(file, file.read_bytes().index(words), length)
+
+
+def tell(history, name):
+    with history.recording() as recording:
+        for event in told(name):
+            recording(event)
+
+
+def test_a_file_whose_pages_are_damaged_is_not_opened_to_be_written(full):
+    """Not a byte of it changes; what to do is said."""
+    flip(full, 40 * 4096, 2 * 4096)
+    before = full.read_bytes()
+
+    with pytest.raises(HistoryError, match="is damaged") as refused:
+        History.open(full)
+
+    assert full.read_bytes() == before
+    assert "is left as it is, and copied to" in str(refused.value)
+
+
+def test_the_commands_that_are_named_save_what_can_be_read(full, witan, tmp_path, monkeypatch):
+    """All sessions but the damaged one are written, and come into a new history."""
+    monkeypatch.chdir(tmp_path)
+    flip_text(full, b'{"event": "answer_done"')
+    reader = witan("sessions", "--history", full, "--all")
+    doctor = witan("doctor", "--history", full)
+    export, again = re.findall(r"witan (export .*?|import .*?)(?:,|$)", doctor.out, re.MULTILINE)
+
+    exported = witan(*shlex.split(export))
+    full.rename(tmp_path / "away")
+    imported = witan(*shlex.split(again), "--history", full)
+
+    assert reader.status == 0
+    assert (exported.status, imported.status) == (1, 0)
+    assert "damaged, and not in the file: 1 session: s" in exported.err
+    with History.open(full) as history:
+        history.check()
+        assert len(history.find(simulated=None)) == len(SESSIONS) - 1
+
+
+def test_nobody_is_asked_where_the_history_is_damaged(full, witan, tmp_path, monkeypatch):
+    """The question is not put: its session could not be kept."""
+    monkeypatch.chdir(tmp_path)
+    flip(full, 40 * 4096, 2 * 4096)
+    config = write_config(tmp_path)
+
+    said = witan("ask", "Is it so?", "--config", config, "--history", full)
+
+    assert (said.status, said.out) == (2, "")
+    assert "is damaged" in said.err
+
+
+@pytest.mark.parametrize("words", [b'{"event": "answer_done"', b'"ballot_cast", "seq"'])
+def test_a_text_that_is_none_any_more_is_damage(full, words):
+    """Whoever reads it is told so, and a check finds it; its remedy is not to try again."""
+    flip_text(full, words)
+    with History.open(full) as history:
+        with pytest.raises(HistoryError, match="is damaged") as refused:
+            list(history.sessions())
+        assert "try again" not in str(refused.value)
+        with pytest.raises(HistoryError, match="is damaged"):
+            history.check()
+
+
+def test_json_that_is_none_any_more_is_damage(full):
+    """A bracket that became a letter is said to be damage, and where it is."""
+    data = full.read_bytes()
+    at = data.index(b'{"event": "answer_done"')
+    full.write_bytes(data[:at] + b"x" + data[at + 1 :])
+    with History.open(full) as history:
+        with pytest.raises(HistoryError, match=r"is damaged.* event \d+ of the session"):
+            list(history.sessions())
+        with pytest.raises(HistoryError, match=r"is damaged: event \d+ .* is no JSON"):
+            history.check()
+
+
+def test_once_damage_was_met_nothing_more_is_written(full):
+    """A connection that has read a damaged text refuses to write from then on."""
+    flip_text(full, b'{"event": "answer_done"')
+    with History.open(full) as history:
+        with pytest.raises(HistoryError):
+            list(history.sessions())
+        with pytest.raises(HistoryError, match="is damaged"):
+            history.forget("s1")

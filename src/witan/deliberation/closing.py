@@ -13,6 +13,7 @@ from witan.deliberation.money import worst_usd
 from witan.deliberation.ports import Member, Message
 from witan.deliberation.sitting import Sitting
 from witan.deliberation.synthesis_prompts import synthesis_messages
+from witan.deliberation.twins import are_same, same_answers
 
 __all__ = ["close"]
 
@@ -55,7 +56,8 @@ class _Closing:
 
     async def held(self) -> None:
         """Try one after the other; when all fail, or time is up, take the best answer."""
-        chain = [] if self.sitting.procedure.mode == "best" else self._chain()
+        agreed = self.outcome is None and are_same(self.answers)
+        chain = [] if agreed or self.sitting.procedure.mode == "best" else self._chain()
         tried = None
         with anyio.move_on_after(self.sitting.seconds_left()):
             for place, tried in enumerate(chain):
@@ -157,6 +159,8 @@ class _Closing:
         self.sitting.recorder.emit(e.SynthesisStarted, chairman=None, mode=mode, worst_usd=0.0)
         tied = self.outcome.tied_for_best if self.outcome else ()
         best = [name for name in self._ranked() if name in tied] or list(self._ranked())
+        others = {name for group in same_answers(self.answers) for name in group[1:]}
+        best = [name for name in best if name not in others] or best[:1]
         shown = {label: seat for label, seat in self.labels.items() if seat in best}
         texts = [f"[{label}]\n{self.answers[seat]}" for label, seat in shown.items()]
         text = self.answers[best[0]] if len(best) == 1 else "\n\n".join(texts)

@@ -13,6 +13,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.sitting import Sitting
+from witan.deliberation.twins import Twins
 from witan.errors import UnsuitableBallots
 
 __all__ = ["Count"]
@@ -25,7 +26,11 @@ class Count:
     """The ballots of a session as they come in."""
 
     def __init__(
-        self, sitting: Sitting, roster: Sequence[str], failed: Mapping[str, tuple[str, ...]]
+        self,
+        sitting: Sitting,
+        roster: Sequence[str],
+        failed: Mapping[str, tuple[str, ...]],
+        twins: Twins | None = None,
     ) -> None:
         self.sitting = sitting
         self.roster = tuple(roster)
@@ -41,6 +46,7 @@ class Count:
         self._settling = False
         self._last = True
         self._failed = failed
+        self.twins = Twins() if twins is None else twins
 
     @property
     def settings(self) -> Settings:
@@ -57,7 +63,9 @@ class Count:
         Who is recused from several candidates casts ballots that no bound is known for.
         """
         own = self.sitting.authorship.own
-        stand = {name: [c for c in own[name] if c in self.roster] for name in reviewers}
+        stand = {
+            name: [c for c in self.twins.own(own[name]) if c in self.roster] for name in reviewers
+        }
         self._outstanding = {name: held[0] if held else None for name, held in stand.items()}
         self._bounded = all(len(held) < 2 for held in stand.values())
         self._complete = anyio.Event()

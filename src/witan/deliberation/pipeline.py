@@ -12,6 +12,7 @@ from witan.deliberation.retrying import reinstated
 from witan.deliberation.reviewing import review
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting
+from witan.deliberation.twins import Twins, are_same, same_answers
 
 __all__ = ["sit"]
 
@@ -22,14 +23,16 @@ async def sit(sitting: Sitting) -> Session:
     answers = await answer(sitting)
     failed = gate(sitting, answers)
     reviewed = reinstated(sitting, "review")
-    count = Count(reviewed, tuple(answers), failed)
+    same = () if sitting.procedure.self_review else same_answers(answers)
+    count = Count(reviewed, tuple(answers), failed, Twins(same))
     for event in sitting.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
     if len(answers) > 1:
         masked = {c: mask(text, sitting.question, sitting.names) for c, text in answers.items()}
-        await review(reviewed, masked, count)
-        count.finish()
+        if not (same and are_same(answers)):
+            await review(reviewed, masked, count)
+            count.finish()
         sound = {name: text for name, text in answers.items() if name not in failed}
         if sitting.procedure.synthesis and sound:
             await close(reinstated(reviewed, "synthesis"), sound, masked, count.outcome)
@@ -69,7 +72,8 @@ def _missing(session: Session, count: Count) -> Iterator[str]:
     if len(session.answers) == 1:
         yield "nothing could be ranked: one member answered"
     elif session.answers:
-        yield from _uncounted(session, count)
+        if not session.answers_agree:
+            yield from _uncounted(session, count)
         yield from _unwritten(session)
 
 

@@ -32,7 +32,9 @@ ALONE = "has nothing to compare: there is one answer besides its own"
 
 AUTHOR = "has nothing to judge: it wrote every answer"
 
-IDLE = (ALONE, AUTHOR)
+SAME = "has nothing to judge: the other answers are the same as its own"
+
+IDLE = (ALONE, AUTHOR, SAME)
 """Why a reviewer is not asked at all."""
 
 Shown = tuple[tuple[Sheet, Call], ...]
@@ -84,6 +86,7 @@ class _Round:
         self.answers = answers
         self.count = count
         self.peers = peers
+        self.twins = count.twins
         self.settled: set[str] = set()
         graded = sitting.procedure.rubric_scoring
         self.rubric = sitting.procedure.rubric if graded else None
@@ -139,11 +142,12 @@ class _Round:
         """One sheet per reviewer, or two in opposite orders; drawn again, they are the same."""
         sitting = self.sitting
         shown = sitting.procedure.self_review and not sitting.opened.jury
+        own = {name: self.twins.own(each) for name, each in sitting.authorship.own.items()}
         drawn = draw_sheets(
             reviewers,
-            list(self.answers),
+            self.twins.shown(self.answers),
             (sitting.seed, REVIEW, self.number),
-            hidden={} if shown else sitting.authorship.own,
+            hidden={} if shown else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if sitting.procedure.mirrored:
@@ -211,7 +215,11 @@ class _Round:
     def _idle(self, member: Member) -> str:
         """Why a reviewer is not called."""
         own = set(self.sitting.authorship.own[member.name])
-        return ALONE if own < self.answers.keys() else AUTHOR
+        if own >= self.answers.keys():
+            return AUTHOR
+        return (
+            SAME if self.twins.groups and {*self.twins.own(own)} >= self.answers.keys() else ALONE
+        )
 
     async def _ask(self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool) -> _Read:
         """Ask for one review; for one repair, should it not be readable."""
@@ -297,6 +305,8 @@ class _Round:
         if len(found) == 2:
             counting = self.sitting.procedure.counting.counting
             merged = merge(found[0].ballot, found[1].ballot, counting)
+        own = self.sitting.authorship.own[member.name]
+        merged = replace(merged, ballot=self.twins.expand(merged.ballot, own))
         self.sitting.recorder.emit(
             e.BallotCast,
             seat=member.name,

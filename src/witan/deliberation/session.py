@@ -21,6 +21,7 @@ from witan.deliberation.citations import unresolved_citations
 from witan.deliberation.costing import Cost, Costing
 from witan.deliberation.jury import Authorship, double_roles
 from witan.deliberation.ports import Message
+from witan.deliberation.twins import are_same, same_answers
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
 __all__ = ["Answer", "Cost", "Session", "State", "Synthesis"]
@@ -203,6 +204,16 @@ class Session(Displayed):
         return True
 
     @property
+    def same_answers(self) -> tuple[tuple[str, ...], ...]:
+        """The seats whose answers are the same but for white space, group by group."""
+        return same_answers({seat: answer.text for seat, answer in self.answers.items()})
+
+    @property
+    def answers_agree(self) -> bool:
+        """Whether all answers are the same, so that nothing was reviewed."""
+        return not self.opened.procedure.self_review and _agree(self.answers)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """How the council was seated, and what was odd about replies, a sentence each."""
         opened = self.opened
@@ -293,6 +304,10 @@ class Session(Displayed):
 
 def _of(there: int, asked: int, noun: str) -> str:
     return f"{there} of {asked} {noun}{'' if asked == 1 else 's'}"
+
+
+def _agree(answers: Mapping[str, Answer]) -> bool:
+    return are_same({seat: answer.text for seat, answer in answers.items()})
 
 
 class _Fold:
@@ -418,6 +433,8 @@ class _Fold:
             return self.ballots[name]
         if name in self.abstained:
             reason = self.abstained[name]
+        elif not self.opened.procedure.self_review and _agree(self.answers):
+            reason = "had nothing to review: all answers are the same"
         elif name in self.answers or self.opened.jury:
             reason = "did not finish"
         else:

@@ -333,9 +333,9 @@ class _Voice:
 
 def session_status(session: Session, *, require_winner: bool = False) -> Status:
     """What the exit status says of a session."""
-    if session.outcome is None:
+    if session.outcome is None and not session.answers_agree:
         return Status.OVER_BUDGET if session.over_budget else Status.NO_QUORUM
-    if require_winner and session.outcome.clear_leader is None:
+    if require_winner and (session.outcome is None or session.outcome.clear_leader is None):
         return Status.TIED
     approved = session.synthesis is not None and session.synthesis.approved is True
     if session.opened.procedure.mode == "verdict" and not approved:

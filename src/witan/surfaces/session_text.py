@@ -50,10 +50,14 @@ def session_trust(session: Session) -> str:
         parts += approval_text(session.approval)
     if session.outcome is not None:
         parts += [trust_line(session.outcome), *reliability_text(session)]
+    elif session.answers_agree:
+        parts.append(f"all {len(session.answers)} answers are the same, so none was reviewed")
     elif session.status != "interrupted":
         voted = sum(not ballot.abstained for ballot in session.ballots)
         parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
         parts.append("no outcome")
+    if session.outcome is not None:
+        parts += [f"{listed(group)} gave the same answer" for group in session.same_answers]
     if session.failed:
         parts.append(f"{listed([*session.failed])} failed the safety gate")
     # When it was broken off is not known, only when something last happened in it.

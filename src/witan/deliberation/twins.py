@@ -1,0 +1,67 @@
+"""Answers that are the same: judged once, and tied by construction."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from witan.core.ballot import Ballot
+
+__all__ = ["Twins", "are_same", "same_answers"]
+
+
+def same_answers(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Group the candidates whose answers differ in white space at most; the others are left out."""
+    groups: dict[str, list[str]] = {}
+    for candidate, text in texts.items():
+        groups.setdefault(" ".join(text.split()), []).append(candidate)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def are_same(texts: Mapping[str, str]) -> bool:
+    """Tell whether several answers are all the same: then there is nothing to review."""
+    same = same_answers(texts)
+    return bool(same) and len(same[0]) == len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Groups of candidates with one answer; the first of each stands on sheets for all of it."""
+
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    def shown(self, candidates: Collection[str]) -> list[str]:
+        """The candidates that stand on sheets."""
+        others = {candidate for group in self.groups for candidate in group[1:]}
+        return [candidate for candidate in candidates if candidate not in others]
+
+    def own(self, candidates: Collection[str]) -> tuple[str, ...]:
+        """Whatever says the same as one of these, they themselves included."""
+        same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
+        return tuple(dict.fromkeys((*candidates, *sorted(same))))
+
+    def expand(self, ballot: Ballot, own: Collection[str]) -> Ballot:
+        """Give every candidate the place and the grades of the one that stood for it.
+
+        Where the reviewer wrote one of a group it judged none of it, and is not asked to have.
+        """
+        if not self.groups:
+            return ballot
+        others = {group[0]: group[1:] for group in self.groups}
+        ranking = tuple(
+            tuple(each for name in place for each in (name, *others.get(name, ())))
+            for place in ballot.groups
+        )
+        grades, positions = dict(ballot.grades or {}), dict(ballot.positions or {})
+        for first, rest in others.items():
+            if first in grades:
+                grades |= dict.fromkeys(rest, grades[first])
+            if first in positions:
+                positions |= dict.fromkeys(rest, positions[first])
+        unseen = {*self.own(own)} - {*own}
+        roster = (
+            None
+            if ballot.candidates is None
+            else tuple(name for name in ballot.candidates if name not in unseen)
+        )
+        return replace(
+            ballot, groups=ranking, grades=grades, positions=positions or None, candidates=roster
+        )

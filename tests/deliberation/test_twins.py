@@ -1,0 +1,117 @@
+"""Answers that are the same: told before a review is paid for, judged once, and tied."""
+
+import pytest
+
+from councils import council, member
+from juries import asked, overheard
+from witan.adapters.scripted import Line
+from witan.core.rules.registry import RULES
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+from witan.surfaces.exits import Status
+from witan.surfaces.following import session_status
+from witan.surfaces.session_text import session_trust
+from witan.surfaces.web.rendering import render_session
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = {"ann": "It is four.", "bob": "It is  four.\n", "cyd": "It is five.", "dan": "It is six."}
+
+
+def seated(texts: dict[str, str] = TEXTS, prefers: tuple[str, ...] = ("five", "four", "six")):
+    """Members with these answers, of one mind on them, who are overheard."""
+    line = Line(prefers=prefers)
+    return overheard([member(n, answers=[t], reviews=[line]) for n, t in texts.items()])
+
+
+async def held(council_of=None, **options) -> tuple[Session, list]:
+    """A session of these members, and the members."""
+    members = seated() if council_of is None else council_of
+    async with council(members, [member("z", synthesis=["All told [A]."])], **options) as opened:
+        return await opened.ask("How many?", seed=4), members
+
+
+class TestSomeAreTheSame:
+    """Two of four answers differ in white space alone."""
+
+    async def test_a_sheet_holds_one_of_them(self):
+        """Reviewers see the answer once, and its authors not at all."""
+        session, members = await held()
+
+        drawn = {x.sheet.reviewer: {*x.sheet.candidates}
+                 for x in session.events if isinstance(x, e.SheetDrawn)}  # fmt: skip
+        assert drawn == {
+            "ann": {"cyd", "dan"},
+            "bob": {"cyd", "dan"},
+            "cyd": {"ann", "dan"},
+            "dan": {"ann", "cyd"},
+        }
+        for prompt in asked(members, "review"):
+            assert prompt.count("four") <= 1
+
+    @pytest.mark.parametrize("rule", [n for n, rule in RULES.items() if rule.needs != "history"])
+    async def test_they_are_tied(self, rule):
+        """Under every rule both have the same rank and score."""
+        session, _ = await held(rule=rule)
+
+        lines = {line.candidate: line for line in session.outcome.standings}
+        assert lines["ann"].rank == lines["bob"].rank
+        assert lines["ann"].score == pytest.approx(lines["bob"].score)
+        assert lines["ann"].votes == lines["bob"].votes
+        assert session.status == "complete"
+
+    @pytest.mark.parametrize("options", [{"mirrored": True}, {"review_rounds": 2},
+                                         {"rubric_scoring": False}])  # fmt: skip
+    async def test_ballots_give_both_the_same(self, options):
+        """In both orders, in second rounds and without grades, a ballot places them equal."""
+        session, _ = await held(**options)
+
+        [ballot] = [ballot for ballot in session.ballots if ballot.reviewer == "dan"]
+        assert ballot.groups == (("cyd",), ("ann", "bob"))
+        if ballot.grades:
+            assert ballot.grades["ann"] == ballot.grades["bob"]
+        assert session.recount().leaders == session.outcome.leaders
+
+    async def test_it_is_said(self):
+        """The trust line names who gave the same answer; a blind page does not."""
+        session, _ = await held()
+
+        assert "ann and bob gave the same answer" in session_trust(session)
+        assert "gave the same answer" in render_session(session)
+        assert "ann" not in render_session(session).replace("cannot", "").replace("planned", "")
+
+    async def test_who_measures_self_preference_judges_all(self):
+        """With self_review every answer stands for itself."""
+        session, _ = await held(self_review=True)
+
+        [drawn] = [x for x in session.events if isinstance(x, e.SheetDrawn)
+                   if x.sheet.reviewer == "dan"]  # fmt: skip
+        assert {*drawn.sheet.candidates} == {*TEXTS}
+
+
+class TestAllAreTheSame:
+    """Nothing is left to review, or to sum up."""
+
+    SAME = dict.fromkeys(("ann", "bob", "cyd"), "It is four.")
+
+    async def test_no_review_is_paid_for(self):
+        """Nobody is called again; the answer itself is the final one, and nothing is missing."""
+        session, members = await held(seated(self.SAME))
+
+        assert asked(members, "review") == asked(members, "synthesis") == []
+        assert (session.status, session.missing, session.outcome) == ("complete", (), None)
+        assert session.text == "It is four."
+        assert session.synthesis.chairman is None
+        assert len(session.synthesis.labels) == 1
+        assert session_status(session) == Status.ANSWERED
+        assert session_status(session, require_winner=True) == Status.TIED
+
+    async def test_it_is_said(self):
+        """The trust line and the ballots say why there are none."""
+        session, _ = await held(seated(self.SAME))
+
+        said = "all 3 answers are the same, so none was reviewed"
+        assert said in session_trust(session)
+        assert said in render_session(session)
+        reasons = {ballot.reason for ballot in session.ballots}
+        assert reasons == {"had nothing to review: all answers are the same"}

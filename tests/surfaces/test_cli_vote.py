@@ -194,6 +194,23 @@ class TestTheVote:
         assert "not blind" in ballot["notes"]
         assert "positions" not in ballot
 
+    @pytest.mark.parametrize(
+        ("ranking", "words"),
+        [
+            ("z > xx > y", "ranks 'xx'; no candidate of the session is called so"),
+            ("z > y", "does not place x"),
+            ("z > z = x > y", "ranks z more than once"),
+            ("z > A > y", "ranks 'Z'; the labels are A, B, C"),
+        ],
+    )
+    def test_a_ranking_by_names_is_whole(self, witan, held, ranking, words):
+        """It is said what is wrong in it, and nothing is stored."""
+        said = witan("vote", "q1", "--as", "ann", "--ranking", ranking, "--history", held)
+
+        assert (said.status, said.out) == (2, "")
+        assert words in said.err
+        assert people(witan, held) == []
+
     def test_a_paper_alone_votes_nothing(self, vote):
         """``--paper`` without ``--ranking`` is misuse."""
         assert vote("--show", "--paper", "abcdef").status == 2
@@ -360,7 +377,8 @@ class TestCouncils:
     def test_a_recount_of_all_tells_people_apart(self, witan, asked):
         """Reviewers are the members; people are told beside them."""
         witan("vote", "last", "--as", "ines", "--ranking", "ada = bob = cyd", "--history", asked)
-        said = witan("recount", "last", "--kind", "all", "--history", asked)
+        by_ranks = ["--rule", "borda"]  # a ballot without grades counts by ranks alone
+        said = witan("recount", "last", "--kind", "all", *by_ranks, "--history", asked)
         people = witan("recount", "last", "--kind", "human", "--history", asked)
 
         assert "3 of 3 reviewers, 1 person · " in " ".join(said.out.split())

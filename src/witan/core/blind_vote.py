@@ -43,11 +43,11 @@ def paper_code(session: str, sheet: Sheet) -> str:
 def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
     """Tell whether a ranking is by candidates' names and not by labels.
 
-    Every name has to be known; where one reads like a label, the ranking is by labels.
+    One known name is enough, unless something in the ranking reads like a label.
     """
     ranked = [each.strip() for group in text.split(">") for each in group.split("=")]
     labels = {each.upper() for each in ranked} & {*sheet.labels}
-    return not labels and all(each in names for each in ranked)
+    return not labels and any(each in names for each in ranked)
 
 
 def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
@@ -67,7 +67,9 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
         If a candidate is unknown, missing, or there twice, or nothing stands between two signs.
     """
     groups, placed = [], list[str]()
-    expected = f"the labels are {', '.join(sheet.labels)}"
+    expected = "no candidate of the session is called so"
+    if names is None:
+        expected = f"the labels are {', '.join(sheet.labels)}"
     behind = dict(zip(sheet.labels, sheet.candidates, strict=True)) if names is None else names
     if not text.strip():
         raise InvalidBallot(sheet.reviewer, f"ranks nothing; {expected}")

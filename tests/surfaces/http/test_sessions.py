@@ -2,6 +2,7 @@
 
 import json
 import time
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -125,6 +126,18 @@ class TestAsking:
         assert response.status_code == 422
         assert response.headers["content-type"] == "application/problem+json"
         assert said in response.json()["detail"]
+
+    def test_what_is_quoted_steers_no_terminal(self, client):
+        """A client that prints the answer is shown escapes in place of control characters."""
+        name = "\x9b31m\u202e\u200b\x7f"
+
+        named = client.get("/api/sessions/" + quote(name))
+        asked = client.post("/api/sessions", json={**QUESTION, "profile": name})
+
+        for response in (named, asked):
+            assert response.status_code in (404, 422)
+            assert not set(response.text) & set(name) - set("31m")
+            assert response.headers["content-type"] == "application/problem+json"
 
     @pytest.mark.parametrize(
         ("content", "headers", "said"),

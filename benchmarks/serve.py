@@ -1,4 +1,4 @@
-"""The council at the door: what the server adds to a session, and how many streams one core bears.
+"""The council at the door: what the server adds to a session, bears in streams, and holds.
 
 The members are scripts, so what is timed is ours: the same council is asked in this process and
 through a server of its own, in turns. Streams are read by a third process, which only counts.
@@ -28,6 +28,8 @@ READER = Path(__file__).with_name("serve_reader.py")
 REPEATS = 40
 SESSIONS, READERS = 25, 20
 SECONDS = 15.0
+HELD = 500
+"""Sessions of one load, after which memory is measured."""
 
 
 def write_scripts(folder: Path, answer: dict[str, object]) -> list[str]:
@@ -43,13 +45,14 @@ def write_scripts(folder: Path, answer: dict[str, object]) -> list[str]:
 
 
 @contextmanager
-def server(folder: Path, seats: list[str]) -> Iterator[tuple[str, int]]:
+def server(folder: Path, seats: list[str], *, recorded: bool = False) -> Iterator[tuple[str, int]]:
     """Start ``witan serve`` with these seats; yield where it is, and its process."""
     file = folder / "council.toml"
     bounds = "[serve]\nmax_sessions = 200\n"
     council = f"members = {json.dumps(seats)}\nchairman = {json.dumps(seats[0])}\n"
     file.write_text(council + bounds, encoding="utf-8")
-    command = [sys.executable, "-m", "witan", "serve", "--port", "0", "--no-history"]
+    command = [sys.executable, "-m", "witan", "serve", "--port", "0"]
+    command += ["--history", str(folder / "history.sqlite")] if recorded else ["--no-history"]
     with (folder / "said").open("w") as said:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
             [*command, "--config", str(file)], stderr=said
@@ -165,10 +168,46 @@ async def streams(folder: Path) -> list[Row]:
     ]
 
 
+def resident_mb(pid: int) -> float:
+    """Megabytes of memory that a process holds."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def held(folder: Path) -> list[Row]:
+    """Memory after three loads of the same size, each session with its page."""
+    seats = write_scripts(folder, {"text": "NAME says so. " + "and so on " * 500})
+    after: list[float] = []
+    with server(folder, seats, recorded=True) as (url, pid):
+        async with httpx2.AsyncClient(base_url=url, timeout=120) as client:
+            slots = anyio.CapacityLimiter(8)
+
+            async def one() -> None:
+                async with slots:
+                    body = {"question": "Which would you take, and why?"}
+                    opened = await client.post("/api/sessions?wait=60", json=body)
+                    name = opened.json()["session"]
+                    await client.get(f"/sessions/{name}", headers={"Accept": "text/html"})
+
+            await one()
+            before = resident_mb(pid)
+            for _ in range(3):
+                async with anyio.create_task_group() as group:
+                    for _ in range(HELD):
+                        group.start_soon(one)
+                after.append(resident_mb(pid))
+    shown = " → ".join(f"{mb:.0f}" for mb in (before, *after))
+    more = after[2] - after[1]
+    return [
+        Row(f"memory before and after {HELD} sessions, three times", f"{shown} MB", "", None),
+        Row("  what the third load adds", f"{more:+.1f} MB", "<= 10 MB", more <= 10),
+    ]
+
+
 async def main() -> None:
     """Measure, and print."""
     rows = []
-    for measure in (added, first_bytes, streams):
+    for measure in (added, first_bytes, streams, held):
         with tempfile.TemporaryDirectory() as folder:
             rows += await measure(Path(folder))
     show("the council at the door", rows)

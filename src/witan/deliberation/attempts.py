@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from weakref import ref
 
 import anyio
 from anyio.abc import TaskGroup
@@ -92,7 +93,8 @@ class Attempt:
         self._hedge_seconds = hedge_seconds
         self._tell = tell
         self._stirred = anyio.Event()
-        self._speaker: _Ear | None = None
+        # Weak, as an ear holds its attempt: the call, with all its texts, goes when it is over.
+        self._speaker: ref[_Ear] | None = None
         self._replies: list[Reply] = []
 
     async def reply(self) -> Reply:
@@ -125,8 +127,8 @@ class Attempt:
         """Whether a request is the one that is heard: the first that said a word."""
         self._stirred.set()
         if self._speaker is None:
-            self._speaker = ear
-        return self._speaker is ear
+            self._speaker = ref(ear)
+        return self._speaker() is ear
 
     async def _race(self) -> Reply:
         """Whichever request finishes first; if both fail, the first one's failure counts.

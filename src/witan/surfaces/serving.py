@@ -1,5 +1,6 @@
 """A running server: its chamber, its socket, and how it comes to an end."""
 
+import ctypes
 import gc
 import os
 import signal
@@ -19,6 +20,9 @@ from witan.surfaces.inquiries.in_turn import break_off_counting
 from witan.surfaces.text import counted
 
 __all__ = ["Say", "bound", "serve"]
+
+M_ARENA_MAX, MOST_ARENAS = -8, 2
+"""The option of glibc's `mallopt`, and its value."""
 
 MOST_NAMED = 10
 """Sessions that are said by name to have been broken off."""
@@ -81,8 +85,9 @@ async def serve(
     # What was loaded stays for as long as it serves: looking through it again and again is in vain.
     gc.collect()
     gc.freeze()
-    # A session makes thousands of small objects, and few of them in circles.
-    gc.set_threshold(50_000, 20, 20)
+    # Sessions leave no circles behind; what else does is looked for often enough to stay small.
+    gc.set_threshold(20_000, 5, 4)
+    _limit_arenas()
 
     async def stop() -> None:
         under_way = await _heed(chamber, settings.grace_seconds, say)
@@ -96,6 +101,12 @@ async def serve(
             group.start_soon(stop)
         await server.serve([listening])
         group.cancel_scope.cancel()
+
+
+def _limit_arenas() -> None:
+    """Have glibc share few arenas among threads: each keeps what was freed in it to itself."""
+    if sys.platform == "linux" and hasattr(allocator := ctypes.CDLL(None), "mallopt"):
+        allocator.mallopt(M_ARENA_MAX, MOST_ARENAS)
 
 
 def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:

@@ -1,5 +1,6 @@
 """Sessions held for whoever asks from outside."""
 
+import gc
 import json
 from dataclasses import replace
 from functools import partial
@@ -546,3 +547,45 @@ class TestMoney:
         from witan.adapters.system_clock import SystemClock
 
         return SystemClock()
+
+
+class TestMemory:
+    """What a chamber holds of sessions that are over."""
+
+    async def test_long_sessions_are_let_go_before_many_are_held(self, tmp_path, history):
+        """What is held is bounded by its length; the latest is at hand, the others are recorded."""
+        file = write_config(tmp_path, answer=[{"text": "Ada says " + "so" * 700_000}])
+        async with Chamber.open(seatings(file, history)) as chamber:
+            names = []
+            for _ in range(5):
+                running = await chamber.ask(Asked(QUESTION))
+                await running.ended()
+                names.append(running.id)
+            held = [running.id for running in chamber.at_hand]
+            first = await chamber.session(names[0])
+
+        assert held == names[-len(held) :]
+        assert 1 <= len(held) < 5
+        assert len(first.answers["ada"].text) > 1_400_000
+
+    async def test_a_session_that_is_deleted_is_not_held(self, chamber):
+        """Nothing of it is left in memory."""
+        running = await chamber.ask(Asked(QUESTION))
+        await running.ended()
+        await chamber.forget(running.id)
+
+        assert chamber.at_hand == ()
+
+    async def test_sessions_leave_nothing_to_be_searched_for(self, chamber):
+        """What they held goes when they do, prompts and replies above all."""
+        for n_sessions in (2, 10):
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(n_sessions):
+                    await (await chamber.ask(Asked(QUESTION))).ended()
+                left = gc.collect()
+            finally:
+                gc.enable()
+
+        assert left < 10 * 20

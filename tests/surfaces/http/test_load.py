@@ -91,6 +91,39 @@ async def test_three_hundred_sessions_at_once_are_all_held(tmp_path):
     assert after - before < 150e6
 
 
+async def test_a_second_load_of_the_same_size_adds_nothing(tmp_path):
+    """What is held of sessions that are over has a limit, which the first load reaches.
+
+    A server that held the prompts of every session would hold 50 MB more after it.
+    """
+    answer = [{"text": "Ada says so. " + "and so on " * 2500}]
+    file = write_config(tmp_path, SERVE, answer=answer)
+    options = ("--config", file, "--history", tmp_path / "history.sqlite")
+    with serving_process(*options, cwd=tmp_path) as (url, process):
+        async with httpx2.AsyncClient(base_url=url, timeout=180) as client:
+            slots = anyio.CapacityLimiter(8)
+
+            async def one():
+                async with slots:
+                    body = {"question": "Is it so?"}
+                    response = await client.post("/api/sessions?wait=120", json=body)
+                    name = response.json()["session"]
+                    page = await client.get(f"/sessions/{name}", headers={"Accept": "text/html"})
+                    assert (response.json()["status"], page.status_code) == ("complete", 200)
+
+            async def load():
+                async with anyio.create_task_group() as group:
+                    for _ in range(100):
+                        group.start_soon(one)
+                return resident(process.pid)
+
+            await load()
+            first = await load()
+            second = await load()
+
+    assert second - first < 15e6
+
+
 async def test_two_thousand_idle_readers_cost_little_and_leave_nothing(tmp_path):
     """A session goes on beside them; when they vanish, nothing of them is left."""
     slow = [{"prefers": ["Ada says"], "seconds": 60}]

@@ -146,6 +146,8 @@ class Recording:
             if not may_pass(error):
                 raise
             self._writer.give_up(self, error)
+        if self._over:
+            self._line = None  # it holds all that was said, and this recording
         failures = [*self._failures.items()]
         if failures:
             session, failure = failures[0]

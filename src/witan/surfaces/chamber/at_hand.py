@@ -1,6 +1,5 @@
 """The sessions that a chamber has at hand: those under way, and those that ended lately."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -15,6 +14,9 @@ __all__ = ["AtHand"]
 
 LATELY, LATELY_ALONE = 64, 256
 """Sessions at hand after they have ended, with a history to find the others in, and without."""
+
+LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
+"""How long their records may be together; the latest is at hand however long it is."""
 
 
 class AtHand:
@@ -32,7 +34,7 @@ class AtHand:
     def __init__(self, history: History | None) -> None:
         self._history = history
         self._known: Mapping[str, Running] = {}
-        self._over: deque[Running] = deque()
+        self._over: dict[Running, int] = {}
         self._taken: set[str] = set()
 
     @property
@@ -51,22 +53,31 @@ class AtHand:
 
     def opened(self, running: Running) -> None:
         """Keep a session at hand, in place of what it was before it was taken up again."""
-        if self._known.get(running.id) is not running:
+        before = self._known.get(running.id)
+        if before is not running:
+            if before is not None:
+                self._over.pop(before, None)
             self._known = {**self._known, running.id: running}
 
     def over(self, running: Running) -> None:
         """Let go of the sessions that ended first, beyond those that are held at hand."""
-        if not running.named:
+        if not running.named or self._known.get(running.id) is not running:
             return
-        self._over.append(running)
-        while len(self._over) > (LATELY if self._history is not None else LATELY_ALONE):
-            first = self._over.popleft()
-            if self._known.get(first.id) is first:
-                self.drop(first.id)
+        self._over[running] = running.stream.n_bytes
+        alone = self._history is None
+        most = LATELY_ALONE if alone else LATELY
+        most_bytes = LATELY_ALONE_BYTES if alone else LATELY_BYTES
+        while len(self._over) > most or (
+            sum(self._over.values()) > most_bytes and len(self._over) > 1
+        ):
+            self.drop(next(iter(self._over)).id)
 
     def drop(self, session: str) -> None:
         """Have a session at hand no longer."""
-        self._known = {name: known for name, known in self._known.items() if name != session}
+        running = self._known.get(session)
+        if running is not None:
+            self._over.pop(running, None)
+            self._known = {name: known for name, known in self._known.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
         """Refuse a session that is under way.

@@ -114,6 +114,11 @@ class Stream:
         """The same as it happened: readers are not told how seats are written."""
         return tuple(self._held)
 
+    @property
+    def n_bytes(self) -> int:
+        """The length of all that was told so far, as JSON."""
+        return sum(told.n_bytes for told in self._log)
+
     def __len__(self) -> int:
         return len(self._log)
 

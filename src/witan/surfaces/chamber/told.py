@@ -52,6 +52,13 @@ class Told:
         return self._json
 
     @property
+    def n_bytes(self) -> int:
+        """The length of its JSON, which is not held for that."""
+        if self._json is not None:
+            return len(self._json)
+        return len(event_to_json(self.event, simulated=self._simulated))
+
+    @property
     def mark(self) -> str:
         """What tells it from another event that has its number."""
         if self._mark is None:

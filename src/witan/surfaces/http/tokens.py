@@ -2,12 +2,11 @@
 
 import hmac
 import secrets
+from collections import deque
 from collections.abc import Mapping
 from hashlib import sha256
-
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from ipaddress import IPv6Address, ip_address, ip_network
+from time import monotonic
 
 from witan.surfaces.chamber import LOCAL, Asker
 from witan.surfaces.config_serve import ServeSettings, token_digests
@@ -21,6 +20,11 @@ MOST_SIGNED_IN = 10_000
 
 FAILURES_PER_MINUTE = 20
 """Wrong tokens from one address, beyond which it waits."""
+
+MOST_GUESSERS = 10_000
+"""Addresses whose wrong tokens are counted; beyond them the one that was silent longest is not."""
+
+MINUTE_SECONDS = 60.0
 
 
 class Askers:
@@ -38,7 +42,7 @@ class Askers:
         self._digests = token_digests(settings, environment)
         self._local = Asker(LOCAL.name, per_minute=settings.per_minute)
         self._signed_in: dict[bytes, str] = {}
-        self._rates = MovingWindowRateLimiter(MemoryStorage())
+        self._guesses: dict[str, deque[float]] = {}
         self._askers = {
             name: Asker(
                 name,
@@ -71,8 +75,13 @@ class Askers:
 
     def guessed(self, address: str) -> bool:
         """Note a wrong token from an address; say whether those were too many."""
-        limit = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
-        return not self._rates.hit(limit, "refused", address)
+        now, network = monotonic(), _network(address)
+        guesses = self._guesses.pop(network, None) or deque(maxlen=FAILURES_PER_MINUTE + 1)
+        if len(self._guesses) >= MOST_GUESSERS:
+            del self._guesses[next(iter(self._guesses))]
+        self._guesses[network] = guesses
+        guesses.append(now)
+        return len(guesses) > FAILURES_PER_MINUTE and guesses[0] > now - MINUTE_SECONDS
 
     def by_cookie(self, cookie: str) -> Asker | None:
         """Who has signed in under it; None: nobody."""
@@ -90,3 +99,13 @@ class Askers:
     def sign_out(self, cookie: str) -> None:
         """Make a cookie worth nothing."""
         self._signed_in.pop(sha256(cookie.encode()).digest(), None)
+
+
+def _network(address: str) -> str:
+    """The address, or of IPv6 the network that commonly belongs to one subscriber."""
+    try:
+        if isinstance(ip_address(address), IPv6Address):
+            return str(ip_network(f"{address.partition('%')[0]}/64", strict=False))
+    except ValueError:
+        pass
+    return address

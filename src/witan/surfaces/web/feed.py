@@ -84,6 +84,7 @@ class Feed:
         if over:
             whole = self._live.ended(problem())
             self.end = frame(f"{self.seq}-{stream.mark}", whole) + END
+            self._live = self._page()  # the page that is over holds every text once more
             self._held.clear()
             return
         # What closes a session is followed by its end, with which the whole page comes.

@@ -115,7 +115,7 @@ class TestDirection:
         allowed = {
             "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "difflib",
             "enum", "functools", "hashlib", "heapq", "importlib", "inspect", "itertools", "math",
-            "numpy", "operator", "re", "scipy", "string", "types", "typing",
+            "numbers", "numpy", "operator", "re", "scipy", "string", "types", "typing",
             "unicodedata", "witan", "zlib",
         }  # fmt: skip
 

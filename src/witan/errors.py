@@ -8,6 +8,7 @@ WitanError
 │   └── MissingParameter an option that is needed, and not given
 ├── InvalidRubric        a rubric that cannot be graded by (ValueError)
 ├── UnsuitableBallots    ballots a rule cannot count, and what would work (ValueError)
+├── UnclearScale         grades that fit no scale, or two as well (ValueError)
 ├── NothingToCount       no ballot, or no candidate (ValueError)
 ├── TooLarge             beyond a stated limit (ValueError)
 ├── BallotFileError      a file that cannot be read or written as ballots (ValueError)
@@ -47,6 +48,7 @@ __all__ = [
     "OverBudget",
     "SessionFileError",
     "TooLarge",
+    "UnclearScale",
     "UnknownName",
     "UnknownOption",
     "UnsuitableBallots",
@@ -138,6 +140,24 @@ class UnsuitableBallots(WitanError, ValueError):
 
     def __str__(self) -> str:
         return f"the rule {self.rule!r} cannot count these ballots: {self.problem}; {self.remedy}"
+
+
+class UnclearScale(WitanError, ValueError):
+    """Grades fit no scale, or two as well; the readings say which scale would take them how.
+
+    Parameters
+    ----------
+    readings
+        Scale and what it would do with the grades, the likeliest first.
+    """
+
+    def __init__(self, problem: str, readings: Iterable[tuple[str, str]]) -> None:
+        self.problem, self.readings = problem, tuple(readings)
+        super().__init__(problem, self.readings)
+
+    def __str__(self) -> str:
+        ways = " or ".join(f"--scale {scale} {what}" for scale, what in self.readings)
+        return f"{self.problem}; {ways}"
 
 
 class NothingToCount(WitanError, ValueError):

@@ -114,10 +114,10 @@ class TestLong:
     def test_of_repeated_rows_the_last_counts_and_the_file_is_told_once(self, tmp_path):
         """Two cells for one candidate on one ballot are one notice per file with their number."""
         cast, problems = read(
-            tmp_path, "reviewer,candidate,rank,grade\nr,a,1,8\nr,a,,3\nr,b,2,\nr,b,1,\n"
+            tmp_path, "reviewer,candidate,rank,grade\nr,a,1,8\nr,a,,7\nr,b,2,\nr,b,1,\n"
         )
 
-        assert cast == [Ballot("r", groups=(("b",),), grades={"a": 3})]
+        assert cast == [Ballot("r", groups=(("b",),), grades={"a": 7})]
         assert len(problems) == 1
         assert problems[0].startswith(
             "votes.csv:3: field 'candidate' stands on one ballot more than once (2 rows"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -186,6 +187,11 @@ class TestSafety:
         assert restore_controls(escape_controls(text)) == text
 
 
+def unsaid(cast):
+    """The same ballots; that their grades are from 1 to 10 goes without saying."""
+    return [b if b.scale is None or not b.scale.is_native else replace(b, scale=None) for b in cast]
+
+
 class TestRoundTrip:
     """What is written is read again, exactly."""
 
@@ -193,13 +199,13 @@ class TestRoundTrip:
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_json_lines(self, cast):
         """JSON Lines hold every ballot there is."""
-        assert round_trip(cast, "votes.jsonl") == cast
+        assert unsaid(round_trip(cast, "votes.jsonl")) == cast
 
     @settings(max_examples=60, deadline=None)
     @given(cast=st.lists(whole_ballots, max_size=4, unique_by=lambda b: (b.session, b.reviewer)))
     def test_long_csv(self, cast):
         """A long table holds every ballot but comparisons, one per reviewer and session."""
-        assert round_trip(cast, "votes.csv") == cast
+        assert unsaid(round_trip(cast, "votes.csv")) == cast
 
     @settings(max_examples=60, deadline=None)
     @given(cast=st.lists(comparisons(), max_size=4))
@@ -213,7 +219,7 @@ class TestRoundTrip:
         """Parquet holds every ballot there is."""
         pytest.importorskip("pyarrow", reason="Parquet needs the extra 'lake'")
 
-        assert round_trip(cast, "votes.parquet") == cast
+        assert unsaid(round_trip(cast, "votes.parquet")) == cast
 
     @settings(max_examples=60, deadline=None)
     @given(data=st.data(), session=sessions)

@@ -158,14 +158,29 @@ class TestRanking:
         assert electorate.votes[0].grades == (6.0, 3.0)
         assert "less than half of the rubric's weight; its holistic grade" in electorate.warnings[0]
 
-    @pytest.mark.parametrize("grade", [0, 11, True, "good", math.nan, None])
+    @pytest.mark.parametrize("grade", [True, "good", math.nan, None])
     def test_what_is_no_grade_is_dropped(self, grade):
-        """A grade outside 1 to 10, or none at all, goes with a warning; the others stand."""
+        """What is no number goes with a warning, and its candidate is left out by the reviewer."""
         electorate = read(Ballot("x", grades={"a": grade, "b": 3, "c": 5}))
 
-        assert math.isnan(electorate.votes[0].grades[0])
-        assert electorate.votes[0].grades[1:] == (3.0, 5.0)
-        assert "which is no grade from 1 to 10" in electorate.warnings[0]
+        assert electorate.votes[0].grades == (1.0, 3.0, 5.0)
+        assert electorate.warnings[0].endswith("which is no grade; dropped")
+        assert electorate.warnings[1].endswith(
+            "(positions or candidates say whom a ballot was shown)"
+        )
+
+    @pytest.mark.parametrize(
+        ("grade", "nearer"), [(0, 1.0), (11, 10.0), (-3, 1.0), ("12/10", 10.0)]
+    )
+    def test_a_grade_outside_the_scale_is_its_nearer_end(self, grade, nearer):
+        """It counts, and the warning names the ballot and the grade as it was given."""
+        electorate = read(Ballot("x", grades={"a": grade, "b": 3, "c": 5}))
+
+        assert electorate.votes[0].grades == (nearer, 3.0, 5.0)
+        said = (
+            f"the ballot of x grades 'a' {grade!r}, outside the scale 1-10; its nearer end counts"
+        )
+        assert electorate.warnings == (said,)
 
     def test_an_unknown_criterion_is_named(self):
         """A criterion the rubric does not have is dropped with the rubric's name."""

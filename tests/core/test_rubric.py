@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from witan.core.rubric import (
-    Anchor,
-    Ceiling,
-    Criterion,
-    Rubric,
-    overall,
-    overall_array,
-    read_grade,
-)
+from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric, overall, overall_array
 from witan.core.rubrics import RUBRICS
 from witan.errors import InvalidParameter, InvalidRubric, UnknownName
 
@@ -232,50 +224,6 @@ class TestOverallArray:
         """An array without one layer per criterion is refused, and the rubric is named."""
         with pytest.raises(InvalidParameter, match=r"5 layers.*'general'"):
             overall_array(GENERAL, np.ones((4, 2)))
-
-
-class TestReadGrade:
-    """Grades are read as reviewers write them, and nothing else is."""
-
-    @pytest.mark.parametrize(
-        ("written", "grade"),
-        [
-            (8, 8.0),
-            (8.5, 8.5),
-            (1, 1.0),
-            (10, 10.0),
-            ("8", 8.0),
-            ("8.5", 8.5),
-            ("8/10", 8.0),
-            ("8.5/10", 8.5),
-            (" 9 / 10 ", 9.0),
-            ("10/10", 10.0),
-            (np.int64(7), 7.0),
-            (np.float32(7.5), 7.5),
-        ],
-    )
-    def test_read(self, written, grade):
-        """Numbers from 1 to 10 are read, alone or out of ten."""
-        assert read_grade(written) == grade
-
-    @pytest.mark.parametrize(
-        "written",
-        [
-            True, False, np.True_, None, nan, inf, -inf, 0, 11, 0.99, 10.01, 10**400, -3, [8],
-            {"grade": 8}, b"8", "", "   ", "eight", "0", "11", "-8", "16/20", "8/100", "4/5",
-            "80%", "8 or 9", "8-9", "1e1", "nan", "inf", "8/10/10", "٨", "8" * 5_000,
-        ],
-    )  # fmt: skip
-    def test_not_read(self, written):
-        """What is no number from 1 to 10, or is on another scale, is not a grade."""
-        assert read_grade(written) is None
-
-    @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none()))
-    def test_never_out_of_range(self, written):
-        """Whatever is given, what comes back is None or a float from 1 to 10."""
-        grade = read_grade(written)
-
-        assert grade is None or (type(grade) is float and 1 <= grade <= 10)
 
 
 class TestRubric:

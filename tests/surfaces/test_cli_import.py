@@ -216,14 +216,15 @@ class TestUnreadable:
     @pytest.mark.parametrize("strict", [False, True])
     def test_what_does_not_count_of_a_line_is_told(self, witan, write, place, strict):
         """Grades that are none, and a ballot that says nothing, by file, line and field."""
-        graded = {"session": "q1", "reviewer": "gpt", "grades": {"a": "NaN", "b": 12, "c": 8}}
+        grades = {"a": "NaN", "b": 12, "c": 8}
+        graded = {"session": "q1", "reviewer": "gpt", "grades": grades, "scale": "1-10"}
         empty = {"session": "q1", "reviewer": "grok"}
         file = write("votes.jsonl", graded, empty, ballot("q2"))
         said = witan("import", file, "--history", place, *["--strict"] * strict)
 
         assert (
-            f"{file}:1: field 'grades' has the text 'NaN' for 'a', which is no grade from 1 to 10, "
-            "and 1 more like it; dropped when counted\n"
+            f"{file}:1: field 'grades' has the text 'NaN' for 'a', which is no grade, and 1 "
+            "outside the scale; dropped when counted\n"
             f"{file}:2: field 'ranking' is missing, as are grades and abstained; it counts as an "
             "abstention\n"
         ) in said.err

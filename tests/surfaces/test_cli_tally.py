@@ -312,7 +312,7 @@ class TestBadLines:
         said = witan("tally", path, *["--strict"] * strict)
 
         assert said.err.startswith(
-            f"{path}:1: field 'grades' has the text 'NaN' for 'x', which is no grade from 1 to 10"
+            f"{path}:1: field 'grades' has the text 'NaN' for 'x', which is no grade; dropped when"
         )
         assert "could not be read" not in said.err
         assert (said.status, bool(said.out)) == ((1, False) if strict else (0, True))
@@ -325,6 +325,95 @@ class TestBadLines:
 
         assert len(said.err.splitlines()) == 21
         assert said.err.splitlines()[-1].startswith("30 lines of ")
+
+
+class TestScales:
+    """Grades count on the scale on which they are given."""
+
+    ZEROS = tuple(
+        {"session": "q", "reviewer": f"r{k}", "grades": {"good": good, "bad": bad}}
+        for k, (good, bad) in enumerate([(8, 0), (9, 0), (8, 0), (7, 0), (8, 10)])
+    )
+
+    def test_an_answer_that_four_of_five_give_nothing_does_not_lead(self, witan, write):
+        """A grade of 0 counts as one."""
+        said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--json")
+        [outcome] = said.json["sessions"]
+
+        assert outcome["leaders"] == ["good"]
+        assert [line["votes"] for line in outcome["standings"]] == [5, 5]
+        assert outcome["scales"] == [{"scale": "0-10", "recognised": True, "instead": []}]
+
+    @pytest.mark.parametrize("command", ["tally", "compare", "explain"])
+    def test_every_command_that_counts_says_the_scale(self, witan, write, command):
+        """Unless it is 1 to 10 beyond doubt; where grades fit another, that is named."""
+        low = write("low.jsonl", {"reviewer": "r1", "grades": {"x": 5, "y": 3}},
+                    {"reviewer": "r2", "grades": {"x": 4, "y": 2}})  # fmt: skip
+        plain = "grades are read as 1-5 (recognised), and converted to 1-10; they also fit 1-10"
+
+        assert plain in " ".join(witan(command, low).out.split())
+        assert "grades are read" not in witan(command, low, "--scale", "1-10").out
+
+    def test_it_is_said_once_of_many_sessions(self, witan, write):
+        """Below the lines that stand for them."""
+        lines = [{"session": f"q{k}", "reviewer": "r", "grades": {"x": 0.5, "y": k / 20}}
+                 for k in range(12)]  # fmt: skip
+        said = witan("tally", write("many.jsonl", *lines))
+
+        assert said.out.count("note: grades are read as 0-1 (recognised)") == 1
+        assert "carry notes" not in said.out
+
+    def test_the_option_overrides(self, witan, write):
+        """Whatever was recognised."""
+        said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--scale", "1-10", "--json")
+        [outcome] = said.json["sessions"]
+
+        assert outcome["scales"] == []
+        assert "the ballot of r0 grades 'bad' 0, outside the scale 1-10" in outcome["warnings"][0]
+
+    @pytest.mark.parametrize("scale", ["1", "0-x", "1-1", ""])
+    def test_what_is_no_scale_is_refused(self, witan, write, scale):
+        """The error shows how one is written."""
+        said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--scale", scale)
+
+        assert said.status == 2
+        assert "is not a scale such as 0-1, 1-5, 0-100 or pass-fail" in said.err
+
+    def test_a_conversion_keeps_grades_and_names_the_scale(self, witan, write, tmp_path):
+        """The reading is said, and the file that is written says it, too."""
+        path = write("unit.jsonl", {"reviewer": "r1", "grades": {"x": 0.5, "y": 0.85}})
+        said = witan("convert", path, tmp_path / "out.csv")
+
+        assert "grades are read as 0-1 (recognised), and written with that scale" in said.err
+        rows = (tmp_path / "out.csv").read_text().splitlines()
+        assert rows == ["session,reviewer,candidate,grade,scale", ",r1,x,0.5,0-1", ",r1,y,0.85,0-1"]
+
+    @pytest.mark.parametrize("command", ["audit", "leaderboard"])
+    def test_sums_over_a_file_say_it(self, witan, write, command):
+        """On standard error, beside what they print."""
+        lines = [{"session": f"q{k}", "reviewer": r, "grades": {"x": 0.5, "y": 0.1, "z": k / 9}}
+                 for k in range(9) for r in ("r1", "r2")]  # fmt: skip
+        path = write("unit.jsonl", *lines)
+
+        recognised = "note: grades are read as 0-1 (recognised), and converted to 1-10\n"
+        assert recognised in witan(command, path).err
+        assert "note: grades are read as 0-2, and" in witan(command, path, "--scale", "0-2").err
+
+    def test_an_import_says_it(self, witan, write, tmp_path):
+        """With the option, the same file is another import."""
+        path = write("unit.jsonl", {"session": "q", "reviewer": "r1", "grades": {"x": 0.5, "y": 1}})
+        place = tmp_path / "history.sqlite"
+        said = witan("import", path, "--history", place)
+        again = witan("import", path, "--history", place, "--scale", "0-1", "--json")
+
+        assert "grades are read as 0-1 (recognised), and converted to 1-10" in said.err
+        assert again.json["files"][0]["scales"] == ["grades are read as 0-1, and converted to 1-10"]
+        [outcome] = witan("recount", "q", "--rule", "range", "--history", place, "--json").json[
+            "sessions"
+        ]
+        assert {line["candidate"]: line["score"] for line in outcome["standings"]} == {
+            "x": 5.5, "y": 10,
+        }  # fmt: skip
 
 
 class TestCounting:

@@ -1,8 +1,9 @@
 """Rubrics as TOML files, so that users bring their own criteria or start from a named one.
 
-A file looks like this; anchors and ceilings may be left out::
+A file looks like this; scale, anchors and ceilings may be left out::
 
     name = "support"
+    scale = "1-5"
 
     [[criteria]]
     name = "accuracy"
@@ -32,7 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
-from witan.errors import InvalidRubric
+from witan.core.scale import Scale
+from witan.errors import InvalidParameter, InvalidRubric
 
 __all__ = ["load_rubric", "rubric_to_toml"]
 
@@ -56,12 +58,13 @@ def load_rubric(path: str | Path) -> Rubric:
     except tomllib.TOMLDecodeError as error:
         raise InvalidRubric(where, f"is not TOML: {error}") from error
     table = _Table(where, "", data)
-    table.refuse_others("name", "criteria", "ceilings")
+    table.refuse_others("name", "criteria", "ceilings", "scale")
     name = table.text("name")
     criteria = tuple(_criterion(entry) for entry in table.tables("criteria"))
     ceilings = tuple(_ceiling(entry) for entry in table.tables("ceilings", optional=True))
+    scale = _scale(table) if "scale" in data else None
     try:
-        return Rubric(name, criteria, ceilings)
+        return Rubric(name, criteria, ceilings, scale)
     except InvalidRubric as error:
         raise InvalidRubric(where, error.problem) from error
 
@@ -69,6 +72,8 @@ def load_rubric(path: str | Path) -> Rubric:
 def rubric_to_toml(rubric: Rubric) -> str:
     """Write a rubric as TOML text that `load_rubric` reads back as an equal rubric."""
     lines = [f"name = {_quoted(rubric.name)}"]
+    if rubric.scale is not None:
+        lines.append(f"scale = {_quoted(str(rubric.scale))}")
     for criterion in rubric.criteria:
         lines += [
             "",
@@ -89,6 +94,14 @@ def rubric_to_toml(rubric: Rubric) -> str:
             f"at_most = {float(ceiling.at_most)!r}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _scale(table: "_Table") -> Scale:
+    text = table.text("scale")
+    try:
+        return Scale.parse(text)
+    except InvalidParameter as error:
+        raise table.refuse("scale", error.expected) from error
 
 
 class _Table:

@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Literal
 
+from witan.core.scale import Scale
 from witan.errors import InvalidBallot
 
 __all__ = ["Ballot", "Grade", "Groups", "Kind"]
@@ -14,7 +15,7 @@ Groups = tuple[tuple[str, ...], ...]
 """A weak order over candidates: groups, best first; a group is tied."""
 
 Grade = float | str
-"""A grade as given: a number from 1 to 10, or text such as ``"8"`` or ``"8/10"``."""
+"""A grade as given: a number, or text such as ``"8"``, ``"8/10"`` or ``"80 %"``."""
 
 Kind = Literal["model", "human"]
 
@@ -50,6 +51,8 @@ class Ballot:
     paired
         The ballot is one comparison of two candidates. A reviewer may cast several in a session,
         and both orders of one pair are one opinion.
+    scale
+        On which the grades are given; None: from 1 to 10.
     """
 
     reviewer: str
@@ -68,6 +71,7 @@ class Ballot:
     question: str | None = None
     notes: str | None = None
     paired: bool = False
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         # Types say so too, but a ballot may come from code that is not checked.
@@ -81,6 +85,9 @@ class Ballot:
             # A string would be read letter by letter, each a candidate.
             if isinstance(held, str) or not all(isinstance(name, str) for name in group):
                 raise InvalidBallot(reviewer, f"ranks {group!r}, which is no group of names")
+        scale: object = self.scale
+        if isinstance(scale, str):
+            object.__setattr__(self, "scale", Scale.parse(scale))
         if not isinstance(grades, Mapping):
             raise InvalidBallot(reviewer, f"grades by {grades!r}, which is no mapping")
         if not isinstance(weight, int | float):

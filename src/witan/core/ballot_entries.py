@@ -8,7 +8,7 @@ from witan.core.casts import Cast, Named
 from witan.core.entries import BallotEntry
 from witan.core.interpretation import Vote
 from witan.core.readings import Reading, closed_up
-from witan.core.rubric import HOLISTIC, read_grade
+from witan.core.scale import HOLISTIC, Scale, read_grade
 
 __all__ = ["ballot_entries"]
 
@@ -46,7 +46,7 @@ def ballot_entries(
                 models=tuple([table.models[seat] for seat in seats]),
                 own=tuple([seat in own for seat in seats]),
                 shares=() if vote is None else _shares(vote.places, own, seats),
-                grades=() if vote is None else _known(vote.grades, seats),
+                grades=() if vote is None else _known(vote, seats),
                 positions=_positions(ballot, names),
                 chars=tuple([lengths.get(name) for name in names]),
                 paired=ballot.paired,
@@ -115,8 +115,12 @@ def _shares(
     return tuple(shares)
 
 
-def _known(grades: Sequence[float], seats: Sequence[int]) -> tuple[float | None, ...]:
-    return tuple([None if isnan(grades[seat]) else grades[seat] for seat in seats])
+def _known(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
+    """The grades that were given: the lowest for what was left out is none of them."""
+    grades, omitted = vote.grades, vote.omitted
+    return tuple(
+        [None if isnan(grades[seat]) or seat in omitted else grades[seat] for seat in seats]
+    )
 
 
 def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
@@ -135,8 +139,9 @@ def _criteria(
     given = [ballot.grades.get(name) for name in names]
     if {type(held) for held in given} <= PLAIN:
         return (), ()
+    scale = Scale() if ballot.scale is None else ballot.scale
     read = [
-        {criterion: read_grade(value) for criterion, value in held.items()}
+        {criterion: read_grade(value, scale.of(criterion)) for criterion, value in held.items()}
         if isinstance(held, Mapping)
         else {}
         for held in given

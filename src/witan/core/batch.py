@@ -132,6 +132,7 @@ def timeline(electorates: Sequence[Electorate]) -> tuple[Electorate, Profile]:
         order_kept={},
         failed={c: flags for e in electorates for c, flags in e.failed.items()},
         warnings=tuple(dict.fromkeys(chain.from_iterable(e.warnings for e in electorates))),
+        scales=tuple(dict.fromkeys(chain.from_iterable(e.scales for e in electorates))),
     )
     return pooled, stack(padded) if padded else stack([pooled])
 

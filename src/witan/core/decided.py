@@ -19,14 +19,12 @@ from witan.core.interpretation import Electorate, Vote
 from witan.core.placing import Placing, place
 from witan.core.profile import Floats
 from witan.core.rules import RULES
+from witan.core.scale import HIGHEST, LOWEST
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import prepare
 from witan.errors import InvalidParameter
 
 __all__ = ["OFFERED", "decided", "provable_settings"]
-
-LOWEST, HIGHEST = 1.0, 10.0
-"""The grades that a missing ballot may give."""
 
 DUST = 1e-9
 """Sums of weights that differ by less than this share of all weight may be equal."""

@@ -14,8 +14,9 @@ from witan.core.counted import Counted, count
 from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
-from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade
+from witan.core.rubric import Rubric, overall
 from witan.core.rules import RULES
+from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
 from witan.core.student import t_cdf
 from witan.core.tally import prepare, tally_electorates
@@ -192,7 +193,8 @@ def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
         for name, given in ballot.grades.items():
             if not isinstance(given, Mapping):
                 continue
-            read = {k: read_grade(v) for k, v in given.items() if k in criteria and k != HOLISTIC}
+            scale = Scale() if ballot.scale is None else ballot.scale
+            read = {k: read_grade(v, scale.of(k)) for k, v in given.items() if k in criteria}
             known = {k: grade for k, grade in read.items() if grade is not None}
             total = overall(rubric, known)
             if total.capped_by is not None:

@@ -4,9 +4,11 @@ Interpretation is a named step between a `Ballot`, which keeps what was said, an
 which is arrays. Every liberty it takes is a warning that names the ballot.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from itertools import chain
 from math import isnan, nan
 from typing import Literal
 
@@ -14,8 +16,9 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.gate import Gate
 from witan.core.opinions import one_opinion_each
 from witan.core.roster import authors_of, roster
-from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade, trips
+from witan.core.rubric import Rubric, overall, trips
 from witan.core.rubrics import RUBRICS
+from witan.core.scale import HOLISTIC, LOWEST, NATIVE, Range, Scale, grade_on
 from witan.errors import InvalidParameter
 
 __all__ = ["NOTHING_LEFT", "Counting", "Electorate", "Recusal", "Unranked", "Vote", "interpret"]
@@ -71,6 +74,8 @@ class Vote:
         Its ranking and its grades strictly contradict each other in some pair.
     paired
         One opinion on two candidates.
+    omitted
+        Seats on its sheet that it gives no grade; in `grades` they have the lowest.
     """
 
     reviewer: str
@@ -83,6 +88,7 @@ class Vote:
     mismatch: bool
     paired: bool
     kind: str
+    omitted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,8 @@ class Electorate:
         Per reviewer who saw pairs in both orders: pairs judged alike, and pairs seen twice.
     at
         When its first ballot was cast; None: unknown.
+    scales
+        On which grades are given, where that is not 1–10 beyond doubt.
     """
 
     session: str
@@ -112,6 +120,7 @@ class Electorate:
     failed: Mapping[str, tuple[str, ...]]
     warnings: tuple[str, ...]
     at: datetime | None = None
+    scales: tuple[Scale, ...] = ()
 
     @property
     def reviewers(self) -> tuple[str, ...]:
@@ -137,12 +146,16 @@ def interpret(
     cast, order_kept = one_opinion_each(ballots, warnings)
     failed = {c: gate.failed[c] for c in candidates if gate and c in gate.failed}
     cap = gate.cap if gate else 0.0
+    named = dict.fromkeys(b.scale for b in cast if b.scale is not None and b.grades)
+    scales = tuple(scale for scale in named if scale.recognised or not scale.is_native)
+    warnings += [scale.sentence for scale in scales]
     reader = _Reader(
         candidates,
         counting,
         failed,
         cap,
         authors=authors_of(ballots, warnings),
+        cast=cast,
         warnings=warnings,
     )
     votes, abstentions, offered = [], {}, dict.fromkeys(candidates, 0)
@@ -167,6 +180,7 @@ def interpret(
         failed=failed,
         warnings=tuple(dict.fromkeys(warnings)),
         at=min((ballot.at for ballot in ballots if ballot.at is not None), default=None),
+        scales=scales,
     )
 
 
@@ -181,15 +195,17 @@ class _Reader:
         cap: float,
         *,
         authors: Mapping[str, str],
+        cast: Sequence[Ballot],
         warnings: list[str],
     ) -> None:
         self.candidates, self.counting, self.failed = candidates, counting, failed
         self.cap, self.warnings = cap, warnings
         self.seats = {name: seat for seat, name in enumerate(candidates)}
-        self.own: dict[str, set[str]] = {}
-        if counting.recusal != "off":
-            for name in candidates:
-                self.own.setdefault(authors.get(name, name), set()).add(name)
+        self.written: dict[str, set[str]] = {}
+        for name in candidates:
+            self.written.setdefault(authors.get(name, name), set()).add(name)
+        self.own = {} if counting.recusal == "off" else self.written
+        self.cast = cast
         self.criteria = {criterion.name for criterion in counting.rubric.criteria}
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
@@ -221,9 +237,11 @@ class _Reader:
                 return f"gave no grade that counts under the rubric {self.counting.rubric.name!r}"
             return ballot.reason or "gave neither a ranking nor a grade that can be read"
         mismatch = _contradicts(groups, grades)
+        omitted = self._omitted(ballot, sheet, grades)
+        grades |= dict.fromkeys(omitted, LOWEST)
         groups = self._ranking(ballot, groups, grades, by_rubric)
         grades = {c: min(g, self.cap) if c in self.failed else g for c, g in grades.items()}
-        return self._vote(ballot, sheet, groups, grades, mismatch=mismatch)
+        return self._vote(ballot, sheet, groups, grades, mismatch=mismatch, omitted=omitted)
 
     def _without_weight(self, ballot: Ballot) -> str:
         if ballot.weight == 0:
@@ -270,15 +288,74 @@ class _Reader:
                     by_rubric = True
                     grades[name] = grade
             else:
-                grade = read_grade(given)
-                if grade is None:
-                    self._drop_grade(ballot, name, given)
-                else:
+                grade = self._grade(ballot, name, given, HOLISTIC)
+                if grade is not None:
                     grades[name] = grade
         return grades, by_rubric
 
-    def _drop_grade(self, ballot: Ballot, name: str, given: object) -> None:
-        self._warn(ballot, f"grades {name!r} {given!r}, which is no grade from 1 to 10; dropped")
+    def _grade(self, ballot: Ballot, name: str, given: object, criterion: str) -> float | None:
+        """One grade from 1 to 10; None, with a warning: it is no grade."""
+        within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
+        read = grade_on(within, given)
+        if read is None:
+            self._warn(ballot, f"grades {name!r} {_short(given)}, which is no grade; dropped")
+            return None
+        if read[1]:
+            self._warn_outside(ballot, name, given, within)
+        return read[0]
+
+    def _warn_outside(self, ballot: Ballot, name: str, given: object, within: Range) -> None:
+        what = f"grades {name!r} {_short(given)}, outside the scale {within}"
+        self._warn(ballot, f"{what}; its nearer end counts")
+
+    def _omitted(
+        self, ballot: Ballot, sheet: Sequence[str], grades: Mapping[str, float]
+    ) -> list[str]:
+        """Who is on the sheet of a ballot that grades others, and has no grade.
+
+        The sheet is what its positions or its roster name. A ballot that says neither was shown
+        everybody, if another one like it grades everybody; else it was shown whom it names. Who
+        has no grade from anybody is no better off without one.
+        """
+        own = self.written.get(ballot.reviewer, set())
+        if ballot.paired or not grades.keys() - own:
+            return []
+        shown: Collection[str] = sheet
+        if ballot.positions:
+            shown = {*ballot.positions, *chain.from_iterable(ballot.groups)}
+        elif ballot.candidates is None and ballot.kind not in self.whole_kinds:
+            shown = set(ballot.mentioned())
+        omitted = [
+            name
+            for name in self.candidates
+            if name in shown and name not in grades and name not in own and name in self.graded
+        ]
+        if omitted:
+            named = ", ".join(map(repr, omitted))
+            self._warn(
+                ballot,
+                f"gives no grade to {named}, on its sheet; the lowest counts (positions or "
+                "candidates say whom a ballot was shown)",
+            )
+        return omitted
+
+    @cached_property
+    def graded(self) -> set[str]:
+        """The candidates that somebody grades."""
+        voting = (b for b in self.cast if not b.abstained and b.weight > 0)
+        return {name for ballot in voting for name in ballot.grades}
+
+    @cached_property
+    def whole_kinds(self) -> set[str]:
+        """Kinds of which a ballot that does not say its sheet grades everybody it could."""
+        return {
+            ballot.kind
+            for ballot in self.cast
+            if ballot.grades
+            and ballot.candidates is None
+            and not (ballot.positions or ballot.paired or ballot.abstained)
+            and self.graded - ballot.grades.keys() <= self.written.get(ballot.reviewer, set())
+        }
 
     def _by_criteria(
         self, ballot: Ballot, name: str, given: Mapping[str, float | str]
@@ -287,9 +364,7 @@ class _Reader:
         known: dict[str, float] = {}
         holistic = None
         for criterion, value in given.items():
-            grade = read_grade(value)
-            if grade is None:
-                self._drop_grade(ballot, name, value)
+            grade = self._grade(ballot, name, value, criterion)
             if criterion in self.criteria:
                 if grade is not None:
                     known[criterion] = grade
@@ -350,6 +425,7 @@ class _Reader:
         grades: Mapping[str, float],
         *,
         mismatch: bool,
+        omitted: Sequence[str],
     ) -> Vote | str | None:
         """Recuse, then count places."""
         own = self._own(ballot)
@@ -382,10 +458,16 @@ class _Reader:
             mismatch=mismatch,
             paired=ballot.paired,
             kind=ballot.kind,
+            omitted=tuple(self.seats[name] for name in omitted),
         )
 
     def _warn(self, ballot: Ballot, what: str) -> None:
         self.warnings.append(f"the ballot of {ballot.reviewer} {what}")
+
+
+def _short(given: object) -> str:
+    said = repr(given)
+    return said if len(said) <= 40 else said[:40] + "…"
 
 
 def _contradicts(groups: Groups, grades: Mapping[str, float]) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from witan.core.display import Displayed, brief, quoted
+from witan.core.scale import Scale
 
 __all__ = [
     "BallotNote",
@@ -168,6 +169,8 @@ class Outcome(Displayed):
         the standings.
     fell_back_to
         The rule whose scores are shown where the one chosen had nothing to score by.
+    scales
+        On which grades were given, where that is not 1–10 beyond doubt; they count as 1–10.
     details
         Rule-specific numbers of the session; under ``people`` how many reviewers are people.
     """
@@ -206,6 +209,7 @@ class Outcome(Displayed):
     details: Mapping[str, Any]
     warnings: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()
 
     def __repr__(self) -> str:
         of = f" {brief(self.session)}" if self.session else ""

@@ -172,6 +172,7 @@ def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate
         mismatch=vote.mismatch,
         paired=False,
         kind=vote.kind,
+        omitted=vote.omitted,
     )
 
 

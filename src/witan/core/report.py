@@ -59,6 +59,7 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         details=_details(view),
         warnings=electorate.warnings + _own_warnings(view) + _disputed(view, against),
         without_effect=_without_effect(view),
+        scales=electorate.scales,
     )
 
 

@@ -4,7 +4,6 @@ The overall grade is computed here and never taken from a reviewer. All function
 quick: one call per candidate and ballot, or one call for a whole history.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -15,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import Floats
+from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
 from witan.errors import InvalidParameter, InvalidRubric, UnknownName
 
 __all__ = [
     "BANDS",
-    "HOLISTIC",
     "Anchor",
     "Ceiling",
     "Criterion",
@@ -27,17 +26,11 @@ __all__ = [
     "Rubric",
     "overall",
     "overall_array",
-    "read_grade",
     "trips",
 ]
 
-LOWEST, HIGHEST = 1.0, 10.0
-
 BANDS = ((9, 10), (7, 8), (5, 6), (3, 4), (1, 2))
 """The bands of grades that the named rubrics describe, best first."""
-
-HOLISTIC = "overall"
-"""On a ballot, the key of the reviewer's own holistic grade; therefore never a criterion."""
 
 SUM_TOLERANCE = 0.001
 """How far from 1 the sum of a rubric's weights may lie."""
@@ -47,8 +40,6 @@ ROUNDING = 1e-9
 
 GRAIN = 1e9
 """Overall grades are multiples of 1 / GRAIN, so that grades equal on paper are equal here."""
-
-_WRITTEN_GRADE = re.compile(r"(\d{1,2}(?:\.\d{1,20})?)(?:\s{0,9}/\s{0,9}10)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +82,12 @@ class Ceiling:
 class Rubric:
     """Weighted criteria and the ceilings that no weight can outvote.
 
+    Parameters
+    ----------
+    scale
+        On which grades in files are given that do not say it themselves; None: it is recognised.
+        Anchors and ceilings are from 1 to 10 in any case.
+
     Raises
     ------
     InvalidRubric
@@ -102,6 +99,7 @@ class Rubric:
     name: str
     criteria: tuple[Criterion, ...]
     ceilings: tuple[Ceiling, ...] = ()
+    scale: Scale | None = None
     total_weight: float = field(init=False, repr=False, compare=False, default=1.0)
     lowest_first: tuple[Ceiling, ...] = field(init=False, repr=False, compare=False, default=())
 
@@ -130,7 +128,7 @@ class Rubric:
             if name not in known:
                 raise UnknownName("criterion", name, known)
         criteria = (replace(c, weight=weights.get(c.name, c.weight)) for c in self.criteria)
-        return Rubric(self.name, tuple(criteria), self.ceilings)
+        return Rubric(self.name, tuple(criteria), self.ceilings, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,30 +157,6 @@ class Overall:
         return f"only {self.weight_given:.4g} of the rubric's weight is graded; half is needed"
 
 
-def read_grade(value: object) -> float | None:
-    """Read a grade as reviewers write it.
-
-    A number from 1 to 10 is read, and so is text that holds nothing but one, alone or out of ten:
-    ``8``, ``8.5``, ``"8"``, ``" 9 / 10 "``. Booleans, NaN, numbers out of range, grades on other
-    scales (``"16/20"``) and any other text are not.
-
-    Returns
-    -------
-    float or None
-        From 1 to 10; None when the value is no grade.
-    """
-    if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
-        return float(value) if LOWEST <= value <= HIGHEST else None
-    if isinstance(value, str):
-        written = _WRITTEN_GRADE.fullmatch(value.strip())
-        if written is None:
-            return None
-        value = float(written[1])
-    elif isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return None
-    return float(value) if LOWEST <= value <= HIGHEST else None
-
-
 def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
     """Weigh the grades of one candidate on one ballot into one grade.
 
@@ -197,7 +171,7 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
     Parameters
     ----------
     grades
-        Criterion to grade, each from 1 to 10 as `read_grade` returns it.
+        Criterion to grade, each from 1 to 10 as `read_grade` of `witan.core.scale` returns it.
 
     Returns
     -------

@@ -17,6 +17,8 @@ from witan.core.outcome import Outcome
 from witan.core.profile import Profile
 from witan.core.report import report
 from witan.core.rules import RULES
+from witan.core.scale import Scale
+from witan.core.scale_recognition import recognised, rescaled
 from witan.core.settings import AUTO, Settings
 from witan.core.weighing import learn_weights
 from witan.core.wording import listed
@@ -30,7 +32,13 @@ SESSIONS_AT_ONCE = 2048
 OnUnsuitable = Callable[[UnsuitableBallots], None]
 
 
-def tally(ballots: Iterable[Ballot], rule: str = AUTO, **settings: Any) -> Outcome:
+def tally(
+    ballots: Iterable[Ballot],
+    rule: str = AUTO,
+    *,
+    scale: Scale | str | None = None,
+    **settings: Any,
+) -> Outcome:
     """Count the ballots of one session. Pure: ballots in, outcome out.
 
     Parameters
@@ -39,6 +47,9 @@ def tally(ballots: Iterable[Ballot], rule: str = AUTO, **settings: Any) -> Outco
         All of one session; of any number for a rule that needs a history.
     rule
         A name in `RULES`, or ``auto``.
+    scale
+        On which all grades are given, such as ``"0-1"``. None: as each ballot says; those that say
+        nothing are from 1 to 10, or where they do not fit it on the scale that they do fit.
     **settings
         Any field of `Settings`; any field of `Counting` (``recusal``, ``unranked``, ``rubric``);
         anything else is a parameter of the rule.
@@ -51,9 +62,11 @@ def tally(ballots: Iterable[Ballot], rule: str = AUTO, **settings: Any) -> Outco
         If the ballots belong to more than one session, or a setting is wrong.
     UnsuitableBallots
         If the rule needs grades that are not there.
+    UnclearScale
+        If grades fit no scale, or two as well.
     """
     chosen = Settings.of(rule, **settings)
-    given = list(ballots)
+    given = recognised(ballots) if scale is None else rescaled(ballots, scale)
     sessions = {ballot.session for ballot in given}
     if not given:
         raise NothingToCount("there is no ballot to count")

@@ -10,7 +10,8 @@ from typing import Any
 
 from witan.core.ballot import Grade, Groups
 from witan.core.blinding import Sheet
-from witan.core.rubric import HOLISTIC, Rubric, read_grade
+from witan.core.rubric import Rubric
+from witan.core.scale import HOLISTIC, read_grade
 from witan.deliberation.review_words import NOT_ON_SHEET
 
 __all__ = ["Asked", "Grades", "Reading", "chain", "tied"]
@@ -297,7 +298,7 @@ def _readable(given: Grade | Mapping[str, Grade]) -> Iterator[bool]:
 
 
 def _scalar(given: object, overlooked: _Overlooked) -> Grade | None:
-    """A grade as given; what `witan.core.rubric.read_grade` makes of it is its business."""
+    """A grade as given; what `witan.core.scale.read_grade` makes of it is its business."""
     if type(given) is int or type(given) is float:  # as nearly all are
         return given
     if isinstance(given, Mapping):

@@ -6,7 +6,7 @@ from itertools import combinations, groupby
 
 from witan.core.ballot import Ballot, Grade, Groups
 from witan.core.interpretation import Counting, interpret
-from witan.core.rubric import read_grade
+from witan.core.scale import read_grade
 
 __all__ = ["Merged", "merge"]
 

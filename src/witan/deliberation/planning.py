@@ -9,7 +9,7 @@ from types import MappingProxyType
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
 from witan.core.outcome import Prior
-from witan.core.rubric import HOLISTIC
+from witan.core.scale import HOLISTIC
 from witan.core.separation import Separation, separation
 from witan.deliberation.answer_prompts import answer_messages, debate_messages
 from witan.deliberation.lengths import BYTES_A_TOKEN, TYPICAL, Lengths

@@ -8,7 +8,8 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
-from witan.core.rubric import HOLISTIC, Rubric, read_grade
+from witan.core.rubric import Rubric
+from witan.core.scale import HOLISTIC, read_grade
 from witan.deliberation.fences import neutral
 from witan.deliberation.material import answers_shown, data_rule, opening, question_shown
 from witan.deliberation.ports import Message

@@ -13,7 +13,8 @@ from typing import Any
 
 from witan.core.ballot import Ballot, Grade
 from witan.core.blinding import Sheet
-from witan.core.rubric import HOLISTIC, Rubric, read_grade
+from witan.core.rubric import Rubric
+from witan.core.scale import HOLISTIC, NATIVE, grade_on, read_grade
 from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, tied
 from witan.deliberation.blank import is_blank
 from witan.deliberation.events import ReadBy
@@ -108,10 +109,14 @@ def _as_asked(said: Mapping[str, Any], sheet: Sheet, asked: Asked, *, holistic: 
 
 def _graded_as_asked(given: object, names: set[str]) -> bool:
     if not isinstance(given, Mapping):
-        return names == {HOLISTIC} and not isinstance(given, str) and read_grade(given) is not None
-    return given.keys() == names and not any(
-        isinstance(grade, str) or read_grade(grade) is None for grade in given.values()
-    )
+        return names == {HOLISTIC} and _is_as_asked(given)
+    return given.keys() == names and all(map(_is_as_asked, given.values()))
+
+
+def _is_as_asked(grade: object) -> bool:
+    """Whether a grade is a number from 1 to 10."""
+    read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
+    return read is not None and not read[1]
 
 
 def _tolerantly(reply: str, sheet: Sheet, asked: Asked) -> Reading:

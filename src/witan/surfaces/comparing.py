@@ -1,6 +1,6 @@
 """Rules side by side as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from witan.core.comparison import Comparison
 from witan.core.outcome import Outcome
@@ -31,8 +31,16 @@ def comparison_text(page: Page, comparison: Comparison, shown: Sequence[str]) ->
             cells = [[str(n) for n in row] for row in comparison.leader_differs]
             yield from _triangle(page, comparison.rules, cells)
             yield ""
+    for sentence in _scales(comparison):
+        yield page.sentence(f"note: {sentence}", "warning", hang=2)
     for rule, why in comparison.skipped.items():
         yield page.sentence(f"left out: {rule}, because it {_because(why)}", "dim", hang=2)
+
+
+def _scales(comparison: Comparison) -> Iterable[str]:
+    """How the grades of all sessions are read."""
+    outcomes = (one for by_rule in comparison.outcomes.values() for one in by_rule.values())
+    return dict.fromkeys(scale.sentence for outcome in outcomes for scale in outcome.scales)
 
 
 def _because(why: str) -> str:

@@ -15,6 +15,7 @@ from witan.core.outcome import Outcome, Standing
 if TYPE_CHECKING:
     from witan.core.comparison import Comparison
     from witan.core.explanation import Explanation
+    from witan.core.scale import Scale
 
 __all__ = ["comparison_object", "explanation_object", "session_object", "sessions_json", "to_json"]
 
@@ -92,6 +93,15 @@ def session_object(outcome: Outcome) -> dict[str, Any]:
         "abstentions": outcome.abstentions,
         "order_kept": outcome.order_kept,
         "warnings": outcome.warnings,
+        "scales": [_scale(scale) for scale in outcome.scales],
+    }
+
+
+def _scale(scale: "Scale") -> dict[str, Any]:
+    return {
+        "scale": scale.record(),
+        "recognised": scale.recognised,
+        "instead": scale.instead,
     }
 
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from witan.core.approval import Approval
-from witan.core.ballot import Ballot, Grade
-from witan.core.rubric import HOLISTIC, Rubric, overall, read_grade
+from witan.core.ballot import Ballot
+from witan.core.rubric import Rubric, overall
+from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.deliberation import events as e
 from witan.deliberation.session import Cost, Session
 from witan.surfaces.render import outcome_text, p_best_text, trust_line
@@ -283,7 +284,7 @@ def _order(ballot: Ballot, rubric: Rubric) -> str:
 
     def named(candidate: str) -> str:
         place = [f"place {places[candidate]}"] if candidate in places else []
-        grade = overall_grade(ballot.grades.get(candidate), rubric)
+        grade = overall_grade(ballot, candidate, rubric)
         told = [*place, *([] if grade is None else [f"grade {number(grade, 1)}"])]
         return f"{candidate} [{', '.join(told)}]" if told else candidate
 
@@ -291,13 +292,18 @@ def _order(ballot: Ballot, rubric: Rubric) -> str:
     return ranking or f"grades alone, of {listed([*map(named, ballot.grades)], most=20)}"
 
 
-def overall_grade(held: Grade | Mapping[str, Grade] | None, rubric: Rubric) -> float | None:
+def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | None:
     """One grade for a candidate: by the rubric as far as it is graded by it, else its own."""
+    held = ballot.grades.get(candidate)
+    scale = Scale() if ballot.scale is None else ballot.scale
     if not isinstance(held, Mapping):
-        return None if held is None else read_grade(held)
-    read = {c.name: read_grade(held[c.name]) for c in rubric.criteria if c.name in held}
+        return None if held is None else read_grade(held, scale.whole)
+    names = [criterion.name for criterion in rubric.criteria if criterion.name in held]
+    read = {name: read_grade(held[name], scale.of(name)) for name in names}
     weighed = overall(rubric, {name: grade for name, grade in read.items() if grade is not None})
-    return read_grade(held.get(HOLISTIC)) if weighed.value is None else weighed.value
+    if weighed.value is not None:
+        return weighed.value
+    return read_grade(held.get(HOLISTIC), scale.whole)
 
 
 def _synthesis(page: Page, session: Session, mark: str) -> Iterator[str]:

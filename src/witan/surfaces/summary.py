@@ -27,6 +27,7 @@ class Digest:
     p_best: float | None
     flips: str
     noted: bool
+    scales: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Digest":
@@ -41,7 +42,8 @@ class Digest:
             tied_with=tuple(name for name in outcome.tied_for_best if name not in leaders),
             p_best=outcome[leaders[0]].p_best if leaders else None,
             flips=flips(outcome),
-            noted=bool(outcome.warnings),
+            noted=len(outcome.warnings) > len(outcome.scales),
+            scales=tuple(scale.sentence for scale in outcome.scales),
         )
 
 
@@ -74,6 +76,8 @@ def summary_text(page: Page, digests: Sequence[Digest]) -> Iterator[str]:
     yield ""
     yield from _leads(page, digests)
     yield ""
+    for sentence in dict.fromkeys(said for digest in digests for said in digest.scales):
+        yield page.sentence(f"note: {sentence}", "warning", hang=2)
     if noted := sum(digest.noted for digest in digests):
         carry = "carries a note" if noted == 1 else "carry notes"
         yield page.sentence(f"{counted(noted, 'session')} {carry}.", "warning")

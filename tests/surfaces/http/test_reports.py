@@ -270,6 +270,26 @@ class TestPosted:
         assert len(told["sessions"]) == 12
         assert told["sessions"][0]["leaders"] == ["x"]
 
+    @pytest.mark.parametrize("scale", [None, "0-1"])
+    def test_the_scale_of_grades_is_said(self, client, scale):
+        """Recognised, or as the parameter has it; every grade counts."""
+        graded = [{"reviewer": f"r{k}", "grades": {"x": 0.9, "y": 0, "z": k / 10}} for k in (3, 4)]
+        asked = {"rule": "range"} | ({} if scale is None else {"scale": scale})
+        lines = "\n".join(map(json.dumps, graded))
+        [told] = client.post("/api/tally", params=asked, content=lines).json()["sessions"]
+
+        assert [line["candidate"] for line in told["standings"]] == ["x", "z", "y"]
+        assert [line["votes"] for line in told["standings"]] == [2, 2, 2]
+        assert told["scales"] == [{"scale": "0-1", "recognised": scale is None, "instead": []}]
+
+    def test_a_scale_that_is_unclear_is_refused(self, client):
+        """With both readings, as parameters."""
+        line = {"reviewer": "r", "grades": {"x": 7, "y": 85, "z": 9}}
+        response = client.post("/api/tally", content=json.dumps(line))
+
+        assert response.status_code == 422
+        assert "scale=1-10 clamps 1 of 3 grades or scale=0-100" in response.json()["detail"]
+
     def test_good_lines_count_beside_bad_ones(self, client):
         """Which are named."""
         told = client.post("/api/tally", content=BALLOTS + "\nnot a ballot\n").json()

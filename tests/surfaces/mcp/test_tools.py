@@ -134,6 +134,20 @@ class TestVerdicts:
         assert result.structured_content["record"]["events"]
 
 
+class TestScales:
+    """Ballots are counted on the scale of their grades."""
+
+    @pytest.mark.parametrize("scale", [None, "0-1"])
+    async def test_it_is_said(self, client, scale):
+        """In the text and in the object."""
+        lines = [{"reviewer": f"r{k}", "grades": {"x": 0.9, "y": k / 10}} for k in (3, 4)]
+        body = {"ballots": "\n".join(map(json.dumps, lines))}
+        result = await client.call_tool("tally", body if scale is None else body | {"scale": scale})
+
+        assert "grades are read as 0-1" in text_of(result)
+        assert result.structured_content["sessions"][0]["scales"][0]["scale"] == "0-1"
+
+
 class TestErrors:
     """What cannot be done is said in a sentence, as the result of the call."""
 

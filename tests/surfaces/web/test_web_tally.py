@@ -84,12 +84,20 @@ class TestSettings:
         named = {x.attrs["name"] for tag in tags for x in root.one("main").all(tag)}
 
         options = {option.name for option in tally.params if isinstance(option, click.Option)}
-        # Of files, of what is printed, and of what is drawn.
+        # Of files, of this machine, of what is printed, and of what is drawn.
         elsewhere = {"strict", "weights_file", "answers", "as_json", "plot", "matchups"}
-        elsewhere |= {"require_winner", "limit", "help"}
+        elsewhere |= {"require_winner", "limit", "help", "history", "config"}
         same = {"weight": "weights"}
         assert {same.get(name, name) for name in options - elsewhere} <= named
         assert {label.attrs["for"] for label in root.all("label")} == named
+
+    @pytest.mark.parametrize(("scale", "said"), [("", "0-1 (recognised)"), ("0-2", "0-2")])
+    def test_the_scale_of_grades_is_said(self, browser, scale, said):
+        """As it was recognised, or filled in."""
+        graded = [{"reviewer": f"r{k}", "grades": {"oak": 0.9, "elm": k / 10}} for k in (3, 4)]
+        root = counted(browser, "\n".join(map(json.dumps, graded)), {"scale": scale})
+
+        assert f"grades are read as {said}, and converted to 1-10" in root.one("main").text
 
     def test_settings_hold_and_stay_in_the_form(self, browser):
         """Those of reading, of counting, and of telling apart."""

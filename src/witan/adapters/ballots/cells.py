@@ -12,7 +12,8 @@ from witan.adapters.ballots.dialect import Dialect, with_points
 from witan.adapters.ballots.escaping import plain_cell, safe_cell
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
-from witan.adapters.ballots.records import KINDS, moment, name, weight
+from witan.adapters.ballots.records import KINDS, moment, name, scale_of, weight
+from witan.core.scale import Scale
 
 __all__ = ["BALLOT_CELLS", "Rows", "csv_rows", "number", "read_cell", "text_of", "write_rows"]
 
@@ -64,6 +65,15 @@ def _candidates(text: str) -> tuple[str, ...]:
     return tuple(name("candidates", part) for part in listed)
 
 
+def _scale(text: str) -> Scale:
+    if not text.startswith("{"):
+        return scale_of(text)
+    try:
+        return scale_of(json.loads(text))
+    except (ValueError, RecursionError):
+        raise Unreadable("scale", f"is {text[:40]!r}, no JSON object of scales") from None
+
+
 _CELLS: Mapping[str, Callable[[str], Any]] = {
     "abstained": _abstained,
     "reason": str,
@@ -74,6 +84,7 @@ _CELLS: Mapping[str, Callable[[str], Any]] = {
     "kind": _kind,
     "question": str,
     "notes": str,
+    "scale": _scale,
 }
 
 BALLOT_CELLS = tuple(_CELLS)

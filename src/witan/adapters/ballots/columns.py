@@ -61,6 +61,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "at": ("at",),
     "question": ("question", "prompt", "instruction"),
     "notes": ("notes",),
+    "scale": ("scale",),
 }
 """Names under which the column of a field is found, first to last, whatever its case and spaces."""
 

@@ -9,7 +9,7 @@ from witan.adapters.ballots.cells import BALLOT_CELLS, Rows, number, read_cell
 from witan.adapters.ballots.columns import CRITERIA, CRITERION_PREFIX, Header
 from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.problems import Report, Unreadable
-from witan.adapters.ballots.records import by_rank, position
+from witan.adapters.ballots.records import by_rank, position, scale_record
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError
 
@@ -21,7 +21,7 @@ LONG_COLUMNS = (
 )
 """The columns of a long table in the order in which they are written, before the criteria."""
 
-_CONTRADICTED = ("abstained", "weight", "category", "kind", "candidates")
+_CONTRADICTED = ("abstained", "weight", "category", "kind", "candidates", "scale")
 """Of these a ballot has one; of the other optional columns the first that is given stands."""
 
 
@@ -272,6 +272,7 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
     "weight": lambda value: None if value == 1.0 else repr(value),
     "at": lambda value: value.isoformat(),
     "kind": lambda value: None if value == "model" else value,
+    "scale": lambda value: value if isinstance(value, str) else json.dumps(value),
 }
 
 
@@ -279,7 +280,7 @@ def told(ballot: Ballot) -> dict[str, Any]:
     """The optional cells that speak of a whole ballot, without those at their default."""
     cells = {}
     for field in BALLOT_CELLS:
-        value = getattr(ballot, field)
+        value = scale_record(ballot) if field == "scale" else getattr(ballot, field)
         if value is not None:
             cells[field] = _TOLD.get(field, lambda same: same)(value)
     return {field: cell for field, cell in cells.items() if cell is not None}

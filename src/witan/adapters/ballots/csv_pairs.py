@@ -17,7 +17,7 @@ __all__ = ["PAIR_COLUMNS", "pair_row", "read_pairs"]
 
 PAIR_COLUMNS = (
     *("session", "reviewer", "first", "second", "outcome"),
-    *(field for field in BALLOT_CELLS if field not in ("abstained", "candidates")),
+    *(field for field in BALLOT_CELLS if field not in ("abstained", "candidates", "scale")),
 )
 """The columns of a table of pairs in the order in which they are written."""
 

@@ -6,32 +6,38 @@ from collections.abc import Mapping
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import kind_of
 from witan.core.ballot import Ballot
+from witan.core.scale import HOLISTIC, Scale, grade_on
 
-__all__ = ["Again", "doubt_of"]
+__all__ = ["Again", "doubt_of", "off_scale"]
 
 
 def doubt_of(ballot: Ballot) -> Unreadable | None:
-    """Whether it says nothing that can be counted, or gives grades that are none."""
+    """Whether it says nothing that can be counted."""
     if not (ballot.groups or ballot.grades or ballot.abstained or ballot.reason):
         what = "is missing, as are grades and abstained; it counts as an abstention"
         return Unreadable("ranking", what, read=True)
-    if not ballot.grades:
-        return None
-    # NumPy is heavy: only those who have grades doubted wait for it.
-    from witan.core.rubric import HIGHEST, LOWEST, read_grade
+    return None
 
-    bad = [
-        (candidate, grade)
-        for candidate, given in ballot.grades.items()
-        for grade in (given.values() if isinstance(given, Mapping) else (given,))
-        if read_grade(grade) is None
-    ]
-    if not bad:
+
+def off_scale(ballot: Ballot) -> Unreadable | None:
+    """The grades that are none, and those outside the scale of the ballot."""
+    scale = Scale() if ballot.scale is None else ballot.scale
+    none, outside = [], []
+    for candidate, given in ballot.grades.items():
+        held = given if isinstance(given, Mapping) else {HOLISTIC: given}
+        for criterion, grade in held.items():
+            read = grade_on(scale.of(criterion), grade)
+            if read is None:
+                none.append((candidate, grade, "which is no grade", "dropped when counted"))
+            elif read[1]:
+                where = f"outside the scale {scale.of(criterion)}"
+                outside.append((candidate, grade, where, "its nearer end counts"))
+    if not (none or outside):
         return None
-    [(candidate, grade), *others] = bad
+    [(candidate, grade, why, fate), *others] = none or outside
     more = f", and {len(others):,} more like it" if others else ""
-    scale = f"no grade from {LOWEST:g} to {HIGHEST:g}"
-    what = f"has {kind_of(grade)} for {candidate!r}, which is {scale}{more}; dropped when counted"
+    more += f", and {len(outside):,} outside the scale" if none and outside else ""
+    what = f"has {kind_of(grade)} for {candidate!r}, {why}{more}; {fate}"
     return Unreadable("grades", what, read=True)
 
 

@@ -84,7 +84,7 @@ def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
     encode = json.JSONEncoder(ensure_ascii=False).encode
     written = 0
     for ballot in ballots:
-        line = encode(to_record(ballot))
+        line = encode(to_record(ballot, declares=True))
         line.encode()  # refuses what is no text
         out.write(escape_json(line).encode() + b"\n")
         written += 1

@@ -12,7 +12,7 @@ from witan.adapters.ballots.columns import joined
 from witan.adapters.ballots.doubts import doubt_of
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.problems import Report, Unreadable
-from witan.adapters.ballots.records import FIELDS, read_record
+from witan.adapters.ballots.records import FIELDS, read_record, scale_record
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, MissingExtra
 
@@ -97,6 +97,8 @@ def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
             record[field] = {key: _mapped(held) for key, held in value}
     if isinstance(record.get("grades"), list):
         record["grades"] = _grades(record["grades"])
+    if isinstance(scale := record.get("scale"), str) and scale.startswith("{"):
+        record["scale"] = json.loads(scale)
     weight = record.get("weight")
     if isinstance(weight, float) and isnan(weight):
         record["weight"] = None  # how tables say that nothing is given
@@ -166,6 +168,8 @@ def _row(ballot: Ballot) -> dict[str, Any]:
     for candidate, given in ballot.grades.items():
         criteria = given if isinstance(given, Mapping) else {None: given}
         grades += [_grade(candidate, criterion, one) for criterion, one in criteria.items()]
+    scale = scale_record(ballot)
+    row["scale"] = scale if scale is None or isinstance(scale, str) else json.dumps(scale)
     return row | {"ranking": ballot.groups, "grades": grades}
 
 

@@ -69,6 +69,7 @@ class Report:
         self.path, self.on_problem, self.on_note = path, on_problem, on_note
         self.doubting = doubting and on_problem is not None
         self.n_problems = 0
+        self.line = 0
 
     def __call__(self, line: int, flaw: Unreadable) -> None:
         """Say that `line` has this flaw."""
@@ -85,5 +86,6 @@ class Report:
 
     def doubt(self, line: int, flaw: Unreadable | None) -> None:
         """Say what is odd about a line that is read, if something is and it is to be told."""
+        self.line = line
         if self.doubting and flaw is not None:
             self(line, flaw)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from witan.adapters.ballots.bounds import Bounds
 from witan.adapters.ballots.columns import check_columns
@@ -12,12 +12,17 @@ from witan.adapters.ballots.formats import check_format
 from witan.adapters.ballots.opening import open_source
 from witan.adapters.ballots.plain import PLAIN, plain_ballots
 from witan.adapters.ballots.problems import Problem, Report
+from witan.adapters.ballots.scales import scaled
 from witan.core.ballot import Ballot
+from witan.core.scale import Scale
+
+if TYPE_CHECKING:
+    from witan.core.rubric import Rubric
 
 __all__ = ["read_ballots"]
 
 
-def read_ballots(
+def read_ballots(  # noqa: PLR0913 - all but the path by name
     path: str | Path | IO[Any],
     *,
     format: str | None = None,  # noqa: A002  the word users know from the command line
@@ -26,6 +31,8 @@ def read_ballots(
     doubting: bool = False,
     bounds: Bounds | None = None,
     on_note: Callable[[str], None] | None = None,
+    scale: Scale | str | None = None,
+    rubric: "Rubric | None" = None,
 ) -> Iterator[Ballot]:
     """Read the ballots of a file, a stream, or ``-`` for standard input, one after another.
 
@@ -36,32 +43,38 @@ def read_ballots(
     column holds a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
     beyond `bounds` raises `TooLarge`; without them a file may be of any size. `on_note` is told how
     a file is read, where that is not plain from its columns.
+
+    `scale`, such as ``"0-1"``, says on which scale all grades are given. Without it a ballot's own
+    holds, then that of the `rubric`, then the one that all grades of the file fit; where that is
+    unclear, `BallotFileError` names two that they could be on.
     """
     if format is not None:
         check_format(format)
     check_columns(columns or {})
     telling = partial(Report, on_problem=on_problem, doubting=doubting, on_note=on_note)
-    return _read(path, format, columns or {}, telling, bounds)
+    declared = Scale.parse(scale) if isinstance(scale, str) else scale
+    scales = declared, None if rubric is None else rubric.scale
+    return _read(path, (format, columns or {}), telling, bounds, scales)
 
 
 def _read(
     path: str | Path | IO[Any],
-    given: str | None,
-    columns: Mapping[str, str],
+    reading: tuple[str | None, Mapping[str, str]],
     telling: Callable[[str], Report],
     bounds: Bounds | None,
+    scales: tuple[Scale | None, Scale | None],
 ) -> Iterator[Ballot]:
     with open_source(path, bounds) as source:
         report = telling(source.path)
-        content = content_of(source, given, columns)
+        content = content_of(source, *reading)
         if content is None:
             return
         if content.format in PLAIN:
-            yield from plain_ballots(content, columns, report)
+            yield from scaled(plain_ballots(content, reading[1], report), report, *scales)
             return
         # Sessions load the history's modules: only those who read some wait for them.
         from witan.adapters.imports.reading import sessions_of
         from witan.adapters.simulated_ballots import marked
 
-        for one in sessions_of(content, columns, report, apart=False):
+        for one in sessions_of(content, reading[1], report, scales=scales, apart=False):
             yield from map(marked, one.ballots) if one.simulated else one.ballots

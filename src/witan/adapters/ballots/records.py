@@ -11,6 +11,8 @@ from typing import Any
 
 from witan.adapters.ballots.problems import Unreadable
 from witan.core.ballot import Ballot, Groups
+from witan.core.scale import Scale
+from witan.errors import InvalidParameter
 
 __all__ = [
     "FIELDS",
@@ -23,6 +25,8 @@ __all__ = [
     "moment",
     "name",
     "read_record",
+    "scale_of",
+    "scale_record",
     "session_name",
     "to_record",
     "weight",
@@ -231,7 +235,7 @@ def _grades(value: object) -> dict[str, Any]:
 
 def _grade(candidate: str, grade: Any, wanted: str) -> Any:
     """A grade as it stands: a bad one is kept, for whoever counts to drop it aloud."""
-    if isinstance(grade, int | float | str):
+    if isinstance(grade, int | float | str):  # true and false are grades of pass-fail
         return grade
     raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {wanted}")
 
@@ -264,6 +268,21 @@ def _authors(value: object) -> dict[str, str]:
     }
 
 
+def scale_of(value: object) -> Scale:
+    """The scale that a field or a cell declares."""
+    try:
+        return Scale.of_record(value)
+    except InvalidParameter as error:
+        raise Unreadable("scale", f"is {kind_of(value)}; expected {error.expected}") from None
+
+
+def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
+    """The scale to declare beside the grades of a ballot; None: it has no grades."""
+    if not ballot.grades:
+        return None
+    return (Scale() if ballot.scale is None else ballot.scale).record()
+
+
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reviewer": ("reviewer", lambda value: name("reviewer", value)),
     "ranking": ("groups", _ranking),
@@ -281,6 +300,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "question": ("question", lambda value: _text("question", value)),
     "notes": ("notes", lambda value: _text("notes", value)),
     "paired": ("paired", lambda value: _flag("paired", value)),
+    "scale": ("scale", scale_of),
 }
 
 FIELDS = tuple(_READERS)
@@ -315,8 +335,13 @@ def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
                 raise Unreadable(field, f"is unknown; did you mean {close[0]!r}?")
 
 
-def to_record(ballot: Ballot) -> dict[str, Any]:
-    """The record of a ballot, without what it leaves at its default."""
+def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
+    """The record of a ballot, without what it leaves at its default.
+
+    With `declares`, it names the scale of its grades, 1-10 included: whoever reads the record
+    elsewhere need not recognise it.
+    """
+    scale = scale_record(ballot) if declares or ballot.scale is not None else None
     plain: dict[str, Any] = {"session": ballot.session or None, "reviewer": ballot.reviewer}
     if ballot.groups:
         plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]
@@ -340,6 +365,7 @@ def to_record(ballot: Ballot) -> dict[str, Any]:
         "question": ballot.question,
         "notes": ballot.notes,
         "paired": ballot.paired or None,
+        "scale": scale,
     }
     return {field: value for field, value in plain.items() if value is not None}
 

@@ -13,6 +13,7 @@ from witan.adapters.ballots.opening import open_source
 from witan.adapters.ballots.plain import refuse_columns
 from witan.adapters.ballots.problems import Problem, Report, Unreadable
 from witan.adapters.ballots.records import session_name
+from witan.adapters.ballots.scales import scaled_parts
 from witan.adapters.history.importing import Imported
 from witan.adapters.imports.answers import Beside
 from witan.adapters.imports.ballots import read_ballot_pieces
@@ -22,6 +23,7 @@ from witan.adapters.imports.evaluations import joined_ballots, read_inspect, rea
 from witan.adapters.imports.gathering import gathered
 from witan.adapters.imports.preferences import preferences_as_battles
 from witan.adapters.imports.session_lines import read_session_lines
+from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 
 __all__ = ["read_imports", "sessions_of"]
@@ -36,6 +38,7 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     answers: Iterable[File] = (),
     questions: Iterable[File] = (),
     columns: Mapping[str, str] | None = None,
+    scale: Scale | str | None = None,
     category: str | None = None,
     at: datetime | None = None,
     session_prefix: str = "",
@@ -54,6 +57,8 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
         Files beside it, as JSON Lines. Sessions that it does not hold are passed over in them.
     columns
         Which column holds a field, as `read_ballots` takes it.
+    scale
+        On which all grades are given, as `read_ballots` takes it.
     category, at
         Of sessions of which the file does not say it.
     session_prefix
@@ -79,7 +84,9 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     check_columns(columns or {})
     _check_prefix(session_prefix)
     finish = _Finish(category, at, session_prefix)
-    return _read(path, (format, columns or {}), (answers, questions), finish, (on_problem, on_note))
+    declared = Scale.parse(scale) if isinstance(scale, str) else scale
+    reading = format, columns or {}, declared
+    return _read(path, reading, (answers, questions), finish, (on_problem, on_note))
 
 
 def _check_prefix(prefix: str) -> None:
@@ -91,7 +98,7 @@ def _check_prefix(prefix: str) -> None:
 
 def _read(
     path: File,
-    reading: tuple[str | None, Mapping[str, str]],
+    reading: tuple[str | None, Mapping[str, str], Scale | None],
     beside: tuple[Iterable[File], Iterable[File]],
     finish: "_Finish",
     saying: tuple[Callable[[Problem], None] | None, Callable[[str], None] | None],
@@ -104,9 +111,10 @@ def _read(
         told.questions(questions, on_problem)
     with open_source(path) as source:
         report = Report(source.path, on_problem, doubting=True, on_note=on_note)
-        content = content_of(source, *reading)
+        given, columns, scale = reading
+        content = content_of(source, given, columns)
         if content is not None:
-            for one in sessions_of(content, reading[1], report):
+            for one in sessions_of(content, columns, report, scales=(scale, None)):
                 yield finish(told.joined(one))
 
 
@@ -131,18 +139,26 @@ class _Finish:
 
 
 def sessions_of(
-    content: Content, columns: Mapping[str, str], report: Report, *, apart: bool = True
+    content: Content,
+    columns: Mapping[str, str],
+    report: Report,
+    *,
+    scales: tuple[Scale | None, Scale | None] = (None, None),
+    apart: bool = True,
 ) -> Iterator[Imported]:
     """The sessions of a file whose format is known.
 
     Parameters
     ----------
+    scales
+        On which all grades are given, and on which those are whose ballot declares none.
     apart
         A battle without an id is a session of its own; else all of them are one without a name.
     """
     if content.format == "sessions":
         refuse_columns(content, columns)
-        return read_session_lines(content.source, report)
+        whole = scales[0], Scale()  # who wrote them named every scale but 1-10
+        return _scaled(read_session_lines(content.source, report), report, whole)
     if content.format == "conversations":
         refuse_columns(content, columns)
         return read_conversations(content.source, report)
@@ -161,5 +177,13 @@ def sessions_of(
             if content.format == "promptfoo"
             else read_inspect(content.records(report), report)
         )
-        return map(joined_ballots, gathered(pieces))
-    return gathered(read_ballot_pieces(content, columns, report))
+        return map(joined_ballots, gathered(_scaled(pieces, report, scales)))
+    return gathered(_scaled(read_ballot_pieces(content, columns, report), report, scales))
+
+
+def _scaled(
+    pieces: Iterable[Imported], report: Report, scales: tuple[Scale | None, Scale | None]
+) -> Iterator[Imported]:
+    parts = ((replace(piece, ballots=()), piece.ballots) for piece in pieces)
+    for piece, ballots in scaled_parts(parts, report, *scales):
+        yield replace(piece, ballots=ballots)

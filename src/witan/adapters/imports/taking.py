@@ -11,6 +11,7 @@ from witan.adapters.ballots.problems import Problem
 from witan.adapters.history.importing import Added, Imported
 from witan.adapters.imports.digests import digest_of, held
 from witan.adapters.imports.reading import read_imports
+from witan.core.scale import Scale
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -24,6 +25,7 @@ class Meaning:
 
     format: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
+    scale: Scale | None = None
     answers: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     category: str | None = None
@@ -41,11 +43,14 @@ class Taken:
         None: it was refused, since some of it could not be read, or holds no session.
     before
         The very file came in before, and was not read again.
+    scales
+        How its grades are read, where that is not from 1 to 10 beyond doubt, in a sentence each.
     """
 
     added: Added | None
     problems: tuple[Problem, ...] = ()
     before: bool = False
+    scales: tuple[str, ...] = ()
 
 
 def take_in(
@@ -88,6 +93,7 @@ def take_in(
             answers=meaning.answers,
             questions=meaning.questions,
             columns=dict(meaning.columns),
+            scale=meaning.scale,
             category=meaning.category,
             at=meaning.at,
             session_prefix=meaning.session_prefix,
@@ -103,7 +109,7 @@ def take_in(
                 added = history.add(reading.watched(first, sessions), source, digest)
             except _Refused:
                 added = None
-        return Taken(added, tuple(reading.problems))
+        return Taken(added, tuple(reading.problems), scales=tuple(reading.scales))
 
 
 def _said(meaning: Meaning) -> dict[str, object]:
@@ -111,6 +117,7 @@ def _said(meaning: Meaning) -> dict[str, object]:
     return {
         "kind": meaning.format,
         "columns": sorted(meaning.columns),
+        "scale": None if meaning.scale is None else str(meaning.scale),
         "beside": (len(meaning.answers), len(meaning.questions))
         if meaning.answers or meaning.questions
         else None,
@@ -130,6 +137,7 @@ class _Reading:
     def __init__(self, strict: bool, on_problem: Callable[[Problem], None] | None) -> None:
         self._strict, self._tell = strict, on_problem
         self.problems: list[Problem] = []
+        self.scales: dict[str, None] = {}
 
     def note(self, problem: Problem) -> None:
         """A line cannot be read."""
@@ -139,6 +147,10 @@ class _Reading:
 
     def watched(self, first: Imported, others: Iterator[Imported]) -> Iterator[Imported]:
         """The sessions of the file; at its end it is known whether all of it could be read."""
-        yield from chain([first], others)
+        for one in chain([first], others):
+            for ballot in one.ballots:
+                if ballot.scale is not None:
+                    self.scales[ballot.scale.sentence] = None
+            yield one
         if self._strict and self.problems:
             raise _Refused

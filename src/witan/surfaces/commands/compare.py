@@ -71,8 +71,8 @@ def command(as_json: bool, **options: Any) -> int:
     """
     from witan.core.comparison import compare_rules
 
-    body = Body.of(options)
     settings = settings_of(options)
+    body = Body.of(options, rubric=settings.counting.rubric)
     rules = _rules(options["rules"])
     _check_parameters(options["parameters"])
     comparison = compare_rules(body, settings, rules)

@@ -43,6 +43,9 @@ def command(out: str, to: str | None, **options: Any) -> None:
     """
     from witan.adapters.ballots import write_ballots
 
-    written = write_ballots(Body.of(options, done="written"), out, format=to)
+    body = Body.of(options, done="written")
+    written = write_ballots(body, out, format=to)
     where = "standard output" if out == "-" else clean(out)
+    for sentence in body.scales:
+        echo(sentence.replace(", and converted to 1-10", ", and written with that scale"), err=True)
     echo(f"{counted(written, 'ballot')} written to {where}", err=True)

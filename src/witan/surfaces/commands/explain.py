@@ -58,8 +58,10 @@ def command(as_json: bool, **options: Any) -> int:
     """
     from witan.core.explanation import explain
 
+    settings = settings_of(options)
+    body = Body.of(options, rubric=settings.counting.rubric)
     try:
-        explanation = explain(Body.of(options), settings_of(options), options["session"])
+        explanation = explain(body, settings, options["session"])
     except MissingParameter as error:
         problem = f"name the session to explain with --session: {error.expected}"
         raise click.UsageError(problem) from None

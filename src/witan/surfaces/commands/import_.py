@@ -25,7 +25,9 @@ from witan.surfaces.commands.options import (
     files_argument,
     format_option,
     json_option,
+    scale_option,
 )
+from witan.surfaces.commands.stacking import SectionedCommand, section
 from witan.surfaces.exits import Status, status_of
 from witan.surfaces.terminal import console, echo, styled
 from witan.surfaces.text import clean, counted, listed
@@ -55,38 +57,53 @@ LARGE = 2_000_000
 beside_type = click.Path(exists=True, dir_okay=False)
 
 
-@click.command("import", short_help="Take sessions from files into the history.", epilog=EXAMPLES)
+@click.command(
+    "import",
+    cls=SectionedCommand,
+    short_help="Take sessions from files into the history.",
+    epilog=EXAMPLES,
+)
 @files_argument
-@format_option
-@column_option
-@click.option(
-    "--answers",
-    multiple=True,
-    type=beside_type,
-    metavar="FILE.jsonl",
-    help="Take the texts of answers from here (session, candidate, text); may be repeated.",
+@section(
+    "Ballots",
+    format_option,
+    column_option,
+    scale_option,
+    click.option(
+        "--answers",
+        multiple=True,
+        type=beside_type,
+        metavar="FILE.jsonl",
+        help="Take the texts of answers from here (session, candidate, text); may be repeated.",
+    ),
+    click.option(
+        "--questions",
+        multiple=True,
+        type=beside_type,
+        metavar="FILE.jsonl",
+        help="Take the texts of questions from here (session, text, category); may be repeated.",
+    ),
+    click.option(
+        "--strict", is_flag=True, help="Take nothing of a file with unreadable lines; exit 1."
+    ),
 )
-@click.option(
-    "--questions",
-    multiple=True,
-    type=beside_type,
-    metavar="FILE.jsonl",
-    help="Take the texts of questions from here (session, text, category); may be repeated.",
-)
-@click.option("--category", metavar="NAME", help="Of sessions whose category the file lacks.")
-@click.option(
-    "--at",
-    type=Moment(),
-    metavar="TIME",
-    help="When sessions were asked whose time the file lacks; the time of the import by default.",
-)
-@click.option("--prefix", default="", metavar="TEXT", help="Put this before the name of sessions.")
-@click.option(
-    "--strict", is_flag=True, help="Take nothing of a file with unreadable lines; exit 1."
+@section(
+    "Sessions",
+    click.option("--category", metavar="NAME", help="Of sessions whose category the file lacks."),
+    click.option(
+        "--at",
+        type=Moment(),
+        metavar="TIME",
+        help="When sessions were asked whose time the file lacks; the time of the import by "
+        "default.",
+    ),
+    click.option(
+        "--prefix", default="", metavar="TEXT", help="Put this before the name of sessions."
+    ),
 )
 @config_option
 @history_option
-@json_option
+@section("Output", json_option)
 def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Take the sessions of FILE... into the history; - is standard input.
 
@@ -103,6 +120,7 @@ def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None
     meaning = Meaning(
         format=options["format"],
         columns=tuple(options["columns"].items()),
+        scale=options["scale"],
         answers=options["answers"],
         questions=options["questions"],
         category=options["category"],
@@ -139,11 +157,13 @@ class _Tally:
     refused: int = 0
     refusals: list[BallotFileError] = field(default_factory=list)
     problems: list["Problem"] = field(default_factory=list)
+    scales: dict[str, None] = field(default_factory=dict)
 
     def add(self, taken: "Taken") -> None:
         self.files += 1
         self.before += taken.before
         self.problems += taken.problems
+        self.scales |= dict.fromkeys(taken.scales)
         if taken.added is None:
             self.refused += 1
             return
@@ -178,6 +198,7 @@ class _Tally:
             "ballots_by_models": self.ballots - self.by_people,
             "ballots_by_people": self.by_people,
             "refused": self.refused,
+            "scales": [*self.scales],
             "problems": [
                 *(
                     {"file": e.path, "line": e.line, "field": None, "problem": e.problem}
@@ -221,6 +242,8 @@ class _Taking:
         self.done.append(tally)
         if tally.files and not self.quiet:
             echo(clean(tally.sentence()))
+        for sentence in () if self.quiet else tally.scales:
+            echo(clean(f"{tally.name}: {sentence}"), err=True)
         self._told(tally)
 
     def broken_off(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.errors import InvalidParameter
 from witan.surfaces.commands.council_options import config_option
 from witan.surfaces.commands.history_options import history_option
 from witan.surfaces.commands.stacking import Decorator, section, stacked
@@ -14,6 +15,7 @@ from witan.surfaces.option_types import scalar_of
 
 if TYPE_CHECKING:
     from witan.core.rubric import Rubric
+    from witan.core.scale import Scale
     from witan.core.settings import Settings
 
 __all__ = [
@@ -77,6 +79,15 @@ def _weights(
     return found
 
 
+def _scale(ctx: click.Context, param: click.Parameter, value: str | None) -> "Scale | None":
+    from witan.core.scale import Scale
+
+    try:
+        return None if value is None else Scale.parse(value)
+    except InvalidParameter as error:
+        raise click.BadParameter(f"{value!r} is not {error.expected}", ctx, param) from None
+
+
 files_argument = click.argument(
     "files",
     nargs=-1,
@@ -132,10 +143,19 @@ format_option = click.option(
     "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
 )
 
+scale_option = click.option(
+    "--scale",
+    callback=_scale,
+    metavar="LOW-HIGH",
+    help="Read grades on this scale, such as 0-1, pass-fail or 1-10,style=1-5; recognised unless "
+    "given.",
+)
+
 format_options = section(
     "Ballots",
     format_option,
     column_option,
+    scale_option,
     click.option(
         "--strict",
         is_flag=True,

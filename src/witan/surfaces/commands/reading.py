@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from witan.adapters.ballots import Problem
     from witan.adapters.history.importing import Imported
     from witan.core.ballot import Ballot
+    from witan.core.rubric import Rubric
+    from witan.core.scale import Scale
     from witan.core.settings import Settings
 
 __all__ = ["Body"]
@@ -49,12 +51,14 @@ class Body:
         Where sessions are looked up; None: the configured history.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the files by name
         self,
         files: Sequence[str],
         *,
         format: str | None = None,  # noqa: A002 - the option's name
         columns: Mapping[str, str] | None = None,
+        scale: "Scale | None" = None,
+        rubric: "Rubric | None" = None,
         strict: bool = False,
         done: str = "counted",
         history: str | None = None,
@@ -62,6 +66,8 @@ class Body:
     ) -> None:
         self.files, self.format, self.columns, self.strict = files, format, columns, strict
         self.done, self.history, self.config = done, history, config
+        self.scale, self.rubric = scale, rubric
+        self.scales: dict[str, None] = {}
         self.n_ballots = 0
         self.problems: Counter[str] = Counter()
         self.odd: Counter[str] = Counter()
@@ -70,7 +76,9 @@ class Body:
         self.simulated: set[str] = set()
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], done: str = "counted") -> "Body":
+    def of(
+        cls, options: Mapping[str, Any], done: str = "counted", rubric: "Rubric | None" = None
+    ) -> "Body":
         """The body that the options ask for."""
         if list(options["files"]).count("-") > 1:
             raise click.UsageError("Standard input, -, can be read only once.")
@@ -78,6 +86,8 @@ class Body:
             options["files"],
             format=options["format"],
             columns=options["columns"] or None,
+            scale=options["scale"],
+            rubric=rubric,
             strict=options["strict"],
             done=done,
             history=options["history"],
@@ -105,6 +115,7 @@ class Body:
                     self.reviewers[ballot.reviewer] = None
                     if ballot.notes is not None and is_marked(ballot):
                         self.simulated.add(ballot.session)
+                    self._note_scale(ballot)
                     if self.n_ballots % BETWEEN_LOOKS == 0:
                         watch.look(self.n_ballots)
                     yield ballot
@@ -118,25 +129,37 @@ class Body:
         return whole if len(self.files) == 1 else map(joined_ballots, whole)
 
     def _imported(self) -> Iterator["Imported"]:
-        from witan.adapters.imports import read_imports
-
         with ExitStack() as stack:
             watch = _Watch(stack)
             for path in self.files:
                 watch.file = path
-                columns, note = self.columns, self._note
-                read = (
-                    read_imports(
-                        path, format=self.format, columns=columns, on_problem=note, on_note=_say
-                    )
-                    if self._is_file(path)
-                    else [self._stored(path)]
-                )
-                for one in read:
+                for one in self._sessions(path):
                     self.n_ballots += len(one.ballots)
+                    for ballot in one.ballots:
+                        self._note_scale(ballot)
                     watch.look(self.n_ballots)
                     yield one
         self._close()
+        for sentence in self.scales:
+            echo(clean(f"note: {sentence}"), err=True)
+
+    def _sessions(self, path: str) -> Iterable["Imported"]:
+        if not self._is_file(path):
+            return [self._stored(path)]
+        from witan.adapters.imports import read_imports
+
+        return read_imports(
+            path,
+            format=self.format,
+            columns=self.columns,
+            scale=self.scale,
+            on_problem=self._note,
+            on_note=_say,
+        )
+
+    def _note_scale(self, ballot: "Ballot") -> None:
+        if ballot.scale is not None:
+            self.scales[ballot.scale.sentence] = None
 
     @property
     def name(self) -> str:
@@ -164,15 +187,19 @@ class Body:
     def _read(self, path: str) -> Iterable["Ballot"]:
         if not self._is_file(path):
             from witan.adapters.simulated_ballots import marked
+            from witan.core.scale_recognition import rescaled
 
             one = self._stored(path)
-            return map(marked, one.ballots) if one.simulated else one.ballots
+            cast = one.ballots if self.scale is None else rescaled(one.ballots, self.scale)
+            return map(marked, cast) if one.simulated else cast
         from witan.adapters.ballots import read_ballots
 
         return read_ballots(
             path,
             format=self.format,
             columns=self.columns,
+            scale=self.scale,
+            rubric=self.rubric,
             on_problem=self._note,
             doubting=True,
             on_note=_say,

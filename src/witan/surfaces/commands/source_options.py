@@ -55,7 +55,7 @@ def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]
     if options["files"] and lake is not None:
         raise click.UsageError("choose files or --lake, not both")
     if not options["files"]:
-        for option in ("format", "columns", "strict"):
+        for option in ("format", "columns", "scale", "strict"):
             if options[option]:
                 name = option.removesuffix("s")
                 raise click.UsageError(f"--{name} is for files: name one")

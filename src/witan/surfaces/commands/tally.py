@@ -74,8 +74,8 @@ def command(as_json: bool, **options: Any) -> int:
     recognised by its content, packed or not. An ID is a session of the history, as `witan show`
     takes it; `last` is the latest.
     """
-    body = Body.of(options)
     settings = settings_of(options)
+    body = Body.of(options, rubric=settings.counting.rubric)
     _check_session(settings.rule, options["sessions"])
     count = _Count(body, settings, options)
     if as_json:

@@ -28,6 +28,8 @@ BALLOTS = {
 }
 """Ballots as they can be sent; every format of a ballot file is recognised."""
 
+SCALE = "LOW-HIGH: the scale of grades, such as 0-1 or pass-fail; recognised unless given."
+
 COUNTING = ("ties", "level", "threshold", "tie_break", "recusal", "unranked", "kind", "rho")
 """Settings of counting that can stand in the address."""
 
@@ -57,6 +59,7 @@ async def _ballots(
         list[str] | None,
         Query(description="FIELD=HEADER: which column holds a field, such as reviewer=judge."),
     ] = None,
+    scale: Annotated[str | None, Query(description=SCALE)] = None,
 ) -> posted.Posted:
     """The ballots that are sent.
 
@@ -65,7 +68,7 @@ async def _ballots(
     InvalidParameter
         If a column is not written so.
     """
-    return posted.Posted(await request.body(), format, posted.columns_given(column or ()))
+    return posted.Posted(await request.body(), format, posted.columns_given(column or ()), scale)
 
 
 async def _settings(request: Request) -> Mapping[str, Any]:

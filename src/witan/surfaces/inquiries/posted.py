@@ -67,6 +67,8 @@ class Posted:
         The name of the format; None: recognised from the content.
     columns
         Which column holds a field, where they are called otherwise.
+    scale
+        On which grades are given, such as ``0-1``; None: recognised unless the ballots say it.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class Posted:
     content: bytes
     format: str | None = None
     columns: Mapping[str, str] | None = None
+    scale: str | None = None
     problems: list[Problem] = field(default_factory=list)
     sessions: dict[str, None] = field(default_factory=dict)
 
@@ -91,6 +94,7 @@ class Posted:
             stream,
             format=self.format,
             columns=self.columns,
+            scale=self.scale,
             on_problem=self._unreadable,
             bounds=bounds,
         )

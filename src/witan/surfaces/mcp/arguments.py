@@ -164,6 +164,10 @@ class BallotsArguments(_Arguments):
         list[Name],
         Field(description="FIELD=HEADER: which column holds a field, such as reviewer=judge."),
     ] = []
+    scale: Annotated[
+        Name | None,
+        Field(description="LOW-HIGH: the scale of grades, such as 0-1; recognised unless given."),
+    ] = None
     settings: Settings = {}
 
 

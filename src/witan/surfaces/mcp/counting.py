@@ -104,7 +104,7 @@ async def rubrics(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as 
 
 
 def _posted(body: BallotsArguments) -> Posted:
-    return Posted(body.ballots.encode(), body.format, columns_given(body.column))
+    return Posted(body.ballots.encode(), body.format, columns_given(body.column), body.scale)
 
 
 def _unread(posted: Posted) -> list[str]:

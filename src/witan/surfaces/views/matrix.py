@@ -219,7 +219,7 @@ def _cells(
             cells.append(Cell(own=True))
             continue
         rank, equal = ranks.get(name, (0, False))
-        grade = overall_grade(ballot.grades.get(name), rubric)
+        grade = overall_grade(ballot, name, rubric)
         cells.append(
             Cell(
                 rank=str(rank) if rank else "",

@@ -1,6 +1,6 @@
 """Ballots that somebody brings along, as the page shows how they count."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
@@ -74,8 +74,16 @@ def tally_view(posted: Posted, tally: Tally) -> TallyView:
         not_read=tuple(
             clean(f"line {each.line:,}: {as_form(each.told)}") for each in posted.problems[:SHOWN]
         ),
-        more=tuple(f"{what}: {amount:,} more" for what, amount in left_out if amount > 0),
+        more=(
+            *(() if full else _scales(outcomes)),
+            *(f"{what}: {amount:,} more" for what, amount in left_out if amount > 0),
+        ),
     )
+
+
+def _scales(outcomes: Sequence[Outcome]) -> Iterable[str]:
+    """How the grades of all sessions are read, where none of them is shown in full."""
+    return dict.fromkeys(clean(held.sentence) for one in outcomes for held in one.scales)
 
 
 def _counted(outcome: Outcome) -> Counted:

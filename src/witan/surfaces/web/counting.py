@@ -41,6 +41,7 @@ class Field:
 FIELDS = (
     Field("format", "Format", (("", "recognised"), *((name, name) for name in FORMATS))),
     Field("columns", "Columns called otherwise", hint="reviewer=judge, one a line", many=True),
+    Field("scale", "Grades are on the scale", hint="0-1, 1-5 or pass-fail; recognised if empty"),
     Field("sessions", "Only these sessions", hint="one a line", many=True),
     Field(
         "kind",
@@ -94,7 +95,7 @@ FIELDS = (
 )
 """What can be said beside the rule, as on the command line."""
 
-READING = ("format", "columns", "sessions")
+READING = ("format", "columns", "scale", "sessions")
 """What is no setting of a count."""
 
 

@@ -40,7 +40,8 @@ async def count(request: Request) -> Response:
         sent = await sent_of(request)
         given = {name: sent.text(name) for name in sent.many}
         content = _content(sent.text("ballots"), [*sent.contents.values()])
-        posted = Posted(content, given.get("format") or None, columns_of(given))
+        scale = given.get("scale", "").strip() or None
+        posted = Posted(content, given.get("format") or None, columns_of(given), scale)
         settings, sessions = settings_of(sent.text("rule"), given), sessions_of(given)
 
         def tell() -> str:

@@ -1,0 +1,246 @@
+"""Scales of grades: how a grade is written, and how it comes to 1–10."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+
+from witan.errors import InvalidParameter
+
+__all__ = [
+    "FAILED",
+    "HIGHEST",
+    "HOLISTIC",
+    "LOWEST",
+    "NATIVE",
+    "PASSED",
+    "PASS_FAIL",
+    "STARS",
+    "WRITTEN",
+    "Range",
+    "Scale",
+    "grade_on",
+    "read_grade",
+]
+
+LOWEST, HIGHEST = 1.0, 10.0
+
+HOLISTIC = "overall"
+"""On a ballot, the key of the reviewer's own holistic grade; therefore never a criterion."""
+
+GRAIN = 1e9
+"""Converted grades are multiples of 1 / GRAIN, so that grades equal on paper are equal here."""
+
+PASSED = frozenset({"pass", "passed", "yes", "true"})
+FAILED = frozenset({"fail", "failed", "no", "false"})
+"""Words for the two ends of the scale pass-fail, in any case of letters."""
+
+STARS = (5.0, 10.0)
+"""Grades written out of these begin at 1, out of anything else at 0."""
+
+WRITTEN = re.compile(
+    r"([-+]?(?:\d{1,15}(?:\.\d{0,20})?|\.\d{1,20}))\s{0,9}(?:(%)|/\s{0,9}(\d{1,6}(?:\.\d{1,20})?))?",
+    re.ASCII,
+)
+"""A number as text, alone, in per cent, or out of another: ``8.5``, ``80 %``, ``4/5``."""
+
+_RANGE = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:-|–|\.\.|to)\s*([-+]?\d+(?:\.\d+)?)", re.ASCII)
+
+EXPECTED = "a scale such as 0-1, 1-5, 0-100 or pass-fail, for a criterion style=1-5"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The worst and the best grade that can be given; the worst may be the larger number.
+
+    Parameters
+    ----------
+    in_words
+        ``pass`` and ``fail``, ``yes`` and ``no``, true and false stand for the ends.
+    """
+
+    low: float = LOWEST
+    high: float = HIGHEST
+    in_words: bool = False
+
+    def __str__(self) -> str:
+        return "pass-fail" if self.in_words else f"{self.low:.15g}-{self.high:.15g}"
+
+    def convert(self, number: float) -> tuple[float, bool]:
+        """A number of this range as a grade from 1 to 10, and whether it lay outside.
+
+        With worst w and best b,
+
+            grade = 1 + 9 · (number - w) / (b - w),    from 1 to 10.
+        """
+        if self.low == LOWEST and self.high == HIGHEST:
+            if LOWEST <= number <= HIGHEST:
+                return float(number), False
+            return (LOWEST if number < LOWEST else HIGHEST), True
+        share = (number - self.low) / (self.high - self.low)
+        if not 0 <= share <= 1:
+            return (LOWEST if share < 0 else HIGHEST), True
+        return round((LOWEST + (HIGHEST - LOWEST) * share) * GRAIN) / GRAIN, False
+
+
+NATIVE = Range()
+"""The range of the council's own reviews, 1 to 10."""
+
+PASS_FAIL = Range(0.0, 1.0, in_words=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How the grades of a ballot are given: in one range, or in others on some criteria.
+
+    Parameters
+    ----------
+    criteria
+        Criteria with ranges of their own, by name.
+    recognised
+        From the grades themselves; else somebody declared it. Equal scales may differ in it.
+    instead
+        Other ranges that the same grades fit.
+    """
+
+    whole: Range = NATIVE
+    criteria: tuple[tuple[str, Range], ...] = ()
+    recognised: bool = field(default=False, compare=False)
+    instead: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "Scale":
+        """Read ``0-1``, ``pass-fail``, or a list with criteria such as ``1-10,style=1-5``.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is written in another way.
+        """
+        whole: Range | None = None
+        criteria: dict[str, Range] = {}
+        for part in text.split(","):
+            name, equals, written = part.rpartition("=")
+            if equals and name.strip() not in ("", HOLISTIC):
+                criteria[name.strip()] = _range(written, text)
+            elif whole is None:
+                whole = _range(written, text)
+            else:
+                raise InvalidParameter("scale", text, EXPECTED)
+        return cls.of_ranges(NATIVE if whole is None else whole, criteria)
+
+    @classmethod
+    def of_ranges(cls, whole: Range, criteria: Mapping[str, Range]) -> "Scale":
+        """The scale of one range, and of the criteria that have another."""
+        others = {name: one for name, one in criteria.items() if one != whole}
+        return cls(whole, tuple(sorted(others.items())))
+
+    @classmethod
+    def of_record(cls, held: object) -> "Scale":
+        """Read a scale from data: text, or a mapping from criterion to text.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is neither, or says no scale.
+        """
+        if isinstance(held, str):
+            return cls.parse(held)
+        if not isinstance(held, Mapping) or not all(isinstance(v, str) for v in held.values()):
+            raise InvalidParameter("scale", held, EXPECTED)
+        ranges = {str(name): _range(text, text) for name, text in held.items()}
+        return cls.of_ranges(ranges.pop(HOLISTIC, NATIVE), ranges)
+
+    def record(self) -> str | dict[str, str]:
+        """The scale as data, which `of_record` reads back."""
+        if not self.criteria:
+            return str(self.whole)
+        return {HOLISTIC: str(self.whole)} | {name: str(one) for name, one in self.criteria}
+
+    def __str__(self) -> str:
+        return ",".join([str(self.whole), *(f"{name}={one}" for name, one in self.criteria)])
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it is 1–10 throughout."""
+        return self.whole == NATIVE and not self.criteria
+
+    @property
+    def sentence(self) -> str:
+        """How the grades are read, and how else they could be."""
+        parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
+        how = " (recognised)" if self.recognised else ""
+        brought = "" if self.is_native else ", and converted to 1-10"
+        other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
+        option = f" (scale={self.instead[-1]} reads them so)" if self.instead else ""
+        return f"grades are read as {', '.join(parts)}{how}{brought}{other}{option}"
+
+    def of(self, criterion: str) -> Range:
+        """The range of one criterion."""
+        return next((one for name, one in self.criteria if name == criterion), self.whole)
+
+
+def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
+    """A grade as given, on 1–10, and whether it lay outside its scale; None: it is no grade.
+
+    Numbers are on the scale; so is text that holds nothing but one. Text in per cent, or out of
+    another number than the best grade, brings its own scale: ``"80 %"``, ``"4/5"``. Booleans and
+    words count on the scale ``pass-fail`` alone. NaN and the infinities are no grades.
+    """
+    if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
+        number: float = value
+    elif isinstance(value, str):
+        return _written(within, value.strip())
+    elif isinstance(value, bool):
+        return ((HIGHEST if value else LOWEST), False) if within.in_words else None
+    elif isinstance(value, Real):
+        number = float(value)
+    else:
+        return None
+    if -1e300 < number < 1e300:
+        return within.convert(number)
+    if number != number or number in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
+        return None
+    # An integer may be too large to be divided.
+    return (HIGHEST if (number > 0) == (within.high > within.low) else LOWEST), True
+
+
+def read_grade(value: object, within: Range = NATIVE) -> float | None:
+    """A grade as given, on 1–10; what lies outside its scale is its nearer end.
+
+    Returns
+    -------
+    float or None
+        From 1 to 10; None when the value is no grade, as `grade_on` says.
+    """
+    if type(value) is int and 1 <= value <= 10 and within is NATIVE:
+        return float(value)
+    read = grade_on(within, value)
+    return None if read is None else read[0]
+
+
+def _written(within: Range, text: str) -> tuple[float, bool] | None:
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        word = text.casefold()
+        if not within.in_words or word not in PASSED | FAILED:
+            return None
+        return (HIGHEST if word in PASSED else LOWEST), False
+    number, percent, most = found[1], found[2], found[3]
+    if percent:
+        return Range(0.0, 100.0).convert(float(number))
+    if most is None or float(most) == within.high:
+        return within.convert(float(number))
+    best = float(most)
+    worst = 1.0 if best in STARS else 0.0
+    return None if best == worst else Range(worst, best).convert(float(number))
+
+
+def _range(written: str, whole: str) -> Range:
+    text = written.strip()
+    if text.casefold() in ("pass-fail", "pass/fail", "yes-no", "yes/no"):
+        return PASS_FAIL
+    found = _RANGE.fullmatch(text)
+    if found is None or float(found[1]) == float(found[2]):
+        raise InvalidParameter("scale", whole, EXPECTED)
+    return Range(float(found[1]), float(found[2]))

@@ -1,0 +1,177 @@
+"""The scale of grades in files: recognised, declared, kept when written, and kept in a history."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from witan import RUBRICS, Ballot, read_ballots, tally, write_ballots
+from witan.adapters.ballots import scales
+from witan.adapters.history import History
+from witan.adapters.imports import Meaning, read_imports, take_in
+from witan.adapters.rubric_toml import load_rubric, rubric_to_toml
+from witan.core.scale import Scale
+from witan.errors import BallotFileError
+
+UNIT = "reviewer,candidate,grade\nr1,a,0.85\nr1,b,0.6\nr1,c,1\nr2,a,0.9\nr2,b,0.5\nr2,c,0.7\n"
+LOW = "reviewer,candidate,grade\nr1,a,4\nr1,b,2\nr2,a,5\nr2,b,3\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file of this test's own."""
+
+    def of(name, text):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return of
+
+
+def grades(ballots):
+    """Who gets which mean grade, from 1 to 10."""
+    outcome = tally(ballots, "range")
+    return {line.candidate: round(line.score, 3) for line in outcome.standings}
+
+
+class TestReading:
+    """One file is one source, whatever its sessions."""
+
+    def test_fractions_are_no_grades_from_1_to_10(self, file):
+        """Of 0.85, 0.60 and 1 none is dropped, and none is read as the worst grade."""
+        assert grades(read_ballots(file("unit.csv", UNIT))) == {"a": 8.875, "b": 5.95, "c": 8.65}
+
+    def test_all_sessions_of_a_file_are_on_one_scale(self, file):
+        """A session of low grades is read by the others beside it."""
+        lines = [
+            {"session": "q1", "reviewer": "r", "grades": {"a": 5, "b": 3}},
+            {"session": "q2", "reviewer": "r", "grades": {"a": 9, "b": 2}},
+        ]
+        path = file("two.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+        assert [ballot.scale for ballot in read_ballots(path)] == [None, None]
+
+    def test_two_files_are_two_sources(self, file):
+        """Each is read on a scale of its own."""
+        paths = file("unit.csv", UNIT), file("low.csv", LOW)
+
+        assert {str(b.scale) for path in paths for b in read_ballots(path)} == {"0-1", "1-5"}
+
+    @pytest.mark.parametrize(
+        ("scale", "score"), [(None, 7.75), ("1-10", 4), ("0-5", 8.2), ("5-1", 3.25)]
+    )  # fmt: skip
+    def test_the_caller_has_the_last_word(self, file, scale, score):
+        """A scale that is given holds for every grade."""
+        assert grades(read_ballots(file("low.csv", LOW), scale=scale))["a"] == pytest.approx(
+            score, abs=1.2
+        )
+
+    def test_a_column_declares_it_row_by_row(self, file):
+        """The ballots of one judge may be on one scale, those of another on another."""
+        text = "reviewer,candidate,grade,scale\nr1,a,0.5,0-1\nr1,b,1,0-1\nr2,a,3,1-5\nr2,b,1,1-5\n"
+
+        assert grades(read_ballots(file("two.csv", text))) == {"a": 5.5, "b": 5.5}
+
+    def test_the_rubric_declares_it_where_the_file_does_not(self, file, tmp_path):
+        """What is recognised gives way to it, what the file says does not."""
+        general = RUBRICS["general"]
+        path = tmp_path / "mine.toml"
+        text = rubric_to_toml(general).replace("\n", '\nscale = "0-5"\n', 1)
+        path.write_text(text, encoding="utf-8")
+        rubric = load_rubric(path)
+        said = LOW.replace("grade\n", "grade,scale\n").replace("\nr", ",1-5\nr")
+
+        assert rubric_to_toml(rubric) == text
+        [one, _] = read_ballots(file("low.csv", LOW), rubric=rubric)
+        assert str(one.scale) == "0-5"
+        [one, _] = read_ballots(file("said.csv", said[:-1] + ",1-5\n"), rubric=rubric)
+        assert str(one.scale) == "1-5"
+
+    def test_what_is_unclear_is_refused_with_two_readings(self, file):
+        """By file, with the range, and the options that read it."""
+        path = file("odd.csv", "reviewer,candidate,grade\nr,a,7\nr,b,85\nr,c,9\n")
+
+        with pytest.raises(BallotFileError) as refused:
+            list(read_ballots(path))
+        assert str(refused.value) == (
+            f"{path}: the scale of the grades is unclear: they run from 7 to 85; --scale 1-10 "
+            "clamps 1 of 3 grades or --scale 0-100 takes all of them"
+        )
+        assert len(list(read_ballots(path, scale="0-100"))) == 1
+
+    def test_what_lies_outside_is_told_by_line(self, file):
+        """And counts as the nearer end."""
+        text = (
+            '{"reviewer":"r1","grades":{"a":0.5,"b":1.5}}\n{"reviewer":"r2","grades":{"a":"x"}}\n'
+        )
+        told = []
+        path = file("out.jsonl", text)
+        read = list(read_ballots(path, scale="0-1", on_problem=told.append, doubting=True))
+
+        assert [(p.line, p.read, p.what) for p in told] == [
+            (1, True, "has the number 1.5 for 'b', outside the scale 0-1; its nearer end counts"),
+            (2, True, "has the text 'x' for 'a', which is no grade; dropped when counted"),
+        ]
+        assert grades(read[:1]) == {"b": 10, "a": 5.5}
+
+    def test_more_than_are_held_in_memory_are_laid_aside(self, file, monkeypatch):
+        """In the same order, on the same scale."""
+        monkeypatch.setattr(scales, "MOST_HELD", 3)
+        lines = [json.dumps({"reviewer": f"r{k}", "grades": {"a": k / 10}}) for k in range(11)]
+        read = list(read_ballots(file("many.jsonl", "\n".join(lines) + "\n")))
+
+        assert [ballot.reviewer for ballot in read] == [f"r{k}" for k in range(11)]
+        assert {str(ballot.scale) for ballot in read} == {"0-1"}
+
+
+class TestWriting:
+    """What is written names its scale, and reads as it was."""
+
+    @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
+    @pytest.mark.parametrize("scale", [None, "0-1", "pass-fail", "1-10,style=1-5"])
+    def test_every_format_keeps_it(self, tmp_path, name, scale):
+        """Low grades from 1 to 10 do not come back as grades from 1 to 5."""
+        held = None if scale is None else Scale.parse(scale)
+        cast = [Ballot("r", grades={"a": {"style": 4.0}, "b": {"style": 1.0}}, scale=held)]
+        write_ballots(cast, tmp_path / name)
+
+        assert list(read_ballots(tmp_path / name)) == cast
+
+    def test_grades_are_written_as_they_were_given(self, file, tmp_path):
+        """With the scale that was recognised, so that nobody has to recognise it again."""
+        write_ballots(read_ballots(file("unit.csv", UNIT)), tmp_path / "out.jsonl")
+        record = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+
+        assert record["grades"] == {"a": 0.85, "b": 0.6, "c": 1}
+        assert record["scale"] == "0-1"
+
+
+class TestHistory:
+    """An import keeps grades as given, and counts them from 1 to 10."""
+
+    def test_a_session_counts_and_leaves_on_its_scale(self, file, tmp_path):
+        """Its outcome, its rows and its export agree with the file."""
+        path = file(
+            "unit.csv", UNIT.replace("reviewer", "session,reviewer").replace("\nr", "\nq,r")
+        )
+        with History.open(tmp_path / "history.sqlite") as history:
+            taken = take_in(history, path, Meaning())
+            [ballot, _] = history.whole("q").ballots
+
+        assert taken.scales == ("grades are read as 0-1 (recognised), and converted to 1-10",)
+        assert dict(ballot.grades) == {"a": 0.85, "b": 0.6, "c": 1}
+        assert str(ballot.scale) == "0-1"
+        assert grades([ballot]) == {"c": 10, "a": 8.65, "b": 6.4}
+
+    def test_low_grades_of_our_own_export_are_from_1_to_10(self, file):
+        """A line of a whole session names every scale but that."""
+        line = {
+            "witan_imported": 1, "session": "q", "at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(),
+            "ballots": [{"reviewer": "r", "grades": {"a": 4, "b": 2}}],
+        }  # fmt: skip
+        path = file("export.jsonl", json.dumps(line) + "\n")
+
+        [session] = read_imports(path)
+        assert session.ballots[0].scale is None
+        assert [ballot.scale for ballot in read_ballots(path)] == [None]

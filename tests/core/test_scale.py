@@ -1,0 +1,225 @@
+"""Grades are read on the scale they are given on, and count from 1 to 10."""
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from witan import Ballot, tally
+from witan.core.scale import NATIVE, PASS_FAIL, Range, Scale, grade_on, read_grade
+from witan.core.scale_recognition import Evidence
+from witan.errors import InvalidParameter, UnclearScale
+
+
+def scale_of(*grades, **criteria):
+    """The scale of a source with these grades, or with these on its criteria."""
+    evidence = Evidence()
+    evidence.add(Ballot("r", grades={f"c{n}": grade for n, grade in enumerate(grades)}))
+    for name, held in criteria.items():
+        evidence.add(Ballot("r", grades={f"c{n}": {name: grade} for n, grade in enumerate(held)}))
+    return evidence.scale()
+
+
+class TestReadGrade:
+    """Grades are read as reviewers write them, and nothing else is."""
+
+    @pytest.mark.parametrize(
+        ("written", "grade"),
+        [
+            (8, 8.0), (8.5, 8.5), (1, 1.0), (10, 10.0), ("8", 8.0), ("8.5", 8.5), ("8/10", 8.0),
+            ("8.5/10", 8.5), (" 9 / 10 ", 9.0), ("10/10", 10.0), (np.int64(7), 7.0),
+            (np.float32(7.5), 7.5), ("80 %", 8.2), ("80%", 8.2), ("4/5", 7.75), ("16/20", 8.2),
+            ("0 %", 1.0), ("100%", 10.0), ("75/100", 7.75),
+        ],
+    )  # fmt: skip
+    def test_read(self, written, grade):
+        """Numbers are read, alone, in per cent, or out of another."""
+        assert read_grade(written) == grade
+
+    @pytest.mark.parametrize(
+        ("written", "grade"),
+        [(0, 1.0), (11, 10.0), (0.99, 1.0), (10.01, 10.0), (10**400, 10.0), (-(10**400), 1.0),
+         (-3, 1.0), ("0", 1.0), ("11", 10.0), ("-8", 1.0), ("110 %", 10.0), ("6/5", 10.0)],
+    )  # fmt: skip
+    def test_outside_it_is_the_nearer_end(self, written, grade):
+        """Nothing that is a number is dropped."""
+        assert grade_on(NATIVE, written) == (grade, True)
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            True, False, np.True_, None, nan, inf, -inf, [8], {"grade": 8}, b"8", "", "   ",
+            "eight", "8 or 9", "8-9", "1e1", "nan", "inf", "8/10/10", "٨", "8" * 5_000, "4/0",
+            "pass", "yes",
+        ],
+    )  # fmt: skip
+    def test_not_read(self, written):
+        """What is no number is no grade; words are grades where pass and fail are given."""
+        assert read_grade(written) is None
+
+    @given(
+        st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none()),
+        st.sampled_from([NATIVE, Range(0, 1), Range(5, 1), Range(-2, 2), PASS_FAIL]),
+    )
+    def test_never_out_of_range(self, written, within):
+        """Whatever is given, what comes back is None or a float from 1 to 10."""
+        grade = read_grade(written, within)
+
+        assert grade is None or (type(grade) is float and 1 <= grade <= 10)
+
+
+class TestConversion:
+    """Every scale comes to 1–10 by a straight line."""
+
+    @pytest.mark.parametrize(
+        ("scale", "given", "grade"),
+        [
+            ("0-1", 0.85, 8.65), ("0-1", 1, 10.0), ("0-100", 50, 5.5), ("1-5", 3, 5.5),
+            ("0-3", 2, 7.0), ("0-10", 0, 1.0), ("-2-2", 0, 5.5), ("6-1", 1, 10.0), ("6-1", 6, 1.0),
+            ("pass-fail", "pass", 10.0), ("pass-fail", "Failed", 1.0), ("pass-fail", True, 10.0),
+            ("pass-fail", 0, 1.0), ("0-1", "80 %", 8.2), ("0-5", "4/5", 8.2), ("1-5", "4/5", 7.75),
+        ],
+    )  # fmt: skip
+    def test_a_grade_in_our_own_numbers(self, scale, given, grade):
+        """The worst is 1 and the best 10; the worst may be the larger number."""
+        assert grade_on(Scale.parse(scale).whole, given) == (grade, False)
+
+    @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+    def test_order_stands(self, low, high, one, other):
+        """The better of two grades on a scale is nowhere the worse one from 1 to 10."""
+        if abs(high - low) < 1e-3:
+            return
+        within = Range(low, high)
+        better, worse = (max, min) if high > low else (min, max)
+
+        assert within.convert(better(one, other))[0] >= within.convert(worse(one, other))[0]
+
+    @pytest.mark.parametrize(
+        "text", ["0-1", "pass-fail", "1-10,style=1-5", "-3-250", "0-1,a=2-3,b=0-9"]
+    )
+    def test_text_and_record_come_back(self, text):
+        """A scale is the same after it is written, as text and as data."""
+        scale = Scale.parse(text)
+
+        assert str(scale) == text
+        assert Scale.of_record(scale.record()) == scale
+
+    @pytest.mark.parametrize(
+        "text", ["", "5", "1-1", "0-x", "a-b", "0-1,2-3", "0-1;2", 7, {"a": 1}]
+    )
+    def test_what_is_no_scale_is_refused(self, text):
+        """The error shows how a scale is written."""
+        with pytest.raises(InvalidParameter, match="expected a scale such as 0-1"):
+            Scale.of_record(text)
+
+
+class TestRecognition:
+    """The scale of a source is read off all its grades."""
+
+    @pytest.mark.parametrize(
+        ("grades", "scale", "instead"),
+        [
+            ((0.85, 0.6, 1), "0-1", ()),
+            ((0, 1, 1), "0-1", ()),
+            ((1, 1), "0-1", ("1-5", "1-10")),
+            ((0, 1, 2, 3), "0-3", ("0-5", "0-10")),
+            ((0, 2.5, 4.5), "0-5", ("0-10",)),
+            ((1, 3, 5), "1-5", ("1-10",)),
+            ((4, 5, 5), "1-5", ("1-10",)),
+            ((8, 3), "1-10", ()),
+            ((0, 9, 7), "0-10", ()),
+            ((85, 60, 100), "0-100", ()),
+            ((0, 5, 12, 90), "0-100", ()),
+            (("4/5", "3/5"), "1-5", ()),
+            (("0/5", "3/5"), "0-5", ()),
+            (("16/20", "9/20"), "0-20", ()),
+            (("80 %", "75%"), "0-100", ()),
+            (("pass", "FAIL"), "pass-fail", ()),
+            (("yes", "no"), "pass-fail", ()),
+            ((True, False), "pass-fail", ()),
+            (("8/10", 8, "80 %"), "1-10", ()),
+            (("good", "bad"), "1-10", ()),
+        ],
+    )
+    def test_of_all_grades_together(self, grades, scale, instead):
+        """Where the grades fit another scale as well, it is named."""
+        found = scale_of(*grades)
+
+        assert (str(found), found.instead) == (scale, instead)
+        assert found.recognised
+
+    def test_a_stray_number_does_not_move_the_scale(self):
+        """One 11 among ninety-nine grades from 1 to 10 lies outside; the wider scale is named."""
+        found = scale_of(*[*range(1, 11)] * 10, 11)
+
+        assert (str(found), found.instead) == ("1-10", ("0-100",))
+
+    @pytest.mark.parametrize(
+        ("grades", "said"),
+        [
+            ((7, 8, 9, 6, 85), "from 6 to 85; --scale 1-10 clamps 1 of 5 grades or --scale 0-100 "),
+            ((0.85, 0.6, 1, 8, 9), "--scale 0-1 clamps 2 of 5 grades or --scale 0-10 takes all"),
+            ((-3, 250, 40), "--scale 0-100 clamps 2 of 3 grades or --scale -3-250 takes all"),
+            ((1000, 2000), "from 1000 to 2000; "),
+        ],
+    )
+    def test_what_is_unclear_is_refused(self, grades, said):
+        """The error names the two nearest readings, and the option that picks each."""
+        with pytest.raises(UnclearScale) as refused:
+            scale_of(*grades)
+
+        assert said in str(refused.value)
+        for scale, _ in refused.value.readings:
+            assert Scale.parse(scale)
+
+    @pytest.mark.parametrize(
+        ("criteria", "scale"),
+        [
+            ({"accuracy": (9, 8, 2), "style": (3, 5, 3)}, "1-10"),
+            ({"accuracy": (0.9, 0.8), "style": (1, 5, 3)}, "1-5,accuracy=0-1"),
+            ({"accuracy": (9, 8, 2), "safe": (0, 1)}, "1-10,safe=0-1"),
+            ({"accuracy": (3, 0, 2), "safe": (0, 1)}, "0-3"),
+            ({"accuracy": (9, 4), "share": (90, 35)}, "1-10,share=0-100"),
+            ({"accuracy": (9, 4), "safe": ("yes", "no")}, "1-10,safe=pass-fail"),
+            ({"accuracy": (9, 4), "safe": (1, 1)}, "1-10"),
+        ],
+    )
+    def test_a_criterion_may_have_another(self, criteria, scale):
+        """Only where it cannot be on that of the others: low grades alone are none of that."""
+        assert str(scale_of(**criteria)) == scale
+
+
+class TestTally:
+    """Ballots made in Python may be on any scale."""
+
+    def cast(self, **more):
+        grades = ({"a": 0.9, "b": 0.6}, {"a": 0.8, "b": 0.7}, {"a": 1, "b": 0.5})
+        return [Ballot(f"r{n}", grades=held, **more) for n, held in enumerate(grades)]
+
+    @pytest.mark.parametrize(
+        ("cast", "scale"), [({}, None), ({}, "0-1"), ({"scale": "0-1"}, None)],
+        ids=["recognised", "option", "ballot"],
+    )  # fmt: skip
+    def test_count_as_grades_from_1_to_10(self, cast, scale):
+        """However the scale is known, the outcome says it and has grades from 1 to 10."""
+        outcome = tally(self.cast(**cast), "range", scale=scale)
+
+        assert outcome["a"].score == pytest.approx(1 + 9 * 0.9)
+        assert [str(held) for held in outcome.scales] == ["0-1"]
+        assert outcome.warnings[0].startswith("grades are read as 0-1")
+
+    def test_a_stray_grade_is_no_other_scale(self):
+        """Where most are from 1 to 10, what lies outside is the nearer end."""
+        outcome = tally([Ballot("x", grades={"a": 11, "b": 0, "c": 6, "d": 8})], "range")
+
+        assert [outcome[name].score for name in "abcd"] == [10, 1, 6, 8]
+        assert len(outcome.warnings) == 2
+
+    def test_grades_from_1_to_10_are_what_they_are(self):
+        """Low ones alone make no other scale, and nothing is said."""
+        outcome = tally([Ballot("x", grades={"a": 5, "b": 2})], "range")
+
+        assert (outcome["a"].score, outcome["b"].score) == (5, 2)
+        assert (outcome.scales, outcome.warnings) == ((), ())

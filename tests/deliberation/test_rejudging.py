@@ -1,5 +1,6 @@
 """Stored answers before another jury: judged as if they had just been given, and nothing else."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from witan.deliberation import events as e
 from witan.deliberation.council import Council
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
+from witan.surfaces.session_text import session_trust
 from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio
@@ -172,6 +174,40 @@ class TestClosing:
         again = await judged(await held(), mode="best")
 
         assert again.text == says("e")
+
+
+class TestRankings:
+    """The old ranking stands beside the new one, wherever the session is told of."""
+
+    async def test_both_are_told(self):
+        """The trust line, the record and the page have the parent's ranking and the jury's."""
+        again = await judged(await held())
+
+        said = "ranked before: c > a > b > d and e; now: e > b > a > c and d"
+        assert said in session_trust(again)
+        record = json.loads(session_to_json(again))
+        assert ["".join(group) for group in record["rankings"]["before"]] == ["c", "a", "b", "de"]
+        assert ["".join(group) for group in record["rankings"]["now"]] == ["e", "b", "a", "cd"]
+        assert said.replace(">", "&gt;") in render_session(again, revealed=True)
+        assert "ranked before: " in render_session(again)
+        assert said.replace(">", "&gt;") not in render_session(again)
+        assert session_from_json(session_to_json(again)).rankings == again.rankings
+
+    async def test_the_same_ranking(self):
+        """A jury that ranks as the council did is said to."""
+        again = await judged(await held(), members("xyz", "cabde"))
+
+        assert "ranked as before: c > a > b > d and e" in session_trust(again)
+
+    async def test_a_parent_without_an_outcome(self):
+        """Where the parent ranked nobody, there is nothing to put beside."""
+        parent = await held(rule="borda", quorum=5, attempts=1, seated=[
+            *members("abcd"), member("e", reviews=["No."], repairs=["No."])])  # fmt: skip
+        again = await judged(parent)
+
+        assert parent.outcome is None
+        assert again.rankings == {}
+        assert "ranked" not in session_trust(again)
 
 
 class TestBlindness:

@@ -134,7 +134,8 @@ class TestRejudging:
         options = jury[: jury.index("--chairman")]
         for name in ("xan", "yma", "zoe"):
             script = {"review": [{"prefers": REVERSED}], "synthesis": [{"text": f"{name}: so."}]}
-            write_script(tmp_path / f"{name}.toml", answer=[{"text": "Cyd says so."}], **script)
+            answer = [{"text": f"{name} says so."}]
+            write_script(tmp_path / f"{name}.toml", answer=answer, **script)
         config = tmp_path / "witan.toml"
         seats = [str(tmp_path / "council" / f"{name}.toml") for name in ("ada", "bob")]
         members = ", ".join(f'"script:{path}"' for path in seats)

@@ -224,6 +224,13 @@ class Outcome(Displayed):
         return tuple(s.candidate for s in self.standings if s.rank == 1 and s.votes > 0)
 
     @property
+    def ranking(self) -> tuple[tuple[str, ...], ...]:
+        """The candidates with votes, best first, those of one rank together."""
+        placed = [line for line in self.standings if line.votes > 0]
+        ranks = dict.fromkeys(line.rank for line in placed)
+        return tuple(tuple(s.candidate for s in placed if s.rank == rank) for rank in ranks)
+
+    @property
     def clear_leader(self) -> str | None:
         """The leader that stands alone in the first tier, undisputed; None: there is none."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"

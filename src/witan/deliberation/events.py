@@ -89,6 +89,8 @@ class SessionOpened(Event):
         What the jury judges: the answers of the seats, given in an earlier session.
     parent, relation
         The session that this one follows from, and what it is to it.
+    parent_ranking
+        How the parent ranked the answers that a jury judges anew, best first, ties together.
     retried, kept
         Who is asked again; how many events after this one stand as in the parent, which paid them.
     calibration
@@ -112,6 +114,7 @@ class SessionOpened(Event):
     answers: tuple[StoredAnswer, ...] = ()
     parent: str | None = None
     relation: Relation | None = None
+    parent_ranking: tuple[tuple[str, ...], ...] = ()
     retried: tuple[str, ...] = ()
     kept: int = 0
     calibration: Calibration | None = None

@@ -43,6 +43,7 @@ def session_to_json(session: Session, *, indent: int | None = None) -> str:
         "safety": {"failed": session.failed},
         "ballots": [_ballot(ballot) for ballot in session.ballots],
         "outcome": session.outcome,
+        **({"rankings": session.rankings} if session.rankings else {}),
         "synthesis": session.synthesis,
         "cost": session.cost,
         "seconds": session.seconds,

@@ -50,6 +50,7 @@ def rejudging(
         answers=stored_answers(session),
         parent=session.id,
         relation="rejudged",
+        parent_ranking=() if session.outcome is None else session.outcome.ranking,
     )
     names = names_of((*before.seats, *before.jury))
     plan = plan_rejudging(

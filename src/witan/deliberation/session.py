@@ -204,6 +204,17 @@ class Session(Displayed):
         return True
 
     @property
+    def rankings(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
+        """The ranking of the parent as `before`, and the jury's as `now`; empty without both.
+
+        Best first, seats of one rank together, as far as they stand in both sessions.
+        """
+        before = self.opened.parent_ranking
+        if not before or self.outcome is None:
+            return {}
+        return {"before": before, "now": self.outcome.ranking}
+
+    @property
     def same_answers(self) -> tuple[tuple[str, ...], ...]:
         """The seats whose answers are the same but for white space, group by group."""
         return same_answers({seat: answer.text for seat, answer in self.answers.items()})

@@ -18,6 +18,7 @@ __all__ = [
     "legend_text",
     "missing_text",
     "overall_grade",
+    "rankings_text",
     "relation_text",
     "reliability_text",
     "session_text",
@@ -59,6 +60,7 @@ def session_trust(session: Session) -> str:
         parts.append("no outcome")
     if session.outcome is not None:
         parts += [f"{listed(group)} gave the same answer" for group in session.same_answers]
+    parts += rankings_text(session)
     if session.failed:
         parts.append(f"{listed([*session.failed])} failed the safety gate")
     # When it was broken off is not known, only when something last happened in it.
@@ -70,6 +72,20 @@ def session_trust(session: Session) -> str:
     if missing := missing_text(session):
         parts.append(missing)
     return " · ".join(parts)
+
+
+def rankings_text(session: Session) -> Iterator[str]:
+    """Put the ranking before another jury judged beside the jury's own."""
+    orders = {
+        when: " > ".join(listed(group) for group in ranking)
+        for when, ranking in session.rankings.items()
+    }
+    if not orders:
+        return
+    if orders["before"] == orders["now"]:
+        yield f"ranked as before: {orders['now']}"
+    else:
+        yield f"ranked before: {orders['before']}; now: {orders['now']}"
 
 
 def missing_text(session: Session) -> str:

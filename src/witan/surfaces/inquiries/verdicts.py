@@ -41,6 +41,8 @@ def verdict_object(session: Session, record_problem: str | None = None) -> dict[
     }
     if session.outcome is not None:
         told["outcome"] = _in_short(session.outcome)
+    if session.rankings:
+        told["rankings"] = session.rankings
     if (held := session.synthesis) is not None:
         told |= {"chairman": held.chairman, "labels": held.labels, "approved": held.approved}
     return told

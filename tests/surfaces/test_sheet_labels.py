@@ -112,6 +112,18 @@ class TestNewSessions:
         assert "left out of its ranking: dan" in revealed
         assert f"ranked more than once: {labels['ada']};" in veiled
 
+    def test_a_review_in_two_orders_has_the_key_of_both_sheets(self, witan, tmp_path):
+        """What it says of either sheet can be read: the page shows who stood where on each."""
+        file = tmp_path / "mirrored.json"
+        seats = write_council(tmp_path)
+        assert witan("ask", "Is it so?", *seats, "--mirrored", "--save", file).status == 0
+        session = session_from_json(file.read_text(encoding="utf-8"))
+
+        page = parsed(render_session(session, revealed=True)).text
+
+        assert page.count("Its sheet, in order") == 3
+        assert page.count("Its sheet turned round, in order") == 3
+
     def test_events_name_answers(self, witan, saved):
         """What programs are told of reviews holds no label of a sheet either."""
         for line in witan("show", saved, "--events").out.splitlines():

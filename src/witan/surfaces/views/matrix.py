@@ -74,8 +74,8 @@ class Review:
     ----------
     order
         The ballot in one line.
-    sheet
-        What it saw, in order: label, then whose answer it was.
+    sheets
+        What it saw, once or in two orders: label, then whose answer it was.
     facts
         Sentences of ours: how it was read, what was overlooked, how far it agrees.
     notes
@@ -83,7 +83,7 @@ class Review:
     """
 
     order: str
-    sheet: tuple[tuple[str, str], ...]
+    sheets: tuple[tuple[tuple[str, str], ...], ...]
     facts: tuple[str, ...]
     notes: Markup | None
     replies: tuple[Reply, ...]
@@ -242,13 +242,16 @@ def _review(
     ballot: Ballot, told: _Heard, groups: Groups, note: BallotNote | None, naming: Naming
 ) -> Review:
     order = " > ".join(" = ".join(map(naming.name, naming.ordered(group))) for group in groups)
-    sheet = told.sheets[-1].sheet if told.sheets else None
-    seen = () if sheet is None else tuple(zip(sheet.labels, sheet.candidates, strict=False))
+    last = max((event.round for event in told.sheets), default=1)
+    seen = [event.sheet for event in told.sheets if event.round == last]
     # A reviewer writes of the labels of its own sheet, which the legend explains.
     notes = rendered(naming.quoted(ballot.notes)) if ballot.notes else None
     return Review(
         order=order,
-        sheet=tuple((label, naming.name(each)) for label, each in seen),
+        sheets=tuple(
+            tuple((label, naming.name(each)) for label, each in zip(*pair, strict=False))
+            for pair in ((sheet.labels, sheet.candidates) for sheet in seen)
+        ),
         facts=tuple(map(naming.said, _facts(told, note))),
         notes=notes,
         replies=tuple(_replies(told, naming)),

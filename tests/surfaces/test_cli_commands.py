@@ -6,6 +6,7 @@ import re
 import pytest
 
 from witan.surfaces.cli import COMMANDS
+from witan.surfaces.exits import Status
 
 
 class TestCompare:
@@ -316,3 +317,13 @@ def test_the_options_of_ask_follow_the_course_of_a_session(witan):
     assert headings == [
         "Question", "Seats", "Deliberation", "Time and money", "History", "Output", "Other",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"]])
+def test_the_help_names_every_exit_status(witan, arguments):
+    """Of those that a session may end with, each has its number and its meaning."""
+    said = " ".join(witan(*arguments).out.split())
+    meant = said.partition("Exit status: ")[2].partition(". ")[0].split(", ")
+
+    numbers = [int(each.split()[0]) for each in meant if each.split()[0].isdigit()]
+    assert set(Status) - {Status.PIPE_CLOSED} == set(numbers)

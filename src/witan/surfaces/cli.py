@@ -21,7 +21,7 @@ __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = (
     "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
-    "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "doctor",
+    "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "init", "doctor",
     "serve", "mcp", "tally", "compare", "explain", "rules", "rubrics", "convert",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from witan.surfaces.seating import (
 )
 from witan.surfaces.text import listed
 
-__all__ = ["Found", "find_council", "shared_votes"]
+__all__ = ["FEWEST", "Found", "Source", "deal", "find_council", "find_sources", "shared_votes"]
 
 LOOK_SECONDS = 5.0
 """How long a provider may take to list its models."""
@@ -95,6 +95,27 @@ async def find_council(
     NoCouncil
         If there is no model; it says what was looked for and how to seat a council.
     """
+    sources, problems = await find_sources(environment, servers, providers, reached)
+    if not sources:
+        raise _nobody(problems, servers, reached)
+    seats = deal(sources)
+    named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
+    note = f"no council is configured; these were found: {listed([s.source for s in named])}"
+    return Found(named, (note, *shared_votes(named), *problems))
+
+
+async def find_sources(
+    environment: Mapping[str, str],
+    servers: Mapping[str, str] = LOCAL_SERVERS,
+    providers: Mapping[str, Provider] = PROVIDERS,
+    reached: Mapping[str, Reach] = NOT_MOVED,
+) -> tuple[list[Source], list[str]]:
+    """Ask every provider with a key, and every server here, for the models that may be seated.
+
+    Returns
+    -------
+    Each one's models, the one to seat first first; and why others have none, a sentence each.
+    """
     asked = [a for p in providers.values() if (a := _asked(p, environment, reached)) is not None]
     unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
     here = local_addresses(unmoved, environment)
@@ -112,12 +133,7 @@ async def find_council(
     problems += sorted(passed)
     if silent:
         problems.append(f"not seated, as they seem not to chat: {listed(sorted(silent))}")
-    if not sources:
-        raise _nobody(problems, servers, reached)
-    seats = _dealt(sources)
-    named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
-    note = f"no council is configured; these were found: {listed([s.source for s in named])}"
-    return Found(named, (note, *shared_votes(named), *problems))
+    return sources, problems
 
 
 def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:
@@ -138,7 +154,7 @@ def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:
     )
 
 
-def _dealt(sources: Sequence[Source]) -> list[SeatSpec]:
+def deal(sources: Sequence[Source]) -> list[SeatSpec]:
     """One seat per source, then further ones in turn until there are enough."""
     seats = [source[0] for source in sources[:MOST]]
     for turn in range(1, max(map(len, sources))):

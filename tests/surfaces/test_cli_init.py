@@ -1,0 +1,181 @@
+"""``witan init``, black box: what it asks, what it writes, and what it leaves alone."""
+# ruff: noqa: S603 - every process started here is our own command
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+
+from model_listing import Listing, listing
+from recorded import place_of_its_own
+from witan.surfaces.providers import PROVIDERS
+
+KEY = "sk-very-secret-0123456789"
+
+MODELS = ("gpt-4.1", "gpt-4o", "gpt-4o-mini", "o1-pro", "gpt-4.1-mini", "nobody-knows")
+
+
+@pytest.fixture(autouse=True)
+def gateway(tmp_path, monkeypatch) -> Iterator[Listing]:
+    """One key, whose provider lists models at a gateway here; no other server is found."""
+    for provider in PROVIDERS.values():
+        for variable in (*provider.variables, *provider.url_variables):
+            monkeypatch.delenv(variable, raising=False)
+        if provider.local:
+            monkeypatch.setenv(provider.url_variables[0], "http://127.0.0.1:9/v1")
+    place_of_its_own(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with listing(*MODELS) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def run(*arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+    """The command with these lines on its standard input."""
+    command = [sys.executable, "-m", "witan", *arguments]
+    return subprocess.run(command, input=answers, capture_output=True, text=True, check=False)
+
+
+class TestDefaults:
+    """``--yes`` takes every default."""
+
+    def test_the_file_passes_doctor_and_holds_no_key(self, tmp_path):
+        """Four priced models of the list sit under a ceiling that holds a question."""
+        said = run("init", "--yes")
+
+        text = (tmp_path / "witan.toml").read_text(encoding="utf-8")
+        written = tomllib.loads(text)
+        assert (said.returncode, said.stdout) == (0, "")
+        assert written["members"] == [
+            "openai:gpt-4.1", "openai:gpt-4o", "openai:gpt-4o-mini", "openai:gpt-4.1-mini",
+        ]  # fmt: skip
+        assert written["limits"]["max_cost_usd"] > 0
+        assert KEY not in text + said.stderr
+        checked = run("doctor")
+        assert checked.returncode == 0, checked.stdout
+        assert "A council could sit: gpt-4.1, gpt-4o, gpt-4o-mini and gpt-4.1-mini." in (
+            " ".join(checked.stdout.split())
+        )
+        planned = run("plan", "Which?")
+        assert planned.returncode == 0
+        assert "refused" not in planned.stdout
+
+    def test_a_file_that_is_there_is_left_alone(self, tmp_path):
+        """Only --force overwrites it; the exit status is 2 without."""
+        (tmp_path / "witan.toml").write_text("# mine\n")
+
+        refused, forced = run("init", "--yes"), None
+        left = (tmp_path / "witan.toml").read_text()
+        forced = run("init", "--yes", "--force")
+
+        assert (refused.returncode, left) == (2, "# mine\n")
+        assert "--force overwrites it" in refused.stderr
+        assert forced.returncode == 0
+        assert "gpt-4o" in (tmp_path / "witan.toml").read_text()
+
+    def test_members_may_be_named(self, tmp_path, gateway):
+        """Then no list is asked for."""
+        said = run("init", "--yes", "--member", "openai:gpt-4o", "--member", "openai:o1-pro",
+                   "--max-cost", "2", "--output", "own.toml")  # fmt: skip
+
+        assert said.returncode == 0
+        written = tomllib.loads((tmp_path / "own.toml").read_text())
+        assert written == {
+            "members": ["openai:gpt-4o", "openai:o1-pro"], "limits": {"max_cost_usd": 2.0},
+        }  # fmt: skip
+        assert gateway.paths == []
+
+    def test_without_a_key_it_says_how_to_go_on(self, monkeypatch, tmp_path):
+        """The sentence is that of every command without a council; nothing is written."""
+        monkeypatch.delenv("OPENAI_API_KEY")
+
+        said = run("init", "--yes")
+
+        assert said.returncode == 2
+        assert "set a provider's key" in said.stderr
+        assert not (tmp_path / "witan.toml").exists()
+
+
+class TestAnswers:
+    """Without --yes it asks, on a terminal and through a pipe alike."""
+
+    def test_keys_members_and_ceiling_are_asked_for(self, tmp_path):
+        """Numbers choose from the list with its prices, seats are taken as they are written."""
+        said = run("init", answers="openai\n2,1,openai:gpt-4o-mini\n0.75\n")
+
+        written = tomllib.loads((tmp_path / "witan.toml").read_text())
+        assert said.returncode == 0, said.stderr
+        assert written["members"] == ["openai:gpt-4o", "openai:gpt-4.1", "openai:gpt-4o-mini"]
+        assert written["limits"] == {"max_cost_usd": 0.75}
+        assert "Keys found: OPENAI_API_KEY" in said.stderr
+        assert "   2  openai:gpt-4o  $2.5 / $10" in said.stderr
+        assert "1 model above $10 in or $30 out" in said.stderr
+        assert "3 reviewers cannot separate any answers" in said.stderr
+        assert run("doctor").returncode == 0
+
+    @pytest.mark.parametrize(
+        ("answers", "told"),
+        [
+            ("", "the input ended before the last question; --yes takes the defaults"),
+            ("groq\n", "there is no key for 'groq'; there is one for openai"),
+            ("\n9\n", "there is no model 9; expected 1 to 5"),
+            ("\n1\n", "a council needs at least two members"),
+            ("\nnobody,1\n", "is no seat: 'nobody' names no provider"),
+            ("\n\nmuch\n", "'much' is no sum of US dollars"),
+            ("\n\n", "the input ended before the last question"),
+        ],
+    )
+    def test_an_answer_that_cannot_be_used_writes_nothing(self, tmp_path, answers, told):
+        """One line says which, and the exit status is 2."""
+        said = run("init", answers=answers)
+
+        assert said.returncode == 2
+        assert told in said.stderr
+        assert "Traceback" not in said.stderr
+        assert not list(tmp_path.glob("*witan.toml*"))
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
+    def test_ctrl_c_leaves_nothing_half_written(self, tmp_path):
+        """The folder is as it was, and the exit status is 130."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "witan", "init"],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+            while "Models" not in process.stderr.readline():
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+        assert process.returncode == 130
+        assert not list(tmp_path.glob("*witan.toml*"))
+
+
+def test_a_user_s_own_file_may_hold_prices(tmp_path, monkeypatch):
+    """Prices that only the provider's list has are written there, so that a ceiling holds."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    own = {"prompt": "0.000001", "completion": "0.000002"}
+    models = [{"id": f"{maker}/unheard-of", "pricing": own} for maker in "abcd"]
+    with listing(*models) as server:
+        monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
+        said, project = run("init", "--yes", "--user"), run("init", "--yes")
+        planned = run("plan", "Which?")
+
+    [file] = (path for path in tmp_path.rglob("witan.toml") if path.parent != tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert tomllib.loads(file.read_text())["price"]["openrouter:a/unheard-of"] == [1.0, 2.0]
+    assert "a project's file may hold no prices: ask with --price a/unheard-of=1,2" in (
+        project.stderr
+    )
+    assert planned.returncode == 0
+    assert "unknown" not in planned.stdout

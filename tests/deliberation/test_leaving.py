@@ -146,18 +146,37 @@ class TestRows:
         }
         assert entries.answers[0] == AnswerEntry("a", "script:a.toml", 3)
 
-    def test_a_session_without_a_ballot(self):
-        """Nobody answered: rows of the failures, and standings of nobody."""
+    def test_a_session_in_which_nobody_answered(self):
+        """It leaves nothing: nobody has shown anything."""
         story = Story("a", "b")
         for name in ("a", "b"):
             story.tell(e.AnswerFailed, seat=name, reason="timeout", spent=spent())
 
         entries = session_entries(told(story.closed("everything", status="failed")))
 
-        assert entries.standings == ()
-        assert entries.matchups == ()
-        assert [row.failed for row in entries.answers] == [True, True]
-        assert [row.abstained for row in entries.ballots] == [True, True]
+        assert (entries.standings, entries.matchups) == ((), ())
+        assert (entries.answers, entries.ballots) == ((), ())
+
+    def test_a_seat_whose_calls_reached_no_model(self):
+        """It has no failure to answer and no abstention: a wrong address says nothing of a model.
+
+        Who answered, and was not reached afterwards, has both as they are.
+        """
+        story = Story("a", "b", "c").answers(a="A", b="B")
+        story.tell(
+            e.AnswerFailed, seat="c", reason="not found (404)", misconfigured=True, spent=spent()
+        )
+        story.casts("a: b")
+        story.tell(
+            e.BallotAbstained, seat="b", reason="cannot be reached", misconfigured=True,
+            spent=spent(),
+        )  # fmt: skip
+
+        entries = session_entries(told(story.closed("all", status="degraded")))
+
+        assert [row.seat for row in entries.answers] == ["a", "b"]
+        assert [row.reviewer for row in entries.ballots] == ["script:a.toml", "script:b.toml"]
+        assert [row.abstained for row in entries.ballots] == [False, True]
 
 
 class TestManyAtOnce:

@@ -157,6 +157,7 @@ class _Round:
                 round=self.number,
                 reason=made.reason,
                 over_budget=made.over_budget,
+                misconfigured=made.misconfigured,
                 spent=sitting.caller.taken(member.name),
             )
             return

@@ -13,13 +13,16 @@ from witan.deliberation.money import NOTHING, Purse
 from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent, Stage, deaf
 from witan.deliberation.procedure import Limits
 from witan.deliberation.thoughts import split_thoughts
-from witan.errors import ModelError, OverBudget, WitanError
+from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
 
 __all__ = ["Caller", "Failed", "Made", "Notice"]
 
 Notice = Callable[[str, Stage, int, str, float], None]
 """Told that an attempt came to nothing and another follows, or that it stalls and is made twice:
 seat, stage, attempt, reason, seconds until the next."""
+
+NO_MODEL_STATUSES = (401, 403, 404, 405)
+"""Statuses of a server that knows no such key, address or model."""
 
 BACKOFF_SECONDS = 0.5
 """The longest first wait: most hiccups of a provider are over within a second."""
@@ -61,6 +64,13 @@ class Failed:
     def over_budget(self) -> bool:
         """Whether the ceiling on cost forbade the call."""
         return isinstance(self.error, OverBudget)
+
+    @property
+    def misconfigured(self) -> bool:
+        """Whether the call reached no model, by its address, its name or its key."""
+        if isinstance(self.error, ModelError):
+            return not self.error.sent or self.error.status in NO_MODEL_STATUSES
+        return isinstance(self.error, MissingKey | MissingExtra)
 
     @property
     def reason(self) -> str:

@@ -184,13 +184,22 @@ class AnswerDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFailed(Event):
-    """A member did not answer in this round, and why; `over_budget` if the ceiling forbade it."""
+    """A member did not answer in this round, and why.
+
+    Parameters
+    ----------
+    over_budget
+        The ceiling forbade the call.
+    misconfigured
+        The call reached no model: a wrong address or name, a key that is missing or refused.
+    """
 
     kind: ClassVar[str] = "answer_failed"
     seat: str
     round: int = 1
     reason: str
     over_budget: bool = False
+    misconfigured: bool = False
     spent: Spent
 
 
@@ -275,6 +284,8 @@ class BallotAbstained(Event):
         The ceiling forbade the call.
     awaited
         The ballot was waited for; not so once no ballot could change the leader.
+    misconfigured
+        The call reached no model: a wrong address or name, a key that is missing or refused.
     """
 
     kind: ClassVar[str] = "ballot_abstained"
@@ -284,6 +295,7 @@ class BallotAbstained(Event):
     replies: tuple[str, ...] = ()
     over_budget: bool = False
     awaited: bool = True
+    misconfigured: bool = False
     spent: Spent
 
 

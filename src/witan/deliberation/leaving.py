@@ -14,7 +14,7 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.deliberation.teaching import model_of
 
-__all__ = ["entries_of_sessions", "session_cast", "session_entries"]
+__all__ = ["counted_ballots", "entries_of_sessions", "session_cast", "session_entries"]
 
 _ANSWERED = (e.AnswerDone, e.AnswerFailed)
 
@@ -75,7 +75,7 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
     return Cast(
         session=session.id,
         at=session.opened.at,
-        ballots=(*session.ballots, *votes),
+        ballots=(*counted_ballots(session), *votes),
         category=session.opened.category,
         simulated=session.simulated,
         models=_models(session),
@@ -84,6 +84,31 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
         repaired=_repaired(session),
         outcome=session.outcome,
     )
+
+
+def counted_ballots(session: Session) -> tuple[Ballot, ...]:
+    """The ballots and abstentions of those whom the session says anything about.
+
+    A seat whose calls all went to no model says nothing about one; a session in which nobody
+    answered says nothing about anybody.
+    """
+    if not session.answers:
+        return ()
+    out = _unreached(session)
+    return tuple([ballot for ballot in session.ballots if ballot.reviewer not in out])
+
+
+def _unreached(session: Session) -> frozenset[str]:
+    """The seats that were called, and whose model was never reached."""
+    unreached: set[str] = set()
+    reached: set[str] = set()
+    for event in session.events:
+        match event:
+            case e.AnswerFailed(misconfigured=True) | e.BallotAbstained(misconfigured=True):
+                unreached.add(event.seat)
+            case e.AnswerDone() | e.BallotCast() | e.BallotRepaired():
+                reached.add(event.seat)
+    return frozenset(unreached - reached)
 
 
 def _models(session: Session) -> dict[str, str]:
@@ -96,7 +121,11 @@ def _answers(session: Session) -> tuple[AnswerEntry, ...]:
     for event in session.events:
         if isinstance(event, _ANSWERED) and event.seat in told and event.spent.calls:
             told[event.seat].append(event.spent)
-    return tuple([_answer(session, seat, told[seat.name]) for seat in session.opened.seats])
+    if not session.answers:
+        return ()
+    out = _unreached(session)
+    seats = (seat for seat in session.opened.seats if seat.name not in out)
+    return tuple([_answer(session, seat, told[seat.name]) for seat in seats])
 
 
 def _answer(session: Session, seat: e.Seat, calls: Sequence[e.Spent]) -> AnswerEntry:

@@ -50,6 +50,7 @@ class _Read:
     replies: tuple[str, ...]
     over_budget: bool = False
     notes: tuple[str, ...] = ()
+    misconfigured: bool = False
 
 
 async def review(sitting: Sitting, answers: Mapping[str, str], count: Count) -> None:
@@ -226,7 +227,7 @@ class _Round:
         sitting = self.sitting
         made = await sitting.caller.call(member, call)
         if not isinstance(made, Made):
-            return _Read(None, made.reason, (), made.over_budget)
+            return _Read(None, made.reason, (), made.over_budget, (), made.misconfigured)
         first, notes = made.reply.text, made.reply.notes
         read, problem = self._read(first, sheet)
         if not problem:
@@ -299,7 +300,10 @@ class _Round:
         found = [read.review for read in reads if read.review is not None]
         if not found:
             forbidden = any(read.over_budget for read in reads)
-            self._abstain(member, reads[0].reason, replies, over_budget=forbidden)
+            lost = all(read.misconfigured for read in reads)
+            self._abstain(
+                member, reads[0].reason, replies, over_budget=forbidden, misconfigured=lost
+            )
             return None
         merged = Merged(found[0].ballot, 0, 0)
         if len(found) == 2:
@@ -330,6 +334,7 @@ class _Round:
         *,
         over_budget: bool = False,
         awaited: bool = True,
+        misconfigured: bool = False,
     ) -> None:
         self.count.reasons[member.name] = reason
         self.sitting.recorder.emit(
@@ -340,6 +345,7 @@ class _Round:
             replies=replies,
             over_budget=over_budget,
             awaited=awaited,
+            misconfigured=misconfigured,
             spent=self.sitting.caller.taken(member.name),
         )
 

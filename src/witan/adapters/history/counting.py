@@ -8,7 +8,7 @@ from witan.adapters.history.sessions import COUNCIL, SessionRow
 from witan.adapters.history.writing import Rows
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries
-from witan.deliberation.leaving import entries_of_sessions, session_entries
+from witan.deliberation.leaving import counted_ballots, entries_of_sessions, session_entries
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 
@@ -75,7 +75,8 @@ def leave_all(sessions: Sequence[Session]) -> list[Left]:
 
 def _left(session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()) -> Left:
     answers = {seat: answer.text for seat, answer in session.answers.items()}
-    return Left(_row(session, entries), entries, (*session.ballots, *votes), answers)
+    ballots = (*counted_ballots(session), *votes)
+    return Left(_row(session, entries), entries, ballots, answers)
 
 
 def _entries(session: Session) -> Entries | None:

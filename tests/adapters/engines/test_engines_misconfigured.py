@@ -1,0 +1,75 @@
+"""Calls that reached no model leave nothing to be summed, on each engine."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from families import ENGINES, reductions_of
+from generated_histories import merged
+
+from histories import told
+from sessions import Story, spent
+from witan.adapters.engines import Reductions
+from witan.adapters.history.adding import add
+from witan.adapters.history.database import Database
+from witan.adapters.history.importing import Imported
+from witan.adapters.history.schema import code_of
+from witan.core.ballot import Ballot
+from witan.deliberation import events as e
+from witan.deliberation.session import Session
+
+NOWHERE = "script:nowhere.toml"
+
+
+def _unreached(story: Story, seat: str) -> None:
+    story.tell(
+        e.AnswerFailed, seat=seat, reason="not found (404)", misconfigured=True, spent=spent()
+    )
+
+
+def _with_one_unreached() -> Session:
+    """Two answer and vote; the address of the third is wrong."""
+    story = Story("a", "b", "nowhere").answers(a="A", b="B")
+    _unreached(story, "nowhere")
+    for reviewer, other in ("ab", "ba"):
+        story.tell(
+            e.BallotCast, seat=reviewer, ballot=Ballot(reviewer, ((other,),), session="s1"),
+            replies=("{}",), read_by="schema", spent=spent(),
+        )  # fmt: skip
+    return Session.of(story.closed("nowhere did not answer", status="degraded").events)
+
+
+def _with_nobody() -> Session:
+    """Nobody answers: one times out, the address of the other is wrong."""
+    story = Story("late", "nowhere", session="q2")
+    story.tell(e.AnswerFailed, seat="late", reason="timed out", spent=spent())
+    _unreached(story, "nowhere")
+    return Session.of(story.closed("everything", status="failed").events)
+
+
+def store(database: Database) -> None:
+    """The two, and a complete session of other members."""
+    sessions = [_with_one_unreached(), _with_nobody(), Session.of(told("q3"))]
+    imported = [Imported(one.id, session_record=one) for one in sessions]
+    add(database, imported, "test", "digest", datetime(2026, 11, 22, tzinfo=UTC))
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
+    yield from reductions_of(request, tmp_path_factory.mktemp("misconfigured"), store)
+
+
+def models_in(summed) -> set[int]:
+    """The models that a reduction by bucket and model has."""
+    return {key[1] for key in merged(summed)}
+
+
+def test_they_stand_on_no_leaderboard_and_in_no_audit(reductions):
+    """Of the two members that answered everything is there, of the others nothing."""
+    there = {code_of(f"script:{name}.toml") for name in "ab"}
+    there |= {code_of(f"test:{name}") for name in ("ada", "bo", "cy", "di", "ed")}
+
+    for summed in (reductions.standings("borda"), reductions.answers(), reductions.ballots()):
+        assert models_in(summed) == there
+    assert code_of(NOWHERE) not in there
+    assert sum(row["abstained"] for row in merged(reductions.ballots()).values()) == 0

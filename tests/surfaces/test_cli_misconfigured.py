@@ -1,0 +1,53 @@
+"""A member with a wrong address stands on no leaderboard and in no audit, black box."""
+
+import pytest
+
+from chambers import write_config
+from recorded import place_of_its_own
+
+NOWHERE = "lost=http://127.0.0.1:9/v1#x"
+"""Nothing listens there."""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A history of the test's own, and no other trace of the machine."""
+    return place_of_its_own(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def seats(tmp_path):
+    """Two members who play scripts, and one at a wrong address."""
+    write_config(tmp_path)
+    scripts = (f"--member=script:{tmp_path / name}.toml" for name in ("ada", "bob"))
+    return [*scripts, f"--member={NOWHERE}"]
+
+
+def rows(place, sql):
+    from witan.adapters.history import History
+
+    with History.open(place, reading=True) as history:
+        return history.database.rows(sql)
+
+
+def test_a_member_at_a_wrong_address_leaves_no_trace_in_what_is_summed(witan, seats, place):
+    """The others are counted; the record of the session says why it did not answer."""
+    said = witan("ask", "Is it so?", *seats)
+
+    assert said.status == 0
+    assert "lost did not answer" in said.err
+    failed = [e for e in witan("show", "last", "--json").json["events"] if "failed" in e["event"]]
+    assert [event["misconfigured"] for event in failed] == [True]
+    assert rows(place, "SELECT seat, failed FROM answers ORDER BY seat") == [("ada", 0), ("bob", 0)]
+    assert rows(place, "SELECT COUNT(*) FROM ballots") == [(2,)]
+
+
+def test_a_session_in_which_nobody_answered_leaves_none(witan, place):
+    """It is in the history, and nothing is summed from it."""
+    nowhere = NOWHERE.replace("lost", "lost2")
+    said = witan("ask", "Is it so?", f"--member={NOWHERE}", f"--member={nowhere}")
+
+    assert said.status == 3
+    assert rows(place, "SELECT status FROM sessions") == [("failed",)]
+    for table in ("answers", "ballots", "standings"):
+        assert rows(place, f"SELECT COUNT(*) FROM {table}") == [(0,)]  # noqa: S608

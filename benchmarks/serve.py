@@ -28,7 +28,7 @@ READER = Path(__file__).with_name("serve_reader.py")
 REPEATS = 40
 SESSIONS, READERS = 25, 20
 SECONDS = 15.0
-HELD = 500
+HELD = 300
 """Sessions of one load, after which memory is measured."""
 
 

@@ -1,10 +1,12 @@
 """Every rule on real ballots by real models, where they lie beside the project."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from witan import RULES, Settings, compare_rules, read_ballots, tally_sessions
+from witan.surfaces.cli import main
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -84,3 +86,27 @@ def test_judges_keep_their_order_as_often_as_is_known():
     assert shares == pytest.approx(
         {"gpt35": 0.70, "gpt4": 0.66, "claude": 0.56, "vicuna-13b": 0.36, "bard": 0.36}, abs=0.006
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "n_sessions", "n_models"),
+    [
+        pytest.param("wildbench/pointwise.csv", 1_024, 15, marks=pytest.mark.slow),
+        pytest.param("prd_vicuna80/pairwise.csv", 40, 5, marks=pytest.mark.slow),
+        ("llmbar/pairwise.csv.gz", 356, 2),
+        ("pandalm/pairwise.csv.gz", 514, 5),
+        pytest.param("llmjudge_relevance/pointwise.csv.gz", 10, None, marks=pytest.mark.slow),
+    ],
+)
+def test_files_are_read_as_they_lie(name, n_sessions, n_models, capsys):
+    """Tally, leaderboard and audit read every one of them without an option of format."""
+    path = str(DATA / name)
+    for command in ("tally", "leaderboard", "audit"):
+        assert main([command, path, "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        if command == "tally":
+            assert len(said["sessions"]) == n_sessions
+        elif command == "audit":
+            assert said["sessions"] == n_sessions
+        elif n_models is not None:
+            assert len(said["lines"]) + len(said["provisional"]) == n_models

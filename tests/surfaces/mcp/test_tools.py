@@ -167,7 +167,7 @@ class TestErrors:
             ("tally", {"ballots": BALLOTS, "rule": "bordas"}, "did you mean 'borda'"),
             ("recount", {"session": "last", "without": ["zoe"]}, "zoe"),
             ("sessions", {"since": "soon"}, "since"),
-            ("tally", {"ballots": "a,b,c\n1,2,3\n"}, "(column=field=header)"),
+            ("tally", {"ballots": "a,b,c\n1,2,3\n"}, "column=FIELD=HEADER"),
             ("tally", {"ballots": BALLOTS, "column": ["x"]}, "expected FIELD=HEADER"),
             ("explain", {"ballots": BALLOTS, "session": "q2"}, "session cannot be 'q2'"),
             ("paper", {"session": "last"}, "as is not given"),
@@ -216,6 +216,14 @@ class TestCounting:
         result = await client.call_tool("tally", {"ballots": csv, "column": column})
 
         assert result.structured_content["sessions"][0]["leaders"] == ["x"]
+
+    async def test_whatever_is_imported_is_counted(self, client):
+        """Battles, and a table with a column per judge, are ballots as well."""
+        battles = "question_id,model_a,model_b,winner\n" + "q1,x,y,model_a\n" * 3
+        judged = "item,model,ada,bob,cy\nq1,x,9,8,9\nq1,y,5,4,3\n"
+        for text in (battles, judged):
+            result = await client.call_tool("tally", {"ballots": text})
+            assert result.structured_content["sessions"][0]["leaders"] == ["x"]
 
     async def test_a_line_that_cannot_be_read_is_told(self, client):
         """Beside what could be counted."""

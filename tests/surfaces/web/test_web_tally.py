@@ -24,6 +24,21 @@ def browser(at_desk):
         yield opened
 
 
+OTHERS = {
+    "a column per judge": "item,model,ada,bob,cy\nq,oak,9,8,9\nq,elm,5,4,3\n",
+    "a column per model": "item;judge;oak;elm\nq;ada;8,5;4\nq;bob;9;3,5\nq;cy;9;4\n",
+    "battles": "question_id,model_a,model_b,winner\n" + "q,oak,elm,model_a\n" * 3,
+    "an imported session": json.dumps(
+        {
+            "witan_imported": 1,
+            "session": "q",
+            "ballots": [{"reviewer": f"r{n}", "ranking": ["oak", "elm"]} for n in range(3)],
+        },
+        indent=1,
+    ),
+}
+
+
 def ballots(*sessions: str, names: tuple[str, ...] = ("oak", "elm", "ash")) -> str:
     """Three reviewers of one mind in each session, as JSON lines."""
     lines = [
@@ -183,6 +198,25 @@ class TestCounting:
         root = counted(browser, **{"b.csv": packed("\n".join(rows).encode())})
 
         assert ranked(root) == [["oak", "elm"]]
+
+    @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+    def test_whatever_is_imported_is_counted(self, browser, text):
+        """On the page and over HTTP as by the command, a wide table or battles count."""
+        assert ranked(counted(browser, text)) == [["oak", "elm"]]
+
+        sent = browser.post("/api/tally", content=text.encode(), headers={"Accept": "*/*"})
+        [session] = sent.json()["sessions"]
+        assert session["leaders"] == ["oak"]
+
+    def test_an_unknown_table_gets_the_way_on(self, browser):
+        """The fields of the request are named, not options of a command."""
+        text = "q,who,left,right,better\n1,gpt,x,y,x\n"
+        sent = browser.post("/api/tally", content=text.encode(), headers={"Accept": "*/*"})
+
+        assert sent.status_code == 422
+        told = sent.json()["detail"]
+        assert "if outcome is 'better' and session is 'q': add column=outcome=better" in told
+        assert "--" not in told
 
     def test_of_many_sessions_there_is_a_list_of_leaders(self, browser):
         """One line each, in place of rankings."""

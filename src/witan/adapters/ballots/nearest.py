@@ -34,7 +34,9 @@ def unrecognised(
         first = "".join(names)
         shown = first if len(first) <= 60 else first[:60] + "…"
         expected = "columns such as session, reviewer, candidate and grade"
-        problem = f"is not recognised by its first line, {shown!r}; expected JSON objects, a "
+        problem = (
+            f"is not recognised as ballots by its first line, {shown!r}; expected JSON objects, a "
+        )
         return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
     shown = ", ".join(name for name in names[:12] if name)
     header = Header(names, columns, path)

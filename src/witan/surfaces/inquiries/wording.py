@@ -7,8 +7,10 @@ from witan.surfaces.discretion import outward
 __all__ = ["as_form", "as_request", "refusal"]
 
 _PHRASES = (
+    (re.compile(r"witan tally (?:'[^']*'|\S+) (?=--column )"), "add "),
     (re.compile(r"--column "), "column="),
     (re.compile(r"--scale "), "scale="),
+    (re.compile(r"--format "), "format="),
     (re.compile(r" with --answers FILE"), " with its answers"),
     (re.compile(r"try witan demo"), "ask the profile demo"),
     (re.compile(r"or name seats as in --member \S+, "), ""),

@@ -154,7 +154,8 @@ class BallotsArguments(_Arguments):
         Field(
             description="The text of a ballot file: JSON Lines such as "
             '{"session": "q1", "reviewer": "ada", "ranking": ["b", "c"]}, CSV with the columns '
-            "session, reviewer, candidate, rank, or PrefLib; recognised by its content."
+            "session, reviewer, candidate, rank, PrefLib, battles, a saved session, or any other "
+            "format that `witan import` reads; recognised by its content."
         ),
     ]
     format: Annotated[

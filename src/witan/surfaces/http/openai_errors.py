@@ -6,7 +6,14 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 
-from witan.errors import InvalidParameter, MissingKey, NoCouncil, UnknownName, WitanError
+from witan.errors import (
+    InvalidParameter,
+    MissingKey,
+    NoCouncil,
+    OverBudget,
+    UnknownName,
+    WitanError,
+)
 from witan.surfaces.inquiries.faults import fault_place, fault_words
 from witan.surfaces.json_output import to_json
 
@@ -71,6 +78,8 @@ def openai_error(
     if isinstance(error, UnknownName | InvalidParameter):
         param = error.kind if isinstance(error, UnknownName) else error.name
         return openai_problem(_status(status), words, headers, "invalid_value", param)
+    if isinstance(error, OverBudget):
+        return openai_problem(status, words, headers, "over_budget")
     if isinstance(error, NoCouncil | MissingKey):
         headers = {**headers, "X-Should-Retry": "false"}  # it is seated when the server starts
     return openai_problem(_status(status), words, headers)

@@ -169,7 +169,8 @@ class TestCompleteness:
             "SERVE_BODY_BYTES": "3", "SERVE_PER_MINUTE": "4", "SERVE_HEARTBEAT_SECONDS": "5",
             "SERVE_GRACE_SECONDS": "6", "SERVE_ALLOWED_HOSTS": "council.example",
             "SERVE_PUBLIC_URL": "https://council.example", "SERVE_TRUSTED_PROXIES": "10.0.0.1",
-            "SERVE_LOG": "json",
+            "SERVE_LOG": "json", "SERVE_MAX_CONNECTIONS": "7", "SERVE_HEADER_SECONDS": "8",
+            "SERVE_BODY_SECONDS": "9", "SERVE_IDLE_SECONDS": "10", "SERVE_SEND_SECONDS": "11",
         }  # fmt: skip
         config = place.load(**{f"WITAN_{name}": value for name, value in values.items()})
 

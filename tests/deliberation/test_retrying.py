@@ -264,7 +264,8 @@ class TestTheRecord:
         def priced():
             return [replace(m, price=Price(1e6, 1e6)) for m in seated()]
 
-        before = await first(priced(), max_cost_usd=46_000.0)
+        _, least = (await first(priced())).opened.plan.least_usd()
+        before = await first(priced(), max_cost_usd=least)
         after, _ = await retried(before, None, priced(), max_cost_usd=1e12)
 
         assert before.over_budget

@@ -223,3 +223,15 @@ class TestTally:
 
         assert (outcome["a"].score, outcome["b"].score) == (5, 2)
         assert (outcome.scales, outcome.warnings) == ((), ())
+
+
+@pytest.mark.parametrize(("scale", "best", "next_best"), [("1-5", 5, 4), ("pass-fail", 1, 0)])
+def test_errors_grow_with_the_steps_of_the_scale(scale, best, next_best):
+    """Unanimous grades one step apart are as many errors apart on every scale of whole numbers."""
+
+    def errors_apart(scale: str, best: float, next_best: float) -> float:
+        grades = {"a": best, "b": next_best, "c": next_best}
+        lines = tally([Ballot(f"r{n}", grades=grades, scale=scale) for n in range(5)]).standings
+        return (lines[0].score - lines[1].score) / lines[0].std_error
+
+    assert errors_apart(scale, best, next_best) == pytest.approx(errors_apart("1-10", 9, 8))

@@ -120,7 +120,8 @@ def fit_grades(profile: Profile) -> AdditiveFit:
 
     so a reviewer who spreads its grades wider than its peers counts no more than they do, and
     effects stay in grade points. The residual variance is at least that of rounding: 1/12 where
-    grades are whole, 1/48 where they are not.
+    grades are whole, 1/48 where they are not, and step²/12 where they were converted from whole
+    numbers on a scale whose steps are larger than half a point of 1 to 10.
     """
     grades = profile.grades
     if grades is None:
@@ -133,6 +134,8 @@ def fit_grades(profile: Profile) -> AdditiveFit:
         values = np.where(mask, grades, 0.0)
         whole = np.all(values == np.rint(values), axis=(0, 1))
         least = np.where(whole, ROUNDING_VARIANCE, FRACTION_VARIANCE)
+    if profile.rounding is not None:
+        least = np.where(np.isnan(profile.rounding), least, profile.rounding)
     return _fit(values, mask, profile.weights, least, scaled=True)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.interpretation import Electorate, Vote
-from witan.core.profile import Floats, Profile
+from witan.core.profile import FRACTION_VARIANCE, Floats, Profile
+from witan.core.scale import LOWEST
 
 __all__ = ["by_shape", "failed_candidates", "gradable", "opinion_rows", "stack", "timeline"]
 
@@ -69,7 +70,26 @@ def stack(
         lengths=lengths,
         eligible=eligible,
         reliability=learned,
+        rounding=_rounding(electorates, grades),
     )
+
+
+def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
+    """Variance of rounding to steps of scales that grades were converted from, shape (S,).
+
+    Judges who pass or fail, or give 1 to 5, agree exactly more often than their opinions do. NaN
+    where grades are no whole numbers of such a scale, or its steps are finer than half a point;
+    None where that holds for all sessions. `grades` has the shape (S, R, C).
+    """
+    variances = np.full(len(electorates), np.nan)
+    for number, electorate in enumerate(electorates):
+        steps = [scale.whole.step for scale in electorate.scales if not scale.is_native]
+        known = grades[number][~np.isnan(grades[number])]
+        if steps and len(known) and (step := max(steps)) ** 2 / 12 > FRACTION_VARIANCE:
+            counts = (known - LOWEST) / step
+            if np.all(np.abs(counts - np.rint(counts)) < 1e-6):
+                variances[number] = step**2 / 12
+    return None if np.isnan(variances).all() else variances
 
 
 def _normalised(weights: Floats) -> Floats:

@@ -69,6 +69,9 @@ class Profile:
         How many candidates each ballot could have ranked; None means C.
     reliability : float array, shape (R, S), optional
         Weights learned from other sessions; only the rule ``weighted_borda`` reads them.
+    rounding : float array, shape (S,), optional
+        Variance of rounding to the steps of a coarser scale that grades were converted from; NaN
+        where they were given from 1 to 10.
     """
 
     places: Places
@@ -77,6 +80,7 @@ class Profile:
     lengths: NDArray[np.integer[Any]] | None = None
     eligible: NDArray[np.integer[Any]] | None = None
     reliability: Floats | None = None
+    rounding: Floats | None = None
 
     def __repr__(self) -> str:
         graded = "" if self.grades is None else ", graded"
@@ -153,7 +157,8 @@ class Profile:
 
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":
         """The same profile with only these sessions; a slice gives views, not copies."""
-        return self._cut((..., sessions))
+        rounding = None if self.rounding is None else self.rounding[sessions]
+        return replace(self._cut((..., sessions)), rounding=rounding)
 
     def keep_ballots(self, rows: NDArray[Any] | slice) -> "Profile":
         """The same profile with only these ballots (rows of the first axis)."""
@@ -170,6 +175,7 @@ class Profile:
             lengths=cut(self.lengths),
             eligible=cut(self.eligible),
             reliability=cut(self.reliability),
+            rounding=self.rounding,
         )
 
     def reweighted(self, weights: Floats | None) -> "Profile":

@@ -66,6 +66,11 @@ class Range:
     def __str__(self) -> str:
         return "pass-fail" if self.in_words else f"{self.low:.15g}-{self.high:.15g}"
 
+    @property
+    def step(self) -> float:
+        """From one whole number of this range to the next, in grades from 1 to 10."""
+        return (HIGHEST - LOWEST) / abs(self.high - self.low)
+
     def convert(self, number: float) -> tuple[float, bool]:
         """A number of this range as a grade from 1 to 10, and whether it lay outside.
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import count
 
 import anyio
 import pytest
@@ -20,6 +21,9 @@ PRICE = Price(input_usd=2.5, output_usd=10.0)
 TOKENS = 2_000
 
 
+NUMBERS = count()
+
+
 class Verbose:
     """Answers at the greatest length, reviews unreadably, repairs with a ranking of its own."""
 
@@ -32,7 +36,8 @@ class Verbose:
         hear("…")
         # Two bytes a token: more than any other model's tokenizer makes of a text of this length.
         # One byte a token: what its own makes of a review that nobody else reads.
-        text = ("e" if call.stage == "review" else "é") * call.max_tokens
+        letter = chr(0xE0 + next(NUMBERS) % 0x100)  # of two bytes; no two answers are the same
+        text = ("e" if call.stage == "review" else letter) * call.max_tokens
         return Reply(self.review(call) if call.stage == "repair" else text)
 
     def review(self, call: Call) -> str:

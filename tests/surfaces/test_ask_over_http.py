@@ -33,6 +33,8 @@ PRICE = Price(1.0, 2.0)
 
 TEXT = "The council holds with [A] and [B] and [C] and [D] that it is so.\n"
 
+COMPLETE = "4 of 4 reviewers · "
+
 TEXT_OF_THREE = "The council holds with [A] and [B] and [C] that it is so.\n"
 
 
@@ -95,17 +97,29 @@ def ask(witan, configured, server, tmp_path):
         assert all(r.headers["authorization"] == f"Bearer {KEY}" for r in server.received)
         assert KEY not in everything
         assert "Traceback" not in everything
-        assert said.err.count("\n") <= 1
+        *legend, _ = said.err.splitlines()
+        assert bool(legend) == ("[A]" in said.out and "--json" not in arguments)
+        assert all(re.fullmatch(LEGEND, line) for line in legend)
         return said
 
     return run
 
 
+LEGEND = r"(\[[A-D]\] (ada|bob|cyd|dan)(, )?){3,4}"
+
+
+def trust(said) -> str:
+    """The last line of standard error, which says how far the outcome can be trusted."""
+    return said.err.splitlines()[-1]
+
+
 def test_a_council_without_a_fault(ask, server):
-    """The closing text on standard output, and nothing else to say."""
+    """The final answer is on standard output, its legend and trust line on standard error."""
     said = ask()
 
-    assert (said.status, said.out, said.err) == (0, TEXT, "")
+    assert (said.status, said.out) == (0, TEXT)
+    assert trust(said).startswith(COMPLETE)
+    assert "degraded" not in said.err
     assert len(server.calls()) == 9
 
 
@@ -147,7 +161,7 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("fault", CALLS)
 def test_a_call_that_goes_wrong(ask, server, fault, stage):
-    """The council answers with status 0, and the line of trust says what it lacks, or nothing."""
+    """The council answers with status 0, and the line of trust says what it lacks, if anything."""
     name, given, reason = CALLS[fault]
     model, voted, lost, text = STAGES[stage]
     server.fault(model, name, stage=stage, **given)
@@ -156,10 +170,12 @@ def test_a_call_that_goes_wrong(ask, server, fault, stage):
 
     assert said.status == 0
     if not reason:
-        assert (said.out, said.err) == (TEXT, "")
+        assert said.out == TEXT
+        assert trust(said).startswith(COMPLETE)
+        assert "degraded" not in said.err
         return
     assert said.out == text
-    assert said.err.startswith(voted)
+    assert trust(said).startswith(voted)
     assert f" · degraded: {lost}" in said.err
     assert reason in said.err.partition(lost)[2]
     assert "$0.0" in said.err
@@ -187,10 +203,11 @@ def test_a_review_that_is_not_as_asked(ask, server, fault, problem):
 
     assert (said.status, said.out) == (0, TEXT)
     if problem:
-        assert said.err.startswith("3 of 4 reviewers · ")
+        assert trust(said).startswith("3 of 4 reviewers · ")
         assert f"degraded: cyd cast no ballot: its review {problem}, and the repair" in said.err
     else:
-        assert said.err == ""
+        assert trust(said).startswith(COMPLETE)
+        assert "degraded" not in said.err
 
 
 class TestStatus:
@@ -203,7 +220,7 @@ class TestStatus:
         said = ask()
 
         assert (said.status, said.out) == (3, TEXT)
-        assert said.err.startswith("0 of 4 reviewers · no outcome · ")
+        assert trust(said).startswith("0 of 4 reviewers · no outcome · ")
         assert said.err.endswith("; there is no outcome: 0 of the 2 ballots that a quorum needs\n")
 
     def test_with_one_answer(self, ask, server):
@@ -366,7 +383,9 @@ class TestInterrupt:
         said, _, advice = err.partition("; resume with: witan ")
         assert said == f"interrupted; {kept} kept"
         resumed = witan(*shlex.split(advice))
-        assert (resumed.status, resumed.out, resumed.err) == (0, TEXT, "")
+        assert (resumed.status, resumed.out) == (0, TEXT)
+        assert trust(resumed).startswith(COMPLETE)
+        assert "degraded" not in resumed.err
         calls = Counter((call.model, call.stage) for call in server.calls())
         once = {(name, at) for name in WORTH for at in ("answer", "review")}
         assert calls == Counter([*once, ("chair", "synthesis"), (model, stage)])

@@ -158,7 +158,7 @@ def test_what_is_paid_in_vain_is_not_forgotten(witan, server, config, worst, cei
     after = witan("show", "last", "--json").json
 
     [line] = listed(witan)
-    words = f"nothing more came of it but its cost: {line['session']} is left as it was"
+    words = f"nothing more came of it but its cost: {line['session']} stays interrupted"
     assert words in vain.err
     assert (line["status"], after["events"][-1]["event"]) == ("interrupted", "sitting_in_vain")
     assert after["cost"]["committed_usd"] >= 2 * worst * (1 - 1e-9)

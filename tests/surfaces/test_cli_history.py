@@ -89,12 +89,16 @@ class TestNames:
 
         assert said.json["events"][0]["parent"] == first.json["session"]
 
-    def test_a_plan_needs_a_history_only_to_go_on_from(self, witan, seats, place):
-        """An option that would do nothing is refused."""
-        said = witan("plan", "Which?", "--history", place, *seats)
+    def test_a_plan_needs_a_history_only_to_go_on_from(self, witan, seats, tmp_path):
+        """Without one a plan is made all the same, and makes none; to continue, one is needed."""
+        none = tmp_path / "none.sqlite"
+        planned = witan("plan", "Which?", "--history", none, *seats)
+        said = witan("plan", "Which?", "--history", none, "--continue", "last", *seats)
 
+        assert planned.status == 0
         assert (said.status, said.out) == (2, "")
-        assert "--history says where --continue looks" in said.err
+        assert f"{none}: there is no history yet" in said.err
+        assert not none.exists()
 
     def test_the_category_is_shown(self, witan, seats):
         """What kind of question it was stands below it."""

@@ -72,7 +72,7 @@ class TestResume:
         said = witan("resume", "last")
 
         [line] = listed(witan)
-        words = f"nothing more came of it: {line['session']} is left as it was, to be resumed\n"
+        words = f"nothing more came of it: {line['session']} stays interrupted, to be resumed\n"
         assert said.err.endswith(words)
         after = witan("show", "last", "--json").json
         events, since = after.pop("events"), before.pop("events")

@@ -211,7 +211,7 @@ class TestResume:
 
     @pytest.mark.parametrize("until", ["session_opened", "answer_done", "ballot_cast"])
     def test_in_vain_it_can_be_taken_up_again(self, witan, tmp_path, monkeypatch, until):
-        """While everyone who is open is down the record keeps its bytes; later it is completed."""
+        """While everyone who is open is down the record adds only that; later it is completed."""
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         path = tmp_path / "cut.json"
         witan("ask", "Is it so?", "--save", path, *write_council(tmp_path))
@@ -219,7 +219,7 @@ class TestResume:
         kinds = [event.kind for event in whole.events]
         cut = Session.of(whole.events[: len(kinds) - kinds[::-1].index(until)])
         path.write_text(session_to_json(cut) + "\n", encoding="utf-8")
-        before = path.read_bytes()
+        before = json.loads(path.read_text(encoding="utf-8"))
         down = [{"error": "is down", "status": 401}]
         every = {"answer": down, "review": down, "synthesis": down}
         write_council(tmp_path, ada=every, bob=every, cyd=every, chair=every)
@@ -227,10 +227,16 @@ class TestResume:
         said = witan("resume", path)
 
         assert said.err.endswith(
-            f"nothing more came of it: {path} is left as it was, to be resumed\n"
+            f"nothing more came of it: {path} stays interrupted, to be resumed\n"
         )
         assert said.status == (0 if until == "ballot_cast" else 3)
-        assert path.read_bytes() == before
+        after = json.loads(path.read_text(encoding="utf-8"))
+        for unchanged in ("status", "answers", "synthesis", "cost"):
+            assert after[unchanged] == before[unchanged]
+        stood = len(before["events"])
+        assert after["events"][:stood] == before["events"]
+        assert after["events"][-1]["event"] == "sitting_in_vain"
+        assert after["events"][-1]["since"] == before["events"][-1]["seq"]
         write_council(tmp_path)
         assert witan("resume", path).out == "All told: so.\n"
         assert json.loads(path.read_text(encoding="utf-8"))["status"] == "complete"

@@ -74,15 +74,20 @@ class TestReply:
         assert reply.usage.completion_tokens == sum(each.output_tokens for each in spent)
         assert reply.usage.cost == 0.0
 
-    def test_usage_that_is_not_known_is_left_out(self, models):
-        """Nothing is made up for a call that failed on its way."""
-        client, running = models
-        running.fault("bob", "hang", stage="answer")
-        limits = {"options": {"call_seconds": 0.5}}
-        reply = ask(client, ("user", "Is it so?"), extra_body={"witan": limits})
+    @pytest.mark.parametrize(("price", "cost"), [("", 0.0), ("[price]\nbob = [1, 2]\n", None)])
+    def test_usage_that_is_not_known_is_left_out(self, tmp_path, price, cost):
+        """Nothing is made up for a call that failed on its way, unless it is free."""
+        with (
+            modelled(tmp_path, f"[limits]\nattempts = 1\n{price}") as (running, file),
+            served(seatings(file)) as server,
+            client_of(server) as client,
+        ):
+            running.fault("bob", "hang", stage="answer")
+            limits = {"options": {"call_seconds": 0.5}}
+            reply = ask(client, ("user", "Is it so?"), extra_body={"witan": limits})
 
         assert reply.usage is None
-        assert reply.witan["cost_usd"] is None
+        assert reply.witan["cost_usd"] == cost
 
     def test_a_simulated_text_says_so(self, council):
         """In its last paragraph, to a reader who sees nothing else."""

@@ -53,8 +53,9 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
     is the latest. The seats, the procedure and the seed are those of the session; keys are those
     of today. The record of a FILE is written back to it unless --save names another. Where no
-    answer, ballot or closing text was added, the session is left as it was. One that was not
-    interrupted is shown as it is. Exit status: as for witan ask.
+    answer, ballot or closing text was added, the session stays interrupted, and its record says
+    that it was tried. One that was not interrupted is shown as it is. Exit status: as for witan
+    ask.
     """
     from witan.surfaces.histories import is_file
 
@@ -174,7 +175,7 @@ def _leave(session: "Session", file: Path | None, telling: Telling, *, spent: bo
         write_session(session, file)
     where = session.id if file is None else file
     came = "nothing more came of it but its cost" if spent else "nothing more came of it"
-    echo(f"{came}: {where} is left as it was, to be resumed", err=True)
+    echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
 
 
 def _shown(session: "Session") -> "Hold":

@@ -173,11 +173,6 @@ FULL = (("ada",), ("bob",), ("dan",), ("eve",))
 
 READ = {
     "labels twice": ("duplicate labels", FULL, "ranked more than once: "),
-    "a label of no answer": (
-        "unknown labels",
-        FULL[:3],
-        "names answers that are not on its sheet; dropped",
-    ),
     "labels in small letters": ("lower-case labels", FULL, ""),
     "long labels": ("long labels", FULL, ""),
     "grades as text": ("string grades", FULL, ""),
@@ -196,6 +191,21 @@ async def test_what_is_read_all_the_same(server, fault, groups, note):
     assert (cast.read_by, cast.ballot.groups) == ("tolerant", groups)
     assert any(note in said for said in cast.notes) if note else cast.notes == ()
     assert session.status == "complete"
+    assert session.outcome.n_ballots == 5
+
+
+async def test_a_review_that_grades_part_of_its_sheet_is_asked_for_again(server):
+    """A label of no answer leaves one without a grade; if it stays so, the ballot counts."""
+    server.fault("cyd", "unknown labels")
+
+    session = await asked(server)
+
+    [repaired] = told(session, e.BallotRepaired)
+    [cast] = [event for event in told(session, e.BallotCast) if event.seat == "cyd"]
+    assert repaired.problem == "grades 3 of the 4 answers on its sheet"
+    assert stages(server, "cyd") == {"answer": 1, "review": 1, "repair": 1}
+    assert cast.ballot.groups == FULL[:3]
+    assert any("names answers that are not on its sheet" in said for said in cast.notes)
     assert session.outcome.n_ballots == 5
 
 

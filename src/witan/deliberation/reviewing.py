@@ -11,7 +11,7 @@ import anyio
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, draw_sheets, mirror
 from witan.deliberation import events as e
-from witan.deliberation.calls import Made
+from witan.deliberation.calls import Failed, Made
 from witan.deliberation.counting import Count
 from witan.deliberation.mirroring import Merged, merge
 from witan.deliberation.money import sum_known, worst_usd
@@ -223,18 +223,19 @@ class _Round:
         )
 
     async def _ask(self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool) -> _Read:
-        """Ask for one review; for one repair, should it not be readable."""
-        sitting = self.sitting
-        made = await sitting.caller.call(member, call)
+        """Ask for one review; for one repair, should it lack something."""
+        made = await self.sitting.caller.call(member, call)
         if not isinstance(made, Made):
-            return _Read(None, made.reason, (), made.over_budget, (), made.misconfigured)
-        first, notes = made.reply.text, made.reply.notes
-        read, problem = self._read(first, sheet)
+            return _Read(None, made.reason, (), made.over_budget)
+        first = made.reply.text
+        review, problem = self._read(first, sheet)
+        read = _Read(review, problem, (first,), notes=made.reply.notes)
         if not problem:
-            return _Read(read, "", (first,), notes=notes)
-        messages = repair_messages(call.messages, made.text, problem)
-        repair = replace(call, stage="repair", messages=messages)
-        sitting.recorder.emit(
+            return read
+        repair = replace(
+            call, stage="repair", messages=repair_messages(call.messages, made.text, problem)
+        )
+        self.sitting.recorder.emit(
             e.BallotRepaired,
             seat=member.name,
             round=self.number,
@@ -243,22 +244,26 @@ class _Round:
             reply=first,
             worst_usd=worst_usd(member, repair),
         )
-        made = await sitting.caller.call(member, repair)
+        made = await self.sitting.caller.call(member, repair)
+        return self._repaired(read, made, sheet)
+
+    def _repaired(self, read: _Read, made: Made | Failed, sheet: Sheet) -> _Read:
+        """Take the repair, or the first review where that has more grades, or neither."""
+        first = read.review
         if not isinstance(made, Made):
-            reason = f"its review {problem}, and the repair failed: {made.reason}"
-            kept = (*notes, f"the request for grades failed: {made.reason}") if read else ()
-            return _Read(read, "" if read else reason, (first,), made.over_budget, kept)
+            if first is not None:
+                return replace(read, notes=(*read.notes, f"no second review: {made.reason}"))
+            reason = f"its review {read.reason}, and the repair failed: {made.reason}"
+            return replace(read, reason=reason, over_budget=made.over_budget)
         second = made.reply.text
-        repaired, remaining = self._read(second, sheet)
-        if repaired and not remaining:
-            return _Read(repaired, "", (second,), notes=made.reply.notes)
-        if ranking := repaired or read:
-            # Rules that read rankings can still count it; the outcome says who gave no grades.
-            notes = (*(made.reply.notes if repaired else notes), "no grades, even when asked again")
-            return _Read(ranking, "", (second if repaired else first,), notes=notes)
-        after = "is no better" if remaining == problem else remaining
-        reason = f"its review {problem}, and the repair {after}"
-        return _Read(None, reason, (first, second))
+        review, remaining = self._read(second, sheet)
+        if review and (first is None or len(review.ballot.grades) >= len(first.ballot.grades)):
+            return _Read(review, "", (second,), notes=made.reply.notes)
+        if first is not None:
+            return read
+        after = "is no better" if remaining == read.reason else remaining
+        reason = f"its review {read.reason}, and the repair {after}"
+        return _Read(None, reason, (*read.replies, second))
 
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
         sitting = self.sitting
@@ -290,8 +295,17 @@ class _Round:
         except InvalidBallot as error:
             return None, error.problem
         signed = replace(read, ballot=self.sitting.authorship.signed(read.ballot))
-        ungraded = procedure.needs_grades and not signed.ballot.grades
-        return signed, "ranks the answers without grading them" if ungraded else ""
+        return signed, self._lacking(signed.ballot, sheet)
+
+    def _lacking(self, ballot: Ballot, sheet: Sheet) -> str:
+        """Grades that a repair should add, or "": an answer left out counts as graded lowest."""
+        graded = sum(name in ballot.grades for name in sheet.candidates)
+        if not graded:
+            needed = self.sitting.procedure.needs_grades
+            return "ranks the answers without grading them" if needed else ""
+        if self.sitting.procedure.graded and graded < len(sheet.candidates):
+            return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
+        return ""
 
     def _settle(self, member: Member, reads: Sequence[_Read]) -> Ballot | None:
         """Record what the seat came to: its ballot, or why it has none."""

@@ -74,6 +74,22 @@ class TestKinds:
         assert names(path, on_problem=problems.append) == ["s1"]
         assert [problem.line for problem in problems] == [1]
 
+    def test_several_damaged_first_lines_spoil_no_other(self, tmp_path):
+        """Each is told by its line, and the ballot below them comes in."""
+        path, problems = tmp_path / "file", []
+        path.write_text('{"session"\n{"session"\n' + json.dumps(BALLOT) + "\n", encoding="utf-8")
+
+        assert names(path, on_problem=problems.append) == ["s1"]
+        assert [problem.line for problem in problems] == [1, 2]
+
+    def test_a_first_object_that_is_no_ballot_spoils_no_other(self, tmp_path):
+        """An object about the file is reported as one line that cannot be read."""
+        path, problems = tmp_path / "file", []
+        path.write_text(f'{{"version": 2}}\n{json.dumps(BALLOT)}\n', encoding="utf-8")
+
+        assert names(path, on_problem=problems.append) == ["s1"]
+        assert [problem.line for problem in problems] == [1]
+
     @pytest.mark.parametrize(
         ("text", "session"),
         [

@@ -56,7 +56,9 @@ def test_a_gateway_receives_every_call_and_nobody_else_does(witan, outside, monk
     """With OPENAI_BASE_URL set, lists, prompts and the key go there alone."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     members = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini")
-    with MisbehavingServer(dict.fromkeys(members, 5), models=members) as gateway:
+    with MisbehavingServer(
+        dict(zip(members, (9, 8, 6, 4), strict=True)), models=members
+    ) as gateway:
         monkeypatch.setenv("OPENAI_BASE_URL", gateway.url)
         named = [word for m in members for word in ("--member", f"openai:{m}")]
         said = witan("ask", "Which?", "--no-history", *([] if found else named))

@@ -48,8 +48,8 @@ def begins_an_array(source: Source) -> bool:
 def is_spread(first: str, source: Source) -> bool:
     """Whether the first object goes on after the first line, which is not merely damaged.
 
-    What stands below tells: where it is an object of its own, it is the next line of JSON Lines,
-    unless the line before opened an array.
+    What stands below tells: an object of its own, or the beginning of one where none can stand, is
+    the next line of JSON Lines, unless the line before opened an array.
     """
     if not first.startswith("{"):
         return False
@@ -64,7 +64,10 @@ def is_spread(first: str, source: Source) -> bool:
     if first == "{":
         return True
     below = source.glimpse(2)[1:] if is_open else []
-    return bool(below) and (first.endswith("[") or not _is_object(below[0]))
+    if not below:
+        return False
+    begins = below[0].startswith("{") and not first.endswith((":", ","))
+    return first.endswith("[") or not (begins or _is_object(below[0]))
 
 
 def _is_object(line: str) -> bool:

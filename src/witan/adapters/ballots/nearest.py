@@ -9,7 +9,7 @@ from witan.adapters.ballots.csv_pairs import OUTCOMES
 from witan.adapters.ballots.wide import is_grade
 from witan.errors import BallotFileError
 
-__all__ = ["unrecognised"]
+__all__ = ["no_table", "unrecognised"]
 
 Recogniser = Callable[[Sequence[str], Sequence[Sequence[str]], Mapping[str, str], str], str | None]
 
@@ -22,6 +22,16 @@ _SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _WIDE = {"csv-judges": "a column per judge", "csv-models": "a column per model"}
 
 
+def no_table(path: str, first: str) -> BallotFileError:
+    """The error for a text whose first line is none of a table."""
+    shown = first if len(first) <= 60 else first[:60] + "…"
+    expected = "columns such as session, reviewer, candidate and grade"
+    problem = (
+        f"is not recognised as ballots by its first line, {shown!r}; expected JSON objects, a "
+    )
+    return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
+
+
 def unrecognised(
     path: str,
     names: Sequence[str],
@@ -30,14 +40,6 @@ def unrecognised(
     recogniser: Recogniser,
 ) -> BallotFileError:
     """The error for a table that is not recognised, with the nearest shape and a command."""
-    if len(names) < 2:
-        first = "".join(names)
-        shown = first if len(first) <= 60 else first[:60] + "…"
-        expected = "columns such as session, reviewer, candidate and grade"
-        problem = (
-            f"is not recognised as ballots by its first line, {shown!r}; expected JSON objects, a "
-        )
-        return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
     shown = ", ".join(name for name in names[:12] if name)
     header = Header(names, columns, path)
     found = {

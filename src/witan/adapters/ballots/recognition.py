@@ -17,7 +17,7 @@ from witan.adapters.ballots.columns import (
     folded,
 )
 from witan.adapters.ballots.dialect import Dialect, cut
-from witan.adapters.ballots.nearest import unrecognised
+from witan.adapters.ballots.nearest import no_table, unrecognised
 from witan.adapters.ballots.opening import Source
 from witan.adapters.ballots.wide import SAMPLE, grade_columns, has_criteria, is_grade
 from witan.errors import BallotFileError
@@ -56,6 +56,8 @@ def recognise(source: Source, columns: Mapping[str, str]) -> str:
     if shape is None:
         sample = dialect.rows(source.glimpse(1 + below + SAMPLE)[1 + below :], len(names))
         shape = table_format(names, sample, columns, source.path)
+        if shape is None and len(names) < 2:
+            raise no_table(source.path, "".join(names))
         if shape is None:
             raise unrecognised(source.path, names, sample, columns, table_format)
     return shape
@@ -126,20 +128,23 @@ def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
         said = f"holds {beside} and no ballots; import the ballots with --{beside}"
         raise BallotFileError(path, f"{said} {shlex.quote(path)}")
     names = list(record)
-    sample = [_cells(line, names) for line in source.glimpse(SAMPLE)]
-    shape = table_format(names, sample, columns, source.path)
+    sample = [_object(line) for line in source.glimpse(SAMPLE)]
+    rows = [[text_of(each.get(name)) for name in names] if each else [] for each in sample]
+    shape = table_format(names, rows, columns, source.path)
     if shape is None and "reviewer" not in record and not columns:
-        raise unrecognised(source.path, names, sample, columns, table_format)
+        if any("reviewer" in each and not each.keys().isdisjoint(_VOTES) for each in sample):
+            return "jsonl"  # the first line is reported, and the ballots below it are not lost
+        raise unrecognised(source.path, names, rows, columns, table_format)
     return shape or "jsonl"
 
 
-def _cells(line: str, names: Sequence[str]) -> list[str]:
-    """What a line of JSON says under these names; nothing where it is none."""
+def _object(line: str) -> Mapping[str, Any]:
+    """The object on a line of JSON; an empty one where it holds none."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         record = None
-    return [text_of(record.get(name)) for name in names] if isinstance(record, dict) else []
+    return record if isinstance(record, dict) else {}
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:

@@ -108,8 +108,9 @@ class Posted:
                 raise TooLarge("candidates on posted ballots", placed, MOST_PLACED)
             self.sessions.setdefault(ballot.session)
             yield ballot
-        if not self.content.strip():
-            raise NothingToCount("no ballot was sent")
+        if not self.sessions:
+            why = f" could be read: {self.problems[0]}" if self.problems else " was sent"
+            raise NothingToCount(f"no ballot{why}")
 
     def _unreadable(self, problem: Problem) -> None:
         go_on()
@@ -165,9 +166,6 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
     counting = tally_sessions(posted, settings, not_counted.append, sessions or None)
     outcomes = tuple(_while_wanted(counting))
     for name in sessions:
-        if not posted.sessions:
-            first = f": {posted.problems[0]}" if posted.problems else ""
-            raise NothingToCount(f"no ballot of the session {name!r}, or any, could be read{first}")
         if name not in posted.sessions:
             raise InvalidParameter("session", name, f"one of {listed([*posted.sessions])}")
     return Tally(outcomes, tuple(not_counted))

@@ -308,6 +308,58 @@ class TestRequests:
         assert answer.startswith(b"HTTP/1.1 431 ")
         assert health == 200
 
+    @pytest.mark.parametrize(
+        "trailer",
+        [b"X-Filler: " + b"x" * 1000 + b"\r\n", b"x" * 1012],
+        ids=["many", "one that does not end"],
+    )
+    def test_its_trailers_have_a_length(self, tmp_path, trailer):
+        """Beyond it the connection ends, and nothing of them was gathered."""
+        begun = (
+            b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+        )
+        with running(tmp_path) as server:
+            with closing(connected(server.url)) as client:
+                client.sendall(begun + (b"" if trailer.endswith(b"\n") else b"X: "))
+                sent_bytes = 0
+                with suppress(OSError):
+                    while sent_bytes < 40_000_000 and not closed_by_server(client):
+                        client.settimeout(10)
+                        client.sendall(trailer * 64)
+                        sent_bytes += len(trailer) * 64
+            reason = counted(server.url, "header_size")
+
+        assert sent_bytes < 40_000_000
+        assert reason == 1
+
+    def test_a_few_trailers_are_read_past(self, tmp_path):
+        """They are no headers, and the next request on the connection is answered."""
+        request = (
+            b"POST /api/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: 1\r\nHost: elsewhere\r\n\r\n"
+        )
+        last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        with running(tmp_path) as server:
+            answer = sent(server.url, request + last)
+
+        assert answer.startswith(b"HTTP/1.1 404 ")
+        assert answer.count(b"HTTP/1.1 200 ") == 1
+
+    def test_a_body_in_small_pieces_has_no_trailers(self, tmp_path):
+        """The frames of its chunks may add up to more than trailers may."""
+        body = b'{"question": "Is it so?", "options": {"synthesis": false}}' + b" " * 13_000
+        chunks = b"".join(b"1;x=yz\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+        begun = (
+            b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        with running(tmp_path) as server:
+            answer = sent(server.url, begun + chunks)
+
+        assert len(chunks) > 100_000
+        assert answer.startswith(b"HTTP/1.1 202 "), answer[:400]
+
     def test_not_too_many_are_sent_ahead(self, tmp_path):
         """The answers to a few come in order; a flood is cut off."""
         request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -41,7 +41,7 @@ Reason = Literal[
 HEALTH = "/healthz"
 
 MOST_HEADER_BYTES = 64 * 1024
-"""Request line and headers together, as servers commonly take them."""
+"""Request line and headers together, and trailers, as servers commonly take them."""
 
 MOST_PIPELINED = 16
 """Requests that a client may send ahead of the answer to its first."""
@@ -229,6 +229,7 @@ class Connection(HttpToolsProtocol):
         self._heard_at = self._taken_at = self.loop.time()
         self._deadline = inf
         self._header_bytes = 0
+        self._trailer_bytes = 0
         self._unsent = 0
 
     @property
@@ -268,15 +269,25 @@ class Connection(HttpToolsProtocol):
             self._all.await_client(self)
         if self._reading == "header":
             self._header_bytes += len(data)
+        elif self._reading == "body":
+            self._trailer_bytes += len(data)  # until a piece of the body says otherwise
         super().data_received(data)
         if self._reading == "header" and self._header_bytes > MOST_HEADER_BYTES:
             self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
+        elif self._reading == "body" and self._trailer_bytes > MOST_HEADER_BYTES:
+            detail = f"trailers are longer than {MOST_HEADER_BYTES:,} bytes"
+            self._refuse(431, "header_size", detail)
 
     def on_message_begin(self) -> None:
         """Begin with a request."""
         super().on_message_begin()
         if self._reading is None:
             self._await("header", self._limits.header_seconds)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header; drop a trailer, which nothing reads."""
+        if self._reading != "body":
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Go on with the body."""
@@ -289,10 +300,16 @@ class Connection(HttpToolsProtocol):
         self.cycle.keep_alive = self.cycle.keep_alive and not self._surplus
         self._await("body", self._limits.body_seconds)
 
+    def on_body(self, body: bytes) -> None:
+        """Add a piece of the body: what was read since the last one was no trailer."""
+        self._trailer_bytes = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """Wait for the client no longer: it is the server's turn."""
         super().on_message_complete()
-        self._reading, self._deadline, self._header_bytes = None, inf, 0
+        self._reading, self._deadline = None, inf
+        self._header_bytes = self._trailer_bytes = 0
         self._all.await_server(self)
 
     def on_response_complete(self) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from councils import council, member
 from juries import asked, overheard
+from witan import Ballot, tally
 from witan.adapters.scripted import Line
 from witan.core.rules.registry import RULES
 from witan.deliberation import events as e
@@ -15,7 +16,7 @@ from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio
 
-TEXTS = {"ann": "It is four.", "bob": "It is  four.\n", "cyd": "It is five.", "dan": "It is six."}
+TEXTS = {"ann": "It is four.", "bob": "It is four. \n", "cyd": "It is five.", "dan": "It is six."}
 
 
 def seated(texts: dict[str, str] = TEXTS, prefers: tuple[str, ...] = ("five", "four", "six")):
@@ -32,7 +33,7 @@ async def held(council_of=None, **options) -> tuple[Session, list]:
 
 
 class TestSomeAreTheSame:
-    """Two of four answers differ in white space alone."""
+    """Two of four answers differ in white space at the end alone."""
 
     async def test_a_sheet_holds_one_of_them(self):
         """Reviewers see the answer once, and its authors not at all."""
@@ -72,6 +73,43 @@ class TestSomeAreTheSame:
             assert ballot.grades["ann"] == ballot.grades["bob"]
         assert session.recount().leaders == session.outcome.leaders
 
+    async def test_a_copy_adds_no_certainty(self):
+        """Errors and freedom are those of the answers that were judged, copies aside."""
+        plain = {name: text for name, text in TEXTS.items() if name != "bob"}
+        grading = [member(f"r{n}", reviews=[Line(prefers=("five", "four", "six"))]) for n in "123"]
+
+        def by_jury(texts: dict[str, str]) -> list[Ballot]:
+            sheet = dict(zip(texts, (1, 1, 2, 3) if "bob" in texts else (1, 2, 3), strict=True))
+            grades = {"ann": 7, "bob": 7, "cyd": 8, "dan": 5}
+            return [
+                Ballot(
+                    seat.name,
+                    grades={
+                        name: grades[name] + (turn * place) % 3 for name, place in sheet.items()
+                    },
+                    positions=sheet,
+                )
+                for turn, seat in enumerate(grading)
+            ]
+
+        copied, single = tally(by_jury(TEXTS)), tally(by_jury(plain))
+
+        errors = {line.candidate: line.std_error for line in copied.standings}
+        assert copied.df == single.df
+        assert errors["ann"] == errors["bob"]
+        assert {line.candidate: line.std_error for line in single.standings} == pytest.approx(
+            {name: error for name, error in errors.items() if name != "bob"}
+        )
+
+    async def test_indentation_makes_another_answer(self):
+        """A line of a program that stands deeper does something else."""
+        inside, after = "for x in y:\n    a(x)\n    b(x)", "for x in y:\n    a(x)\nb(x)"
+
+        session, _ = await held(seated({"ann": inside, "bob": after, "cyd": "It is five."}))
+
+        drawn = [x.sheet for x in session.events if isinstance(x, e.SheetDrawn)]
+        assert all(len(sheet.candidates) == 2 for sheet in drawn)
+
     async def test_it_is_said(self):
         """The trust line names who gave the same answer; a blind page does not."""
         session, _ = await held()
@@ -93,6 +131,17 @@ class TestAllAreTheSame:
     """Nothing is left to review, or to sum up."""
 
     SAME = dict.fromkeys(("ann", "bob", "cyd"), "It is four.")
+
+    async def test_a_verdict_is_still_given(self):
+        """In the mode verdict a chairman approves or rejects what all say."""
+        text = "It is safe.\n\nVERDICT: APPROVE"
+        chair = member("z", synthesis=["Safe.\n\nVERDICT: APPROVE"])
+        seats = seated(dict.fromkeys(("ann", "bob", "cyd"), text))
+        async with council(seats, [chair], mode="verdict") as opened:
+            session = await opened.ask("Is it safe?")
+
+        assert session.synthesis.approved is True
+        assert session.status == "complete"
 
     async def test_no_review_is_paid_for(self):
         """Nobody is called again; the answer itself is the final one, and nothing is missing."""

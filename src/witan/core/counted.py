@@ -68,6 +68,11 @@ class Counted:
             return None
         fit, at, unit = self.fits[column]
         one = self.profile.take(slice(column, column + 1))
+        seats = np.array(self.electorates[column].stands_for, dtype=np.intp)
+        judged, place = np.unique(seats, return_inverse=True)
+        if len(seats):  # copies of an answer are not judged again: they would add certainty
+            one = one.keep_candidates(judged)
+            fit, at = (fit_grades(one) if unit == "grades" else fit_ranks(one)), 0
         present = one.graded if unit == "grades" else one.ranked
         if one.weights is not None:
             present = present & (one.weights > 0)[:, np.newaxis]
@@ -76,7 +81,8 @@ class Counted:
         rho = self.settings.rho if isinstance(self.settings.rho, float | int) else None
         own = pair_variances(self._read(column, one, unit))
         ballots = present.sum(axis=0)[:, 0]
-        return Uncertainty.of(fit, at, ballots, rho=rho, prior=prior, own=own), unit
+        found = Uncertainty.of(fit, at, ballots, rho=rho, prior=prior, own=own)
+        return (found.at(place) if len(seats) else found), unit
 
     def _read(self, column: int, one: Profile, unit: Unit) -> Floats:
         """What the fit reads of one session, shape (rows, C)."""

@@ -109,6 +109,9 @@ class Electorate:
         When its first ballot was cast; None: unknown.
     scales
         On which grades are given, where that is not 1–10 beyond doubt.
+    stands_for
+        Per candidate, the seat of the one that was judged for it: candidates that share a place on
+        every sheet have the same answer. Empty: each was judged for itself.
     """
 
     session: str
@@ -121,6 +124,7 @@ class Electorate:
     warnings: tuple[str, ...]
     at: datetime | None = None
     scales: tuple[Scale, ...] = ()
+    stands_for: tuple[int, ...] = ()
 
     @property
     def reviewers(self) -> tuple[str, ...]:
@@ -181,6 +185,19 @@ def interpret(
         warnings=tuple(dict.fromkeys(warnings)),
         at=min((ballot.at for ballot in ballots if ballot.at is not None), default=None),
         scales=scales,
+        stands_for=_stands_for(candidates, cast),
+    )
+
+
+def _stands_for(candidates: Sequence[str], cast: Sequence[Ballot]) -> tuple[int, ...]:
+    """Find the candidates with the same places on all sheets; empty where there are none."""
+    sheets = [ballot.positions for ballot in cast if ballot.positions]
+    if not any(len(set(sheet.values())) < len(sheet) for sheet in sheets):
+        return ()
+    places = [tuple(sheet.get(name) for sheet in sheets) for name in candidates]
+    first: dict[tuple[int | None, ...], int] = {}
+    return tuple(
+        first.setdefault(place, seat) if any(place) else seat for seat, place in enumerate(places)
     )
 
 

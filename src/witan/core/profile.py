@@ -164,6 +164,11 @@ class Profile:
         """The same profile with only these ballots (rows of the first axis)."""
         return self._cut(rows)
 
+    def keep_candidates(self, seats: NDArray[np.integer[Any]]) -> "Profile":
+        """The same profile with only these candidates; places keep their gaps."""
+        grades = None if self.grades is None else self.grades[:, seats]
+        return replace(self, places=self.places[:, seats], grades=grades)
+
     def _cut(self, where: Any) -> "Profile":
         def cut(held: NDArray[Any] | None) -> Any:
             return None if held is None else held[where]

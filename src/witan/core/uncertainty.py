@@ -5,7 +5,7 @@ other. "Probability" means: of another draw of reviewers like these, on the same
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -110,6 +110,19 @@ class Uncertainty:
             components=fit.components[pattern],
             quality_variance=prior.quality_variance if prior is not None else None,
             own=own if prior is None else None,
+        )
+
+    def at(self, seats: NDArray[np.integer[Any]]) -> "Uncertainty":
+        """The same uncertainty for candidates that stand at these seats, several at one."""
+        pairs = np.ix_(seats, seats)
+        return replace(
+            self,
+            effects=self.effects[seats],
+            factors=self.factors[pairs],
+            votes=self.votes[seats],
+            covariance=self.covariance[pairs],
+            components=self.components[seats],
+            own=None if self.own is None else self.own[pairs],
         )
 
     @property

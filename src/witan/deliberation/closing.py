@@ -56,8 +56,10 @@ class _Closing:
 
     async def held(self) -> None:
         """Try one after the other; when all fail, or time is up, take the best answer."""
-        agreed = self.outcome is None and are_same(self.answers)
-        chain = [] if agreed or self.sitting.procedure.mode == "best" else self._chain()
+        mode = self.sitting.procedure.mode
+        # One answer for all needs no chairman to merge it, but a verdict needs one to approve it.
+        agreed = mode != "verdict" and self.outcome is None and are_same(self.answers)
+        chain = [] if agreed or mode == "best" else self._chain()
         tried = None
         with anyio.move_on_after(self.sitting.seconds_left()):
             for place, tried in enumerate(chain):

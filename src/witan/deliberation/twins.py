@@ -9,10 +9,14 @@ __all__ = ["Twins", "are_same", "same_answers"]
 
 
 def same_answers(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Group the candidates whose answers differ in white space at most; the others are left out."""
+    """Group candidates with one answer; white space at ends of lines and of the text aside.
+
+    Indentation counts: it changes what a program does.
+    """
     groups: dict[str, list[str]] = {}
     for candidate, text in texts.items():
-        groups.setdefault(" ".join(text.split()), []).append(candidate)
+        lines = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+        groups.setdefault(lines, []).append(candidate)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 

@@ -5,6 +5,8 @@ from itertools import pairwise
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from councils import council, member
 from witan.deliberation import events as e
@@ -48,6 +50,17 @@ SPOKEN = {
     "a closing tag in a sentence": "Close it with </think> and go on.",
     "a closing tag at its end": "Close it with </think>.",
     "a pair in a sentence": "Some emit <think></think> and nothing in it.",
+    "a tag that begins a text": "<think> tags mark what a model thinks.",
+    "a pair that begins a text": "<think> opens it, and </think> closes it.",
+    "an empty pair that begins a text": "<think>…</think> tags mark it.",
+    "a closing tag that begins a text": "</think> closes it.",
+    "a closing tag that begins a line": "Of tags:\n</think> closes it.",
+    "a closing tag in a list": "Of tags:\n1. </think> Closes it.",
+    "a tag between others": "Put notes between <thinking> and\n</thinking>.\nSo.",
+    "a tag on a line of its own": "Put notes between <thinking> and\n</thinking>\nSo.",
+    "a template": "Use:\n<reasoning>\nWhy?\n</reasoning>\n<answer>\nWhat?\n</answer>",
+    "a template, joined": "Use:\n<reasoning>Why?</reasoning>\n<answer>What?</answer>",
+    "reasoning in the middle": "Sure.\n<think>\nHm.\n</think>\nFour.",
     "a line that begins with it": "Of tags:\n<think> opens it and </think> closes it.",
     "JSON": '{"notes": "ends with x</think>y"}',
     "a task list": "- [ ] this\n- [x] that\n[A] is right.",
@@ -56,6 +69,15 @@ SPOKEN = {
     "less than": "a < b, and c <d",
     "blanks": "\n  Four.\n",
 }
+
+
+PIECES = (
+    *(tag for text in MARKED.values() for tag in re.findall(r"[<\[◁].*?[>\]▷]", text)),
+    '"', "'", "`", "“", "”", "```", "\n", " ", "    ", ".", ",", "a", "It is", " so ", "1. ",
+    '"</think>"', "'</think>'", "`<think>`", "</think >", "<think", "<|channel", "analysis",
+    "assistantfinal", "." * 190, "." * 210,
+)  # fmt: skip
+"""What texts consist of that are hard to tell apart."""
 
 
 def streamed(text: str, size: int) -> tuple[str, int]:
@@ -100,21 +122,59 @@ class TestSplitting:
         assert streamed(MARKED["think"], size)[1] == 0
         assert streamed(MARKED["one closing tag"], size) == ("Four.", 1)
 
-    def test_later_in_the_text(self):
-        """Reasoning on lines of its own is set apart, and what stands around it stays."""
-        split = split_thoughts("Sure.\n<think>\nHm, ```\n</think>\nFour.")
-
-        assert (split.text, split.reasoning) == ("Sure.\n\nFour.", "Hm, ```")
-
     def test_a_closing_tag_in_quotes(self):
         """Reasoning that talks of its own closing tag goes on."""
         split = split_thoughts('<think>Is it `</think>` or "</think>"?</think>Four.')
 
         assert split.text == "Four."
 
+    @pytest.mark.parametrize("quote", ['"', "'", "`", "“”"])
+    @pytest.mark.parametrize("length", [0, 100, 200, 3_888, 5_000])
+    def test_a_quoted_closing_tag_far_into_the_reasoning(self, quote, length):
+        """However long the reasoning is, and however it is cut, a quoted tag does not end it."""
+        quoted = f"{quote[0]}</think>{quote[-1]}"
+        text = (
+            f"<think>{'.' * length} I must not write {quoted} too early, secret plan.</think>Four."
+        )
+
+        for size in (1, 7, 199, 200, 201, 4_096, len(text)):
+            assert streamed(text, size) == ("Four.", 0)
+        assert split_thoughts(text).text == "Four."
+
+    @pytest.mark.parametrize("quote", ['"', "'", "`", "“”"])
+    def test_quotes_on_both_sides_of_the_end(self, quote):
+        """A closing tag between a word in quotes and another ends the reasoning."""
+        word = f"{quote[0]}stop{quote[-1]}"
+
+        for end in ("", "."):
+            split = split_thoughts(f"<think>It is {word}{end}</think>{word} it is.")
+            assert split.text == f"{word} it is."
+
+    @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.data())
+    def test_no_cut_changes_anything(self, text, data):
+        """Whatever a text consists of and wherever it is cut, the whole and the pieces agree."""
+        size = data.draw(st.integers(1, max(1, len(text))))
+        whole = ThoughtFilter()
+        whole.feed(text)
+        whole.close()
+
+        pieces = ThoughtFilter()
+        for at in range(0, len(text), size):
+            pieces.feed(text[at : at + size])
+        pieces.close()
+
+        assert (pieces.text, pieces.reasoning) == (whole.text, whole.reasoning)
+
     def test_it_takes_time_by_its_length(self):
         """Four times as many tags take no more than about four times as long."""
-        for text in ("x\n</think>\n", "x<think> ", "<think> x\n", "`</think", "analysisA "):
+        for text in (
+            "x\n</think>\n",
+            "x<think> ",
+            "<think> x\n",
+            "`</think",
+            "analysisA ",
+            "<think> so\n",
+        ):
             took = []
             for times in (1_000, 4_000):
                 started = process_time()

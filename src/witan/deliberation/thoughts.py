@@ -1,12 +1,19 @@
 """Reasoning that a server leaves in the text of a reply, set apart from what the model says.
 
-Servers without a parser for a model's template send its reasoning inline: between tags, or, where
-the template itself holds the opening tag, with the closing tag alone. Tags in code, or in the
-middle of a sentence, are what the text talks about, and stay.
+Servers without a parser for a model's template send its reasoning inline. Three rules tell it from
+a text that talks about tags:
+
+- An opening tag counts at the very beginning of a reply, or after other reasoning; nowhere else.
+- A closing tag alone counts where the template holds the opening one: on a line of its own, or
+  joined to the end of a sentence, with no opening tag of its name before it in the text.
+- No tag counts in code, in quotes, or as a word of a sentence that goes on behind it in lower case.
+
+Reasoning that never closes is reasoning to the end, unless its opening tag is such a word.
 """
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 __all__ = ["Split", "ThoughtFilter", "split_thoughts"]
@@ -21,7 +28,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("◁think▷", "◁/think▷"),
     (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
-    (r"<\|channel>thought\b", r"<channel\|>"),
+    (r"<\|channel>thought\s", r"<channel\|>"),
     (
         rf"{_ASSISTANT}<\|channel\|>(?:analysis|commentary){_HEADER}<\|message\|>",
         r"<\|(?:end|call|return)\|>|(?=<\|start\|>|<\|channel\|>)",
@@ -49,7 +56,14 @@ _TAIL = re.compile(r"\s*<\|(?:return|end)\|>\s*\Z")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 _WORDS = ("think", "thinking", "thought", "thoughts", "reasoning", "antthinking", "seed:think")
-_BEFORE = ("", "<|start|>", "<|start|>assistant", "<|end|><|start|>assistant", "<|end|>")
+_BEFORE = (
+    "",
+    "<|start|>",
+    "<|start|>assistant",
+    "<|end|><|start|>assistant",
+    "<|end|><|start|>",
+    "<|end|>",
+)
 _SPELLED = (
     *(f"<{slash}{word}>" for slash in ("", "/") for word in _WORDS),
     "[think]", "[/think]", "◁think▷", "◁/think▷", "<|begin_of_thought|>", "<|end_of_thought|>",
@@ -58,7 +72,7 @@ _SPELLED = (
       for name in ("analysis", "commentary", "final")),
 )  # fmt: skip
 _UNENDED = re.compile(
-    rf"<{_NAMES}[ \t][^<>\n]{{0,60}}\Z|(?:<\|end\|>)?{_ASSISTANT}<\|channel\|>"
+    rf"</{_NAMES}[ \t]\Z|<{_NAMES}[ \t][^<>\n]{{0,60}}\Z|(?:<\|end\|>)?{_ASSISTANT}<\|channel\|>"
     r"(?:analysis|commentary|final)[^\n]{0,120}\Z",
     re.IGNORECASE,
 )
@@ -72,6 +86,11 @@ _BLANK = " \t\r\n\f\v\ufeff\u200b\u2060"
 _SENTENCE_ENDS = ".!?…。！？"
 _QUOTES = "`'\"“”‘’"
 _AFTER_A_WORD = ",.;:!?)]}" + _QUOTES
+_CLOSING_QUOTES = {"“": "”", "‘": "’"}
+_NAME = re.compile(_NAMES, re.IGNORECASE)
+_ITEM = re.compile(r"\s*(?:\d{1,3}[.)]|[-*+])\s*\Z")
+_READS_ON = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
+"""What follows a tag that is a word of a sentence, if the letter is a small one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +158,11 @@ class _Line:
         return not self._head.strip(_BLANK) and len(self._head.expandtabs(4)) < 4
 
     @property
+    def is_item(self) -> bool:
+        """Nothing but the mark of an item in a list stands on it."""
+        return _ITEM.match(self._head) is not None
+
+    @property
     def in_code(self) -> bool:
         """What comes next is code."""
         indented = not self._head.strip() and len(self._head.expandtabs(4)) >= 4
@@ -158,11 +182,13 @@ class ThoughtFilter:
         self._said: list[str] = []
         self._blocks: list[str] = []
         self._block: list[str] = []
+        self._before = ""
+        self._opener = ""
         self._family: int | None = None
         self._fresh = True
         self._channels = False
         self._line = _Line()
-        self._mentioned = 0
+        self._mentioned: Counter[str] = Counter()
 
     @property
     def text(self) -> str:
@@ -183,13 +209,24 @@ class ThoughtFilter:
     def close(self) -> str:
         """Take note that nothing follows; return the rest of what is said."""
         rest = self._run(ended=True)
-        if self._family == _BARE:  # a text that merely begins with the word
-            self._said.append("".join(("analysis", *self._block, self._pending)))
-            rest = self._said[-1]
-        elif self._family is not None:
-            self._end_block(self._pending)
+        if self._family is not None:
+            block = "".join((*self._block, self._pending))
+            if self._family == _BARE:  # a text that merely begins with the word
+                self._said.append(self._opener + block)
+                rest = self._said[-1]
+            elif self._family != _CHANNELS and _reads_on(block):
+                return rest + self._speak_of(block)
+            else:
+                self._end_block(self._pending)
         self._pending = ""
         return rest
+
+    def _speak_of(self, block: str) -> str:
+        """Say a text that begins with the name of a tag."""
+        self._family, self._fresh, self._block, self._pending = None, False, [], ""
+        text = self._opener + block
+        said = [self.feed(text[at : at + _AT_ONCE]) for at in range(0, len(text), _AT_ONCE)]
+        return "".join((*said, self._run(ended=True)))
 
     def _run(self, *, ended: bool) -> str:
         said, withdrawals = len(self._said), self.withdrawals
@@ -205,49 +242,97 @@ class ThoughtFilter:
     def _think(self, family: int, *, ended: bool) -> bool:
         """Look for the end of the reasoning; a closing tag in quotes is none."""
         for found in _CLOSERS[family].finditer(self._pending):
-            before, after = self._pending[: found.start()][-1:], self._pending[found.end() :][:1]
-            if before and before in _QUOTES:
-                if not after and not ended:
-                    return False
-                if after and after in _QUOTES:
-                    continue
+            is_quoted = self._is_quoted(found, ended=ended)
+            if is_quoted is None:
+                return False
+            if is_quoted:
+                continue
+            is_word = self._is_word(found, ended=ended) if family < _CHANNELS else False
+            if is_word is None:
+                return False
+            if is_word:
+                self._pending = "".join((self._opener, *self._block, self._pending))
+                self._family, self._fresh, self._block = None, False, []
+                return True
             self._end_block(self._pending[: found.start()])
             self._pending = self._pending[found.end() :]
             self._family, self._fresh = None, True
             return True
-        self._block.append(self._pending[:-_LONGEST_TAG])
-        self._pending = self._pending[-_LONGEST_TAG:]
+        if len(self._pending) > _LONGEST_TAG:
+            past, self._pending = self._pending[:-_LONGEST_TAG], self._pending[-_LONGEST_TAG:]
+            self._block.append(past)
+            self._before = (self._before + past)[-2:]
         return False
+
+    def _is_quoted(self, found: re.Match[str], *, ended: bool) -> bool | None:
+        """Tell whether quotes open right before a tag and close after it; None: not known yet."""
+        before = (self._before + self._pending[: found.start()])[-2:]
+        after = self._pending[found.end() :][:2]
+        quote = before[-1:]
+        if not quote or quote not in _QUOTES or _ends_word(before[:-1]):
+            return False
+        if after and after[0] != _CLOSING_QUOTES.get(quote, quote):
+            return False
+        if len(after) < 2 and not ended:
+            return None
+        return bool(after) and not after[1:].isalnum()
+
+    def _is_word(self, found: re.Match[str], *, ended: bool) -> bool | None:
+        """Tell whether both tags of a pair are words of one sentence; None: not known yet."""
+        block = "".join((*self._block, self._pending[: found.start()]))
+        if "\n" in block or not (_reads_on(block) or re.search(r"\w", block) is None):
+            return False
+        line, broken, _ = self._pending[found.end() :].partition("\n")
+        if not (line.strip() or broken or ended):
+            return None
+        if block.strip() and not block[-1].isspace() and block[-1].isalnum():
+            return False
+        return _reads_on(line) or (bool(block.strip()) and line[:1] in tuple(",.;:!?)"))
 
     def _end_block(self, rest: str) -> None:
         self._blocks.append("".join((*self._block, rest)))
-        self._block = []
+        self._block, self._before = [], ""
 
     def _begin(self, *, ended: bool) -> bool:
         """Look at what a text begins with, or goes on with after reasoning."""
         bare = self._pending.lstrip(_BLANK)
-        if (found := _OPENS_ANSWER.match(bare) or _CLOSE.match(bare)) is not None:
-            self._channels |= "channel|" in found[0]
-            self._blocks.append("")  # it marks that blanks around are the template's
+        blanks = "" if self._blocks else self._pending[: len(self._pending) - len(bare)]
+        if (found := _OPENS_ANSWER.match(bare)) is not None:
+            return self._pass_over(found)
+        if (found := _CLOSE.match(bare)) is not None:
+            line, broken, _ = bare[found.end() :].partition("\n")
+            if not (line.strip() or broken or ended):
+                return False
+            if not (_reads_on(line) or line[:1] in tuple(_AFTER_A_WORD)):
+                return self._pass_over(found)
+        elif (found := self._match_opener(bare)) is not None:
+            self._open(bare)
+            self._opener = blanks + found[0]
             self._pending = bare[found.end() :]
             return True
-        if (found := _OPEN.match(bare)) is not None:
-            self._open(found[0])
-            self._pending = bare[found.end() :]
-            return True
-        if not (self._said or self._blocks) and _OPENERS[_BARE].match(bare):
-            self._family, self._pending = _BARE, bare.removeprefix("analysis")
-            return True
-        if not ended and (not bare or _is_unended(bare) or "analysis".startswith(bare)):
+        elif not ended and (not bare or _is_unended(bare) or "analysis".startswith(bare)):
             return False
         self._fresh = False
         if self._blocks and not "".join(self._said).strip():
             self._pending = bare
         return True
 
-    def _open(self, tag: str) -> None:
-        """Begin reasoning of the family that a tag belongs to."""
-        self._family = next(n for n, opener in enumerate(_OPENERS) if opener.fullmatch(tag))
+    def _match_opener(self, text: str) -> re.Match[str] | None:
+        found = _OPEN.match(text)
+        if found is None and not (self._said or self._blocks):
+            found = _OPENERS[_BARE].match(text)
+        return found
+
+    def _pass_over(self, found: re.Match[str]) -> bool:
+        """Drop a tag that the text begins with."""
+        self._channels |= "channel|" in found[0]
+        self._blocks.append("")  # it marks that blanks around are the template's
+        self._pending = found.string[found.end() :]
+        return True
+
+    def _open(self, text: str) -> None:
+        """Begin reasoning of the family whose opening tag a text begins with."""
+        self._family = next(n for n, opener in enumerate(_OPENERS) if opener.match(text))
         self._channels |= self._family == _CHANNELS
 
     def _speak(self, *, ended: bool) -> bool:
@@ -266,8 +351,7 @@ class ThoughtFilter:
         if verdict is None:
             return False
         if not verdict:
-            if found["open"] is not None and not (self._line.is_blank or self._line.in_code):
-                self._mentioned += 1
+            self._mention(found)
             self._say(found.end())
             return True
         self._pending = self._pending[found.end() :]
@@ -277,6 +361,15 @@ class ThoughtFilter:
             self._withdraw()
             self._channels |= found["final"] is not None
         return True
+
+    def _mention(self, found: re.Match[str]) -> None:
+        """Count the opening tags in the text that wait for their closing ones."""
+        if self._line.in_code:
+            return
+        if found["open"] is not None:
+            self._mentioned[_kin(found[0])] += 1
+        elif found["close"] is not None and self._mentioned[_kin(found[0])]:
+            self._mentioned[_kin(found[0])] -= 1
 
     def _certain(self) -> int:
         """How much of what is pending cannot be the beginning of a tag."""
@@ -298,7 +391,7 @@ class ThoughtFilter:
     def _withdraw(self) -> None:
         """Take all that was said for reasoning."""
         self._end_block("".join(self._said))
-        self._said, self._fresh, self._mentioned = [], True, 0
+        self._said, self._fresh, self._mentioned = [], True, Counter()
         self._line = _Line()
         self.withdrawals += 1
 
@@ -308,39 +401,42 @@ class ThoughtFilter:
             return False
         if found["final"] is not None:
             return True
-        after = self._pending[found.end() :]
-        line, broken, _ = after.partition("\n")
-        whole = bool(broken) or ended
         if found["open"] is not None:
-            return self._is_opener(found[0], line, whole=whole)
-        if not line.strip():
-            return self._is_closer("\n") if whole else None
-        return self._is_closer(line[0])
-
-    def _is_opener(self, tag: str, line: str, *, whole: bool) -> bool | None:
-        """Take only a tag that begins its line, and either ends it or is closed at its end."""
-        if not self._line.is_blank:
+            return self._line.is_blank and _OPENERS[_CHANNELS].fullmatch(found[0]) is not None
+        if self._mentioned[_kin(found[0])]:
             return False
-        if _OPENERS[_CHANNELS].fullmatch(tag):
-            return True
-        if not whole:
-            return None if len(line) < _LONGEST_LINE else False
-        if not line.strip():
-            return True
-        closed = _CLOSE.search(line)
-        return closed is not None and not line[closed.end() :].strip()
+        line, broken, _ = self._pending[found.end() :].partition("\n")
+        if not (line.strip() or broken or ended) and len(line) < _LONGEST_LINE:
+            return None
+        return self._is_closer(line if line.strip() else "\n")
 
     def _is_closer(self, following: str) -> bool:
         """Take a tag that begins its line, or is joined to the text as no word is."""
         line = self._line
+        if following[0] in _AFTER_A_WORD or _reads_on(following) or line.is_item:
+            return False
         if line.is_blank:
             return True
-        if self._mentioned:
-            self._mentioned -= 1
-            return False
         if not line.last.isspace():
-            return line.last not in _QUOTES + "([{" and following not in _AFTER_A_WORD
-        return line.last_sign in _SENTENCE_ENDS and following not in _AFTER_A_WORD
+            return line.last not in _QUOTES + "([{"
+        return line.last_sign in _SENTENCE_ENDS
+
+
+def _kin(tag: str) -> str:
+    """Name what an opening tag and its closing tag have in common."""
+    found = _NAME.search(tag)
+    return "thought" if found is None else found[0].lower()
+
+
+def _reads_on(text: str) -> bool:
+    """Tell whether a sentence goes on in lower case, as it does behind one of its words."""
+    found = _READS_ON.match(text)
+    return found is not None and found[1].islower()
+
+
+def _ends_word(text: str) -> bool:
+    """Tell whether a quote that follows closes; letters that know no spaces do not tell."""
+    return text in tuple(_SENTENCE_ENDS + ",;)]}") or (text.isalnum() and text < "\u2e80")
 
 
 def _is_unended(text: str) -> bool:

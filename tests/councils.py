@@ -50,10 +50,15 @@ def members(names: str = "abcde", order: str = "cabde") -> list[Member]:
 
 
 def council(
-    seated: Sequence[Member], chairmen: Sequence[Member] = (), *, clock: Any = None, **options: Any
+    seated: Sequence[Member],
+    chairmen: Sequence[Member] = (),
+    *,
+    jury: Sequence[Member] = (),
+    clock: Any = None,
+    **options: Any,
 ) -> Council:
     """A council under the given options of procedure, limits and counting."""
     limits = {k: options.pop(k) for k in list(options) if k in Limits.__slots__}
     counting = {k: options.pop(k) for k in list(options) if k not in Procedure.__slots__}
     procedure = Procedure(counting=Settings.of(**counting), limits=Limits(**limits), **options)
-    return Council(seated, chairmen, procedure, clock=clock or SystemClock())
+    return Council(seated, chairmen, procedure, jury=jury, clock=clock or SystemClock())

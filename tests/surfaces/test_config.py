@@ -176,7 +176,7 @@ class TestCompleteness:
 
         procedure, default = procedure_of(config), Procedure()
 
-        seats = {("members",), ("chairman",), ("chairmen",)}
+        seats = {("members",), ("jury",), ("chairman",), ("chairmen",)}
         assert {".".join(key) for key in fixed_keys() if key not in seats} == set(config.origins)
         for name in ("counting", "limits"):
             for field in fields(getattr(default, name)):

@@ -24,9 +24,9 @@ ANSWER, DEBATE = 0, 1
 async def answer(sitting: Sitting) -> dict[str, str]:
     """Ask every member, and let them debate; return the answers by seat, in seat order.
 
-    Where a jury sits the answers are there, and nobody is asked.
+    Where the answers come from an earlier session nobody is asked.
     """
-    if sitting.opened.jury:
+    if sitting.opened.answers:
         return {held.seat: held.text for held in sitting.opened.answers}
     verdict = sitting.procedure.mode == "verdict"
     nonce = draw_nonce((sitting.seed, ANSWER))

@@ -91,13 +91,19 @@ class _Closing:
         return [chairman for chairman in chain if chairman.name not in failed]
 
     def _best_ranked(self) -> Member:
-        """Who wrote the best answer of those that the members wrote; of none, the first member."""
-        own = self.sitting.authorship.own
+        """The author of the best answer that somebody here wrote; without one, the first of them.
+
+        Where the answers come from an earlier session, its jurors may have written some of them.
+        """
+        sitting = self.sitting
+        own = {member.name: (member.name,) for member in sitting.members}
+        wrote = own or sitting.authorship.own
+        authors = sitting.members or sitting.reviewers
         for candidate in self._ranked():
-            for member in self.sitting.members:
-                if candidate in own[member.name]:
-                    return member
-        return self.sitting.members[0]
+            for author in authors:
+                if candidate in wrote[author.name]:
+                    return author
+        return authors[0]
 
     def _ranked(self) -> Sequence[str]:
         if self.outcome is None:

@@ -15,7 +15,7 @@ from witan.core.display import quoted
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
-from witan.deliberation.events import Event, Seat, SessionOpened
+from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.jury import Authorship, double_roles, told_apart
 from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.limits import Throttles
@@ -69,6 +69,8 @@ class Council:
     chairmen
         Who writes the closing text, in the order in which they are tried. None: the best-ranked
         member.
+    jury
+        Who reviews in place of the members, and answers nothing. None: members review each other.
     clock
         The time as it is recorded.
     check
@@ -85,7 +87,7 @@ class Council:
     Raises
     ------
     NoCouncil
-        With fewer than two members.
+        With fewer than two members, or one juror.
     InvalidParameter
         If two seats share a name, or the procedure asks for what the rule does not offer.
     """
@@ -96,6 +98,7 @@ class Council:
         chairmen: Sequence[Member] = (),
         procedure: Procedure | None = None,
         *,
+        jury: Sequence[Member] = (),
         clock: Clock,
         check: SafetyCheck = safety_check,
         closing: Iterable[Callable[[], Awaitable[None]]] = (),
@@ -104,6 +107,7 @@ class Council:
         throttles: Throttles | None = None,
     ) -> None:
         self.members = tuple(members)
+        self.jury = tuple(jury)
         self.chairmen = tuple(chairmen)
         self.procedure = procedure or Procedure()
         self._clock = clock
@@ -113,28 +117,34 @@ class Council:
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
         self._asked = 0
-        check_seats(self.members, self.chairmen)
+        check_seats(self.members, self.jury, self.chairmen)
         self._noted = tuple(notes)
-        for name in ("quorum", "enough"):
+        jurors = ("jurors", len(self.jury)) if self.jury else ("members", len(self.members))
+        for name, (who, n) in (("quorum", jurors), ("enough", ("members", len(self.members)))):
             most = getattr(self.procedure, name)
-            if most is not None and most > len(self.members):
-                expected = f"at most the {len(self.members)} members"
-                raise InvalidParameter(name, most, expected)
+            if most is not None and most > n:
+                raise InvalidParameter(name, most, f"at most the {n} {who}")
         if self.procedure.stop_when_decided:
             counting = provable_settings(self.procedure.counting)
             if counting is not self.procedure.counting and self.procedure.graded:
                 self._noted += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
-        rehearse(self.procedure, len(self.members))
+        rehearse(self.procedure, len(self.members), jury=bool(self.jury))
 
     def __repr__(self) -> str:
         chairmen = f"; chairman {quoted(c.name for c in self.chairmen)}" if self.chairmen else ""
-        return f"<Council of {quoted(member.name for member in self.members)}{chairmen}>"
+        jury = f"; jury {quoted(juror.name for juror in self.jury)}" if self.jury else ""
+        return f"<Council of {quoted(member.name for member in self.members)}{jury}{chairmen}>"
+
+    @property
+    def reviewers(self) -> tuple[Member, ...]:
+        """Who reviews: the jury, or else the members each other."""
+        return self.jury or self.members
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know about how the council is seated, a sentence each."""
-        return (*self._noted, *double_roles(self.members, (), self.chairmen))
+        return (*self._noted, *double_roles(self.members, self.jury, self.chairmen))
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -176,6 +186,7 @@ class Council:
             self.chairmen,
             self.procedure,
             question,
+            jury=self.jury,
             conversation=conversation,
             files=files,
             lengths=lengths,
@@ -263,7 +274,7 @@ class Council:
         return await self._held(replace(sitting, reserve=retrial.reserve))
 
     def _check_begun_by(self, session: Session) -> None:
-        check_seated(session, *self._seated(session.opened.seats if session.opened.jury else ()))
+        check_seated(session, *self._seated(session.opened))
 
     async def rejudge(
         self, session: Session, *, seed: int | None = None, listener: Listener | None = None
@@ -271,8 +282,8 @@ class Council:
         """Put the stored answers of a session before this council, which answers nothing itself.
 
         What comes of it is a session of its own: its seats and answers are those of the other, its
-        parent, and this council is its jury. A juror never sees what its own model wrote. What the
-        safety gate found in an answer stands.
+        parent, and this council's jury, or else its members, judge them. A juror never sees what
+        its own model wrote. What the safety gate found in an answer stands.
 
         Parameters
         ----------
@@ -294,7 +305,7 @@ class Council:
         as_asked = self._opened(
             asked.question, asked.conversation, asked.files, seed, category=asked.category
         )
-        judging = rejudging(as_asked, session, self.members, self.chairmen)
+        judging = rejudging(as_asked, session, self.reviewers, self.chairmen)
         self._check_affordable(judging.plan)
         opening = await taught(judging, self._teacher)
         return await self._held(self._sitting(opening, (), listener))
@@ -375,6 +386,7 @@ class Council:
             conversation=conversation,
             files=files,
             seats=tuple(map(seat_of, self.members)),
+            jury=tuple(map(seat_of, self.jury)),
             chairmen=tuple(map(seat_of, self.chairmen)),
             procedure=self.procedure,
             plan=self.plan(question, conversation=conversation, files=files),
@@ -384,12 +396,18 @@ class Council:
             category=category,
         )
 
-    def _seated(self, seats: Sequence[Seat]) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-        """Members and chairmen, under names that tell them from those in these seats."""
-        named = told_apart((*self.members, *self.chairmen), seats)
-        return tuple(named[m.name] for m in self.members), tuple(
-            named[c.name] for c in self.chairmen
-        )
+    def _seated(
+        self, opened: SessionOpened
+    ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
+        """Members, reviewers and chairmen of a session.
+
+        Where the answers come from an earlier one, names tell its seats from those who sit now.
+        """
+        if opened.members:
+            return self.members, self.reviewers, self.chairmen
+        named = told_apart((*self.reviewers, *self.chairmen), opened.seats)
+        reviewers = tuple(named[juror.name] for juror in self.reviewers)
+        return (), reviewers, tuple(named[chairman.name] for chairman in self.chairmen)
 
     def _sitting(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
@@ -397,7 +415,7 @@ class Council:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         recorder = Recorder(self._clock, listener, earlier or (opened,))
-        members, chairmen = self._seated(opened.seats if opened.jury else ())
+        members, reviewers, chairmen = self._seated(opened)
         limits = opened.procedure.limits
         before = Session.of(earlier).cost.committed_usd if earlier else 0.0
         more = self.procedure.limits.max_cost_usd
@@ -416,6 +434,7 @@ class Council:
         return Sitting(
             opened=opened,
             members=members,
+            reviewers=reviewers,
             chairmen=chairmen,
             authorship=Authorship.of(opened),
             recorder=recorder,
@@ -430,7 +449,7 @@ class Council:
     async def _ready(self, sitting: Sitting) -> Sitting:
         """Start up the models of a session; its time begins after that."""
         began = self._clock.seconds()
-        await self._preparation.prepare((*sitting.members, *sitting.chairmen))
+        await self._preparation.prepare((*sitting.members, *sitting.reviewers, *sitting.chairmen))
         took = self._clock.seconds() - began
         return replace(sitting, deadline=sitting.deadline + took)
 

@@ -121,7 +121,7 @@ class Count:
                     candidates=self.roster,
                 )
             )
-            for member in self.sitting.members
+            for member in self.sitting.reviewers
         ]
 
     def _is_decided(self) -> bool:
@@ -162,5 +162,5 @@ class Count:
         self.problem = None
         if outcome != self.outcome:
             self.outcome = outcome
-            counted = tuple(m.name for m in self.sitting.members if m.name in self.ballots)
+            counted = tuple(m.name for m in self.sitting.reviewers if m.name in self.ballots)
             self.sitting.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)

@@ -86,7 +86,7 @@ class SessionOpened(Event):
     jury
         Who reviews in place of the seats. Empty: they review each other.
     answers
-        What the jury judges: the answers of the seats, given in an earlier session.
+        The answers of the seats where they come from an earlier session: nobody is asked for one.
     parent, relation
         The session that this one follows from, and what it is to it.
     parent_ranking
@@ -120,14 +120,19 @@ class SessionOpened(Event):
     calibration: Calibration | None = None
 
     @property
+    def members(self) -> tuple[Seat, ...]:
+        """Seats that are asked for an answer; none where the answers are there."""
+        return () if self.answers else self.seats
+
+    @property
     def reviewers(self) -> tuple[Seat, ...]:
         """Who is asked for a ballot."""
         return self.jury or self.seats
 
     @property
     def called(self) -> tuple[Seat, ...]:
-        """Everyone who may be called: reviewers, then chairmen."""
-        return (*self.reviewers, *self.chairmen)
+        """Everyone who may be called: members, the jury, chairmen."""
+        return (*self.members, *self.jury, *self.chairmen)
 
     @property
     def simulated(self) -> bool:

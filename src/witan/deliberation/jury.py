@@ -1,4 +1,4 @@
-"""Who judges whose answers: members each other's, or a jury those of an earlier session.
+"""Who judges whose answers: members each other's, or a jury theirs.
 
 A juror is recused from whatever its own model wrote, under whichever name that model sat.
 """
@@ -14,8 +14,8 @@ from witan.deliberation.ports import Member, Seat
 __all__ = ["Authorship", "double_roles", "told_apart", "wrote"]
 
 
-def wrote(juror: Member | Seat, seat: Seat) -> bool:
-    """Whether what was answered in this seat is the juror's own: the same model wrote it.
+def wrote(juror: Member | Seat, seat: Member | Seat) -> bool:
+    """Tell whether the answer of this seat is the juror's own: the same model wrote it.
 
     A model that was handed over as an object is known by the name of its seat alone.
     """

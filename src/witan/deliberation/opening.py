@@ -48,11 +48,17 @@ def check_material(conversation: object, files: object) -> None:
         raise InvalidParameter("files", files, "a table from name to text")
 
 
-def check_seated(session: Session, members: Sequence[Member], chairmen: Sequence[Member]) -> None:
-    """Refuse to go on with a session under other members, or chairmen, than it was begun by."""
+def check_seated(
+    session: Session,
+    members: Sequence[Member],
+    reviewers: Sequence[Member],
+    chairmen: Sequence[Member],
+) -> None:
+    """Refuse to go on with a session under others than it was begun by."""
     opened = session.opened
     for who, here, there in (
-        ("members", members, opened.reviewers),
+        ("members", members, opened.members),
+        ("jurors" if opened.members else "members", reviewers, opened.reviewers),
         ("chairmen", chairmen, opened.chairmen),
     ):
         if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
@@ -63,18 +69,26 @@ def check_seated(session: Session, members: Sequence[Member], chairmen: Sequence
             )
 
 
-def check_seats(members: Sequence[Member], chairmen: Sequence[Member]) -> None:
-    """Refuse a council of fewer than two members, and one in which two seats share a name."""
+def check_seats(
+    members: Sequence[Member], jury: Sequence[Member], chairmen: Sequence[Member]
+) -> None:
+    """Refuse fewer than two members, a jury of one, and two seats that share a name."""
     if len(members) < 2:
         count = "there is one" if members else "there is none"
         raise NoCouncil(
             f"a council needs at least two members, and {count}",
             "seat another; the same model may hold several seats",
         )
+    if len(jury) == 1:
+        raise NoCouncil(
+            "a jury needs at least two jurors, and there is one",
+            "seat another, or none: then the members review each other",
+        )
     held: dict[str, Member] = {}
-    for number, seat in enumerate((*members, *chairmen)):
-        # A chairman may be a member; another under a member's name would pass for it.
-        if seat.name in held and (number < len(members) or held[seat.name] != seat):
+    n_apart = len(members) + len(jury)
+    for number, seat in enumerate((*members, *jury, *chairmen)):
+        # A chairman may have another seat; one under the name of another would pass for it.
+        if seat.name in held and (number < n_apart or held[seat.name] != seat):
             expected = "a name that no other seat has"
             raise InvalidParameter("the name of a seat", seat.name, expected)
         held[seat.name] = seat

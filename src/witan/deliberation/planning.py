@@ -12,6 +12,7 @@ from witan.core.outcome import Prior
 from witan.core.scale import HOLISTIC
 from witan.core.separation import Separation, separation
 from witan.deliberation.answer_prompts import answer_messages, debate_messages
+from witan.deliberation.jury import wrote
 from witan.deliberation.lengths import BYTES_A_TOKEN, TYPICAL, Lengths
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import Plan, PlanLine
@@ -26,7 +27,7 @@ from witan.deliberation.review_prompts import (
 )
 from witan.deliberation.synthesis_prompts import synthesis_messages
 
-__all__ = ["make_plan", "plan_of", "plan_rejudging", "separation_of"]
+__all__ = ["make_plan", "plan_of", "plan_rejudging", "seated_separation", "separation_of"]
 
 Seated = Member | Seat
 
@@ -60,6 +61,7 @@ def make_plan(
     procedure: Procedure,
     question: str,
     *,
+    jury: Sequence[Seated] = (),
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
@@ -74,18 +76,38 @@ def make_plan(
 
     The closing text is planned for the first chairman, and if needed for the others and at last for
     the member whose writing of it could cost most, since the best-ranked member will be asked.
+
+    Parameters
+    ----------
+    jury
+        Who reviews in place of the members.
     """
     unwritten = {f"seat {number}": "" for number in range(len(members))}
     blank = _Blank(unwritten, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths)
-    names = list(unwritten)
-    reviews = blank.reviews(names if procedure.self_review else names[1:])
+    planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))
+    reviewers = jury or members
+    shown = {seat.name: planner.shown(seat) for seat in reviewers}
+    reviews = {n: blank.reviews([*unwritten][:n]) for n in {*map(len, shown.values())}}
     answers = blank.answers()
     lines = [planner.answers(seat, answers) for seat in members]
-    lines += planner.reviewed([(seat, reviews) for seat in members])
+    lines += planner.reviewed([(seat, reviews[len(shown[seat.name])]) for seat in reviewers])
     lines += planner.closed(chairmen)
-    separable = separation_of(len(members), procedure)
+    separable = seated_separation(members, procedure, jury)
     return replace(plan_of(lines), separation=separable, expected_from=lengths.sessions)
+
+
+def seated_separation(
+    members: Sequence[Seated], procedure: Procedure, jury: Sequence[Seated] = ()
+) -> Separation | None:
+    """Say how far apart answers must be for these reviewers to separate them, as `separation_of`.
+
+    Jurors judge all answers but those that their own models write.
+    """
+    if not jury:
+        return separation_of(len(members), procedure)
+    own = [sum(wrote(juror, member) for member in members) for juror in jury]
+    n_reviewers = sum(1 for n in own if n < len(members))
+    return separation_of(n_reviewers, procedure, len(members), authors=all(own))
 
 
 def separation_of(
@@ -123,6 +145,7 @@ def plan_rejudging(  # noqa: PLR0913 - all but four by name
     *,
     answers: Mapping[str, str],
     own: Mapping[str, Collection[str]],
+    substitutes: Sequence[Seated],
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
@@ -135,9 +158,11 @@ def plan_rejudging(  # noqa: PLR0913 - all but four by name
         Candidate to text, as the sheets will show it.
     own
         Juror to the candidates that it will not see.
+    substitutes
+        Of whom one writes the closing text where every chairman fails.
     """
     blank = _Blank(answers, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(jury), (), procedure, blank, lengths)
+    planner = _Planner(tuple(substitutes), (), procedure, blank, lengths)
     shown = [[c for c in answers if c not in own[juror.name]] for juror in jury]
     lines = planner.reviewed(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
@@ -168,9 +193,11 @@ class _Planner:
     Parameters
     ----------
     members
-        Who is called.
+        Of whom one writes the closing text where every chairman fails.
     authors
         Whose answers are still to be written.
+    jury
+        Others than the authors review.
     """
 
     def __init__(
@@ -180,7 +207,10 @@ class _Planner:
         procedure: Procedure,
         blank: "_Blank",
         lengths: Lengths,
+        *,
+        jury: bool = False,
     ) -> None:
+        self._jury = jury
         self._lengths = lengths
         self._members, self._authors = members, authors
         self._procedure = procedure
@@ -208,18 +238,21 @@ class _Planner:
         return self._line(seat, "answer", prompts, reading=reading)
 
     def _reviews(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
-        authors = self._shown(seat)
+        authors = self.shown(seat)
         shown = self._longest(authors)
         reading = (len(blank), shown, self._expected(authors))
         prompts = [size + shown for size in blank]
         return self._line(seat, "review", prompts, unwritten=shown, reading=reading)
 
     def _repairs(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
-        shown = self._longest(self._shown(seat)) + self._repeated(seat)
+        shown = self._longest(self.shown(seat)) + self._repeated(seat)
         prompts = [size + shown for size in blank]
         return self._line(seat, "repair", prompts, unwritten=shown, if_needed=True)
 
-    def _shown(self, seat: Seated) -> list[Seated]:
+    def shown(self, seat: Seated) -> list[Seated]:
+        """Whose answers a reviewer sees."""
+        if self._jury:
+            return [author for author in self._authors if not wrote(seat, author)]
         everyone = self._procedure.self_review
         return [other for other in self._authors if everyone or other.name != seat.name]
 
@@ -286,7 +319,7 @@ class _Planner:
 
     def _judged(self, seat: Seated) -> int:
         """How many answers a seat judges."""
-        return len(self._shown(seat)) if self._authors else self._blank.n_texts
+        return len(self.shown(seat)) if self._authors else self._blank.n_texts
 
     def _expected(self, authors: Iterable[Seated]) -> float:
         """Tokens that the answers of these authors are expected to have."""

@@ -13,13 +13,14 @@ __all__ = ["plan_judging", "plan_whole"]
 
 def plan_whole(opened: SessionOpened) -> Plan:
     """What a session asks for from its beginning."""
-    if opened.jury:
+    if opened.answers:
         return plan_judging(opened, {held.seat: held.text for held in opened.answers})
     return make_plan(
         opened.seats,
         opened.chairmen,
         opened.procedure,
         opened.question,
+        jury=opened.jury,
         conversation=opened.conversation,
         files=opened.files,
     )
@@ -41,4 +42,5 @@ def plan_judging(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
         files=opened.files,
         answers={seat: mask(text, opened.question, names) for seat, text in answers.items()},
         own=own,
+        substitutes=opened.jury if opened.answers else members,
     )

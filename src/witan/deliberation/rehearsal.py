@@ -17,8 +17,10 @@ _went_well: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
 """Ways of counting that were rehearsed lately: a server seats the same council again and again."""
 
 
-def rehearse(procedure: Procedure, n_members: int) -> None:
+def rehearse(procedure: Procedure, n_members: int, *, jury: bool = False) -> None:
     """Count ballots as this procedure will get them, so that what cannot be counted is refused.
+
+    With a jury, reviewers see the answers of all members; else those of all others.
 
     Raises
     ------
@@ -29,7 +31,8 @@ def rehearse(procedure: Procedure, n_members: int) -> None:
     settings = procedure.counting
     if settings.rule != AUTO and RULES[settings.rule].needs == "history":
         raise InvalidParameter("the rule", settings.rule, "a rule that ranks a single session")
-    if n_members == 2 and not procedure.graded and not procedure.self_review:
+    sees_all = jury or procedure.self_review
+    if n_members == 2 and not procedure.graded and not sees_all:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
         raise InvalidParameter("the number of members that only rank", 2, expected)
     rehearsed = (settings, procedure.rubric_scoring, procedure.holistic)

@@ -62,6 +62,7 @@ def rejudging(
         files=before.files,
         answers={a.seat: mask(a.text, before.question, names) for a in before.answers},
         own=Authorship.of(before).own,
+        substitutes=before.jury,
     )
     return replace(before, plan=plan)
 

@@ -54,7 +54,7 @@ class _Read:
 
 
 async def review(sitting: Sitting, answers: Mapping[str, str], count: Count) -> None:
-    """Have every member that answered review the others, or a jury all, in one round or two.
+    """Have members that answered review each other, or a jury all, in one round or two.
 
     `answers` are masked: nothing in them tells whose they are.
     """
@@ -95,7 +95,7 @@ class _Round:
     async def held(self) -> None:
         """Hand out the sheets and take the ballots in."""
         jury = bool(self.sitting.opened.jury)
-        reviewers = [m for m in self.sitting.members if jury or m.name in self.answers]
+        reviewers = [m for m in self.sitting.reviewers if jury or m.name in self.answers]
         self._take_up()
         waiting = [member for member in reviewers if member.name not in self.settled]
         last = self.number == self.sitting.procedure.review_rounds

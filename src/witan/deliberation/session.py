@@ -176,11 +176,11 @@ class Session(Displayed):
 
     @property
     def progress(self) -> str:
-        """How many answers and ballots are there of those asked for; of a jury, ballots alone."""
-        parts = []
-        if not self.opened.jury:
-            parts.append(_of(len(self.answers), len(self.opened.seats), "answer"))
-        if self.opened.jury or any(isinstance(event, e.SheetDrawn) for event in self.events):
+        """How many answers and ballots there are of those asked for."""
+        parts, members = [], self.opened.members
+        if members:
+            parts.append(_of(len(self.answers), len(members), "answer"))
+        if not members or any(isinstance(event, e.SheetDrawn) for event in self.events):
             cast = sum(not ballot.abstained for ballot in self.ballots)
             parts.append(_of(cast, len(self.ballots), "ballot"))
         return ", ".join(parts)

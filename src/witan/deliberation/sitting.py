@@ -32,7 +32,9 @@ class Sitting:
     Parameters
     ----------
     members
-        Who answers and reviews, or the jury of answers that are there.
+        Who is asked for an answer; nobody where the answers are there.
+    reviewers
+        Who is asked for a ballot: the members, or a jury.
     earlier
         What an interrupted session had come to before this one takes it up.
     deadline
@@ -45,6 +47,7 @@ class Sitting:
 
     opened: SessionOpened
     members: tuple[Member, ...]
+    reviewers: tuple[Member, ...]
     chairmen: tuple[Member, ...]
     authorship: Authorship
     recorder: Recorder
@@ -94,7 +97,7 @@ class Sitting:
     @property
     def names(self) -> tuple[str, ...]:
         """What an answer may not be recognised by."""
-        return names_of((*self.opened.seats, *self.members))
+        return names_of((*self.opened.seats, *self.reviewers))
 
     @property
     def retries(self) -> bool:

@@ -115,6 +115,10 @@ class Board:
         The ballots so far, counted; how many there were.
     news
         What changed the course of the session, newest last.
+    answering
+        How many seats are asked for an answer.
+    jurors
+        How many seats only review; none: the others review each other.
     scripted
         The seats and chairmen that play a script.
     provisional
@@ -129,6 +133,8 @@ class Board:
     outcome: Outcome | None = None
     counted: int = 0
     news: tuple[str, ...] = ()
+    answering: int = 0
+    jurors: int = 0
     scripted: tuple[str, ...] = ()
     provisional: bool = False
 
@@ -144,7 +150,7 @@ class Board:
     @property
     def judging(self) -> int:
         """How many seats have reviewed, or may yet: who did not answer will not."""
-        return len(self.seats) - self.done(("failed",))
+        return self.jurors or self.answering - self.done(("failed",))
 
     def done(self, states: Sequence[State]) -> int:
         """How many seats are in one of these states."""
@@ -181,11 +187,20 @@ def _after(event: e.Event, board: Board) -> Board:  # noqa: ARG001 - the general
 
 @_after.register
 def _(event: e.SessionOpened, board: Board) -> Board:
-    seats = tuple(Line(seat.name, simulated=seat.simulated) for seat in event.reviewers)
+    called = (*event.members, *event.jury)
+    seats = tuple(Line(seat.name, simulated=seat.simulated) for seat in called)
     everyone = (*event.seats, *event.called)
     scripted = tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated))
-    phase: Phase = "reviews" if event.jury else "answers"
-    return replace(board, phase=phase, began=event.at, seats=seats, scripted=scripted)
+    phase: Phase = "answers" if event.members else "reviews"
+    return replace(
+        board,
+        phase=phase,
+        began=event.at,
+        seats=seats,
+        answering=len(event.members),
+        jurors=len(event.jury),
+        scripted=scripted,
+    )
 
 
 @_after.register

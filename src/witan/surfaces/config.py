@@ -71,8 +71,8 @@ class Config:
 
     Parameters
     ----------
-    members, chairmen
-        The seats, named; a chairman that is also a member is the same seat.
+    members, jury, chairmen
+        The seats, named; a chairman that is also a member or juror is the same seat.
     settings
         Every value that some source gave, in the order of the documentation.
     files
@@ -93,6 +93,7 @@ class Config:
     standing: tuple[Setting, ...] = ()
     given: tuple[Setting, ...] = ()
     unseated: tuple[str, ...] = ()
+    jury: tuple[SeatSpec, ...] = ()
 
     @property
     def origins(self) -> Mapping[str, str]:
@@ -287,18 +288,22 @@ def _settled(
     """The configuration of these settings, the profile's among them."""
     layers = [standing, taken_up(standing, profile), given]
     settings = merged(layers)
-    members, chairmen, unseated = read_seats(settings, replaced=_replaced(layers))
-    check_providers(settings, (*members, *chairmen))
+    seats = read_seats(settings, replaced=_replaced(layers))
+    check_providers(settings, (*seats.members, *seats.jury, *seats.chairmen))
     listed = in_order(settings.values())
-    config = Config(members, chairmen, listed, files, profile, standing, given, unseated)
-    return replace(config, members=config.priced(members), chairmen=config.priced(chairmen))
+    config = Config((), (), listed, files, profile, standing, given, seats.unseated)
+    return replace(
+        config,
+        members=config.priced(seats.members),
+        jury=config.priced(seats.jury),
+        chairmen=config.priced(seats.chairmen),
+    )
 
 
 def _replaced(layers: Sequence[Sequence[Setting]]) -> bool:
     """Whether the members are named by something stronger than whatever names the chairmen."""
     last = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
-    members, chairmen = (last.get(key, 0) for key in SEATS)
-    return members > chairmen
+    return last.get(("members",), 0) > last.get(("chairmen",), 0)
 
 
 def user_file(environment: Mapping[str, str]) -> Path:

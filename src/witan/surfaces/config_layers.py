@@ -62,7 +62,7 @@ TOKEN: Key = (*TOKENS, "default", "key")
 
 _LISTS = tuple(
     PREFIX + name
-    for name in ("MEMBERS", "CHAIRMEN", "SERVE_ALLOWED_HOSTS", "SERVE_TRUSTED_PROXIES")
+    for name in ("MEMBERS", "JURY", "CHAIRMEN", "SERVE_ALLOWED_HOSTS", "SERVE_TRUSTED_PROXIES")
 )
 """Variables that hold several things, with commas between or as JSON."""
 

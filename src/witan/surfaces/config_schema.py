@@ -240,6 +240,7 @@ class CouncilTable(_Table):
     """Who sits, and how they deliberate."""
 
     members: Seats = ()
+    jury: Seats = ()
     chairman: Seat | None = None
     chairmen: Seats = ()
     mode: str | None = None
@@ -298,7 +299,7 @@ OPEN_TABLES: tuple[Key, ...] = (
 NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",), ("price",))
 """Tables whose keys are models, families or seats: too long for the name of a variable."""
 
-SEATS: tuple[Key, ...] = (("members",), ("chairmen",))
+SEATS: tuple[Key, ...] = (("members",), ("jury",), ("chairmen",))
 """Settings that are lists of seats."""
 
 PROFILES = "profiles"
@@ -311,6 +312,7 @@ PLAIN_TABLES = ("limits", "counting", "history", "serve")
 TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
         "members": MemberTable,
+        "jury": MemberTable,
         "chairman": MemberTable,
         "chairmen": MemberTable,
         "limits": LimitsTable,

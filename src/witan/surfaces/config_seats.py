@@ -1,7 +1,7 @@
 """The seats that are configured, taken apart and named."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from witan.deliberation.ports import Options, Price
@@ -11,45 +11,84 @@ from witan.surfaces.config_schema import Key, MemberTable
 from witan.surfaces.providers import PROVIDERS
 from witan.surfaces.seating import SeatSpec, check_url, name_seats, no_such_seat, parse_seat
 
-__all__ = ["check_providers", "read_seats"]
+__all__ = ["ConfiguredSeats", "check_providers", "read_seats"]
 
 NOBODY: Mapping[str, SeatSpec] = MappingProxyType({})
 
 
-def read_seats(
-    settings: Mapping[Key, Setting], *, replaced: bool = False
-) -> tuple[tuple[SeatSpec, ...], tuple[SeatSpec, ...], tuple[str, ...]]:
-    """Members and chairmen; a chairman may be a member's name, or be written as a member is.
+@dataclass(frozen=True, slots=True)
+class ConfiguredSeats:
+    """The named seats of a configuration.
 
-    Third are the names of chairmen who have no seat, because the members whom their source meant
-    were `replaced` by a stronger one.
+    Parameters
+    ----------
+    unseated
+        Names of chairmen without a seat: a stronger source replaced the members they were.
+    """
+
+    members: tuple[SeatSpec, ...]
+    jury: tuple[SeatSpec, ...]
+    chairmen: tuple[SeatSpec, ...]
+    unseated: tuple[str, ...]
+
+
+def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> ConfiguredSeats:
+    """Read members, jurors and chairmen; a chairman may be another seat, or its name.
+
+    Parameters
+    ----------
+    replaced
+        A stronger source than that of the chairmen names the members.
 
     Raises
     ------
     ConfigError
-        If one is not written like a seat, or two have one name.
+        If one is not written like a seat, two have one name, or a juror is a member's name.
     """
     members = name_seats(list(_specs(settings, ("members",))))
-    names = [member.name for member in members]
-    for number, name in enumerate(names, start=1):
-        if name in names[: number - 1]:
-            setting = settings[("members",)]
-            key = f"{setting.written}[{number}]"
-            raise ConfigError(setting.where, key, f"has the name of another seat, {name!r}")
-    seated = {member.name: member for member in members}
+    _check_apart(settings, members, ("members",))
+    jury = name_seats(list(_specs(settings, ("jury",))), taken=[member.name for member in members])
+    _check_jurors_apart(settings, members, jury)
+    members_and_jury = (*members, *jury)
+    names = [seat.name for seat in members_and_jury]
+    seated = {seat.name: seat for seat in members_and_jury}
     unseated = _unseated(settings, seated) if replaced else ()
     chairmen = list(_specs(settings, ("chairmen",), seated, unseated))
-    apart = iter(name_seats([c for c in chairmen if c not in members], taken=names))
-    named = tuple(c if c in members else next(apart) for c in chairmen)
+    apart = iter(name_seats([c for c in chairmen if c not in members_and_jury], taken=names))
+    named = tuple(c if c in members_and_jury else next(apart) for c in chairmen)
     for number, chairman in enumerate(named, start=1):
-        others = (*members, *named[: number - 1])
+        others = (*members_and_jury, *named[: number - 1])
         if any(o.name == chairman.name and o != chairman for o in others):
             setting = settings[("chairmen",)]
             key = f"{setting.written}[{number}]"
             raise ConfigError(
                 setting.where, key, f"has the name of another seat, {chairman.name!r}"
             )
-    return members, named, unseated
+    return ConfiguredSeats(members, jury, named, unseated)
+
+
+def _check_apart(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec], of: Key) -> None:
+    """Refuse two seats of a list under one name."""
+    names = [seat.name for seat in seats]
+    for number, name in enumerate(names, start=1):
+        if name in names[: number - 1]:
+            setting = settings[of]
+            key = f"{setting.written}[{number}]"
+            raise ConfigError(setting.where, key, f"has the name of another seat, {name!r}")
+
+
+def _check_jurors_apart(
+    settings: Mapping[Key, Setting], members: Sequence[SeatSpec], jury: Sequence[SeatSpec]
+) -> None:
+    """Refuse a juror under the name of another, or of a member."""
+    _check_apart(settings, jury, ("jury",))
+    names = {member.name for member in members}
+    for number, juror in enumerate(jury, start=1):
+        if juror.name in names:
+            setting = settings[("jury",)]
+            key = f"{setting.written}[{number}]"
+            problem = f"has the name of a member, {juror.name!r}: jurors only review"
+            raise ConfigError(setting.where, key, problem)
 
 
 def _unseated(settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]) -> tuple[str, ...]:

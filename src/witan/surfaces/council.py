@@ -33,7 +33,7 @@ from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
 from witan.surfaces.finding import Found, find_council, shared_votes
 from witan.surfaces.histories import history_place
 from witan.surfaces.seatable import Seatable, Seating
-from witan.surfaces.seating import Rate
+from witan.surfaces.seating import Rate, name_seats
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -60,6 +60,9 @@ class Council(deliberation.Council):
     chairman
         Who writes the closing text: likewise, or a member's name; a list is tried in order. None:
         the best-ranked member.
+    jury
+        Who reviews in place of the members, likewise, and answers nothing. None: members review
+        each other.
     environment
         Where keys are looked for; None: in the environment of this process.
     procedure
@@ -86,7 +89,7 @@ class Council(deliberation.Council):
     Raises
     ------
     NoCouncil
-        With fewer than two members.
+        With fewer than two members, or one juror.
     ConfigError, MissingKey
         If a seat is not written like one, or lacks its key.
     UnknownName, InvalidParameter, InvalidRubric
@@ -98,6 +101,7 @@ class Council(deliberation.Council):
         members: Sequence[Seatable],
         chairman: Seatable | Sequence[Seatable] | None = None,
         *,
+        jury: Sequence[Seatable] | None = None,
         environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
@@ -116,6 +120,7 @@ class Council(deliberation.Council):
         known = os.environ if environment is None else environment
         seating = Seating(known, connections, providers, price)
         seated = seating.members(members)
+        jurors = seating.jury(jury or ())
         chairmen = seating.chairmen(_listed(chairman))
         seating.check_prices()
         self._kept = None if history is None or history is False else _keeping(history, aliases)
@@ -123,9 +128,10 @@ class Council(deliberation.Council):
             seated,
             chairmen,
             arranged,
+            jury=jurors,
             clock=SystemClock(),
             closing=(connections.aclose, providers.aclose, *seating.closing),
-            notes=(*notes, *(note for note in shared_votes(seated) if note not in notes)),
+            notes=(*notes, *(note for note in shared_votes(jurors or seated) if note not in notes)),
             teacher=teacher if self._kept is None else self._kept,
             throttles=throttles,
         )
@@ -136,6 +142,7 @@ class Council(deliberation.Council):
         members: Sequence[Member],
         chairmen: Sequence[Member],
         history: "History | None" = None,
+        jury: Sequence[Member] = (),
     ) -> "Council":
         """Another council of members of this one, which deliberates otherwise.
 
@@ -145,6 +152,7 @@ class Council(deliberation.Council):
         return Council(
             members,
             list(chairmen),
+            jury=jury,
             procedure=procedure,
             history=history,
             throttles=self._throttles,
@@ -157,7 +165,7 @@ class Council(deliberation.Council):
 
     def plan_rejudge(self, session: Session) -> Plan:
         """Say what `rejudge` would ask for, and cost at most, without a call; errors as of that."""
-        return plan_jury(session, self.members, self.chairmen, self.procedure)
+        return plan_jury(session, self.reviewers, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
         if self._kept is not None:
@@ -195,6 +203,7 @@ class Council(deliberation.Council):
         cls,
         path: str | Path | None = None,
         *,
+        jury: Sequence[Seatable] | None = None,
         chairman: Seatable | Sequence[Seatable] | None = None,
         environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
@@ -208,6 +217,9 @@ class Council(deliberation.Council):
         ----------
         path
             A configuration file in place of the project's ``witan.toml``.
+        jury
+            Who reviews, in place of who is configured; as of `Council`. Empty: members review each
+            other.
         chairman
             Who writes the closing text, in place of who is configured; as of `Council`.
         procedure
@@ -230,16 +242,16 @@ class Council(deliberation.Council):
         given = _configurable(overrides)
         if chairman is not None:
             given["chairmen"] = [each for each in chairmen if isinstance(each, str)]
+        if jury is not None:
+            given["jury"] = [each for each in jury if isinstance(each, str)]
         config = load_config(
             known, Path.cwd(), path, given, overriding="from_config", profile=profile
         )
-        seated: list[Seatable] = list(config.chairmen)
-        for place, each in enumerate(chairmen):
-            if not isinstance(each, str):
-                seated.insert(place, each)
+        seated = _with_objects(config.chairmen, chairmen)
+        jurors = _with_objects(config.jury, jury or ())
         if history is None and config.history.asked:
             history = history_place(config)
-        return seat_council(config, known, seated, procedure, history=history)
+        return seat_council(config, known, seated, procedure, jury=jurors, history=history)
 
 
 def seat_council(
@@ -248,6 +260,7 @@ def seat_council(
     chairmen: Sequence[Seatable] | None = None,
     procedure: Procedure | None = None,
     *,
+    jury: Sequence[Seatable] | None = None,
     history: "Where" = None,
     teacher: Teacher | None = None,
 ) -> Council:
@@ -255,7 +268,7 @@ def seat_council(
 
     Parameters
     ----------
-    chairmen, procedure
+    chairmen, procedure, jury
         In place of those configured.
     history, teacher
         As of `Council`.
@@ -273,6 +286,7 @@ def seat_council(
         return Council(
             found.seats,
             config.chairmen if chairmen is None else chairmen,
+            jury=config.jury if jury is None else jury,
             environment=environment,
             procedure=arranged,
             notes=(*found.notes, *_unseated_notes(config)),
@@ -294,7 +308,7 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
     Raises
     ------
     NoCouncil
-        If only one is configured, or nobody is and nothing is found.
+        If only one member or juror is configured, or nobody is and nothing is found.
     """
     if len(config.members) == 1:
         where = config.origins["members"]
@@ -302,12 +316,21 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
             f"a council needs at least two members, and {where} names one",
             "add another there; the same model may hold several seats",
         )
+    if len(config.jury) == 1:
+        raise NoCouncil(
+            f"a jury needs at least two jurors, and {config.origins['jury']} names one",
+            "add another there, or none: then the members review each other",
+        )
     if config.members:
-        found = Found(config.members, shared_votes(config.members))
+        found = Found(config.members, shared_votes(config.jury or config.members))
     else:
         found = _blocking(partial(find_council, environment, reached=config.reached))
+        if config.jury:
+            taken = [juror.name for juror in config.jury]
+            apart = name_seats([replace(seat, name="") for seat in found.seats], taken)
+            found = replace(found, seats=apart)
         found = replace(found, seats=config.priced(found.seats, found=True))
-    config.check_prices((*found.seats, *config.chairmen))
+    config.check_prices((*found.seats, *config.jury, *config.chairmen))
     return found
 
 
@@ -316,6 +339,7 @@ def ask(  # noqa: PLR0913 - all but three by name
     members: Sequence[Seatable] | None = None,
     chairman: Seatable | Sequence[Seatable] | None = None,
     *,
+    jury: Sequence[Seatable] | None = None,
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
     seed: int | None = None,
@@ -331,9 +355,9 @@ def ask(  # noqa: PLR0913 - all but three by name
     `Council` and its `ask`.
     """
     if members is None:
-        council = Council.from_config(chairman=chairman, **options)
+        council = Council.from_config(jury=jury, chairman=chairman, **options)
     else:
-        council = Council(members, chairman, **options)
+        council = Council(members, chairman, jury=jury, **options)
 
     async def put() -> Session:
         async with council:
@@ -375,6 +399,15 @@ def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:
             for name, each in overrides["providers"].items()
         }
     return given
+
+
+def _with_objects(configured: Sequence[Seatable], given: Sequence[Seatable]) -> Sequence[Seatable]:
+    """Configured seats, with those that were handed over as objects in their places."""
+    seated = [*configured]
+    for place, each in enumerate(given):
+        if not isinstance(each, str):
+            seated.insert(place, each)
+    return seated
 
 
 def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:

@@ -15,8 +15,8 @@ from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_
 from witan.adapters.model_lists import list_models
 from witan.adapters.script import read_script
 from witan.core.interpretation import Counting
-from witan.deliberation.planning import separation_of
-from witan.deliberation.ports import Price
+from witan.deliberation.planning import seated_separation
+from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
 from witan.surfaces.arranging import procedure_of, traced
@@ -121,6 +121,7 @@ class Examination:
     files: tuple[str, ...]
     settings: tuple[SettingFinding, ...]
     members: tuple[SeatFinding, ...]
+    jury: tuple[SeatFinding, ...]
     chairmen: tuple[SeatFinding, ...]
     servers: tuple[LocalServer, ...]
     versions: Mapping[str, str]
@@ -159,16 +160,23 @@ async def examine(
         except (ConfigError, NoCouncil) as error:
             problems.append(str(error))
     else:
-        notes += shared_votes(members)
+        notes += shared_votes(config.jury or members)
     async with Connections() as connections:
         examining = _Seats(config, environment, connections, offline=offline)
-        seats = await examining.look([*members, *config.chairmen])
+        seats = await examining.look([*members, *config.jury, *config.chairmen])
     local, astray = await _servers(environment, {} if offline else servers)
     notes += astray
-    separable = separation_of(len(members), procedure) if len(members) >= 2 else None
+    n_members, n_seats = len(members), len(members) + len(config.jury)
+    separable = None
+    if n_members >= 2:
+        separable = seated_separation(
+            [Seat(spec.name, spec.source, spec.provider) for spec in members],
+            procedure,
+            [Seat(spec.name, spec.source, spec.provider) for spec in config.jury],
+        )
     if separable is not None:
         notes.append(separation_sentence(separable).rstrip("."))
-    problems += _unable(seats[: len(members)], seats[len(members) :])
+    problems += _unable(seats[:n_members], seats[n_members:])
     if not problems:
         problems += _refused(config, members, procedure, environment)
     history = examine_history(config, offline=offline)
@@ -176,8 +184,9 @@ async def examine(
     return Examination(
         files=config.files,
         settings=tuple(_settings(config, procedure)),
-        members=tuple(seats[: len(members)]),
-        chairmen=tuple(seats[len(members) :]),
+        members=tuple(seats[:n_members]),
+        jury=tuple(seats[n_members:n_seats]),
+        chairmen=tuple(seats[n_seats:]),
         servers=tuple(local),
         versions=_versions(),
         history=history,
@@ -222,15 +231,21 @@ def _refused(
     """What keeps a council from being made of these, as whoever asks it would be told."""
     try:
         with traced(config):
-            Council(members, config.chairmen, environment=environment, procedure=procedure)
+            Council(
+                members,
+                config.chairmen,
+                jury=config.jury,
+                environment=environment,
+                procedure=procedure,
+            )
     except WitanError as error:
         return [str(error)]
     return []
 
 
-def _unable(members: Sequence[SeatFinding], chairmen: Sequence[SeatFinding]) -> list[str]:
+def _unable(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
     """What keeps the seats from being a council."""
-    seats = {finding.name: finding for finding in (*members, *chairmen)}
+    seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
     ]
@@ -273,7 +288,7 @@ def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
     ] + own_keys(given)
     found = [
         SettingFinding(dotted(key), [each.name for each in seats], given[key].origin)
-        for key, seats in zip(SEATS, (config.members, config.chairmen), strict=True)
+        for key, seats in zip(SEATS, (config.members, config.jury, config.chairmen), strict=True)
         if key in given
     ]
     for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):

@@ -64,12 +64,15 @@ class ProfileFinding:
     ----------
     members
         Names of seats; empty: whoever is found.
+    jury
+        Names of seats; empty: the members review each other.
     """
 
     name: str
     about: str
     members: tuple[str, ...] = ()
     problem: str | None = None
+    jury: tuple[str, ...] = ()
 
 
 def examine_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
@@ -102,7 +105,8 @@ def examine_profiles(config: Config) -> tuple[ProfileFinding, ...]:
             found.append(ProfileFinding(profile.name, profile.about, problem=str(error)))
         else:
             names = tuple(member.name for member in taken.members)
-            found.append(ProfileFinding(profile.name, profile.about, names))
+            jury = tuple(juror.name for juror in taken.jury)
+            found.append(ProfileFinding(profile.name, profile.about, names, jury=jury))
     return tuple(found)
 
 

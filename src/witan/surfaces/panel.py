@@ -140,10 +140,9 @@ class Panel:
             yield styled(news, "yellow", one_line=True)
 
     def _title(self, board: "Board") -> str:
-        n_seats = len(board.seats)
         voted = board.done(("voted", "abstained"))
         if board.phase == "answers":
-            doing = f"answers: {board.done(('answered', 'failed'))} of {n_seats}"
+            doing = f"answers: {board.done(('answered', 'failed'))} of {board.answering}"
         elif board.phase == "reviews" or (board.phase == "synthesis" and self._settled and voted):
             doing = f"reviews: {voted} of {board.judging}"
         elif board.phase == "synthesis":

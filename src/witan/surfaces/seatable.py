@@ -54,8 +54,16 @@ class Seating:
         self._seated = list(zip(named, made, strict=True))
         return made
 
+    def jury(self, given: Sequence[Seatable]) -> list[Member]:
+        """Make the jurors, in order, after the members."""
+        specs = [_spec(each, f"jury[{n}]") for n, each in enumerate(given, start=1)]
+        named = name_seats(specs, taken=[member.name for _, member in self._seated])
+        made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
+        self._seated += zip(named, made, strict=True)
+        return made
+
     def chairmen(self, given: Sequence[Seatable]) -> list[Member]:
-        """The chairmen, in order; one that is written as a member, or named as one, is that one."""
+        """Make the chairmen, in order; one written or named as another seat is that seat."""
         found = []
         taken = [member.name for _, member in self._seated]
         for number, each in enumerate(given, start=1):
@@ -71,7 +79,7 @@ class Seating:
         return found
 
     def _already(self, each: Seatable) -> Member | None:
-        """The member that a chairman is, if it is one."""
+        """Find the member or juror that a chairman is, if it is one."""
         written = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
         spec = _spec(each, "chairman") if written else None
         for seated, member in self._seated:

@@ -106,5 +106,5 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
         entry=None if entries is None else entries.session,
         parent=session.opened.parent,
         relation=session.opened.relation,
-        jury=bool(session.opened.jury),
+        judges_only=bool(session.opened.answers),
     )

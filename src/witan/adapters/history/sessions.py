@@ -69,8 +69,8 @@ class SessionRow:
         None: not counted.
     parent, relation
         The session that it came of, and how; written once, when it is opened.
-    jury
-        A jury judges answers that were given in another session.
+    judges_only
+        Its answers come from another session: nobody was asked for one.
     added
         When it entered the history; None: when it was asked.
     """
@@ -90,13 +90,13 @@ class SessionRow:
     entry: SessionEntry | None = None
     parent: str | None = None
     relation: str | None = None
-    jury: bool = False
+    judges_only: bool = False
     added: datetime | None = None
 
     @property
     def rejudged(self) -> bool:
         """Whether it judges the answers of another session, which count there."""
-        return self.jury or self.relation == "rejudged"
+        return self.judges_only or self.relation == "rejudged"
 
     @property
     def shares_answers(self) -> bool:

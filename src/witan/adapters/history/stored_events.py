@@ -120,7 +120,7 @@ def opened_row(piece: Piece) -> SessionRow:
         holder=piece.token,
         parent=opened.parent,
         relation=opened.relation,
-        jury=bool(opened.jury),
+        judges_only=bool(opened.answers),
     )
 
 

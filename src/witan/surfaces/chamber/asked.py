@@ -72,7 +72,7 @@ LOCAL = Asker("local")
 """Whoever reaches a server that listens on this machine alone, and has no tokens."""
 
 
-BESIDE = ("profile", "members", "chairman", "seed", "category", "files")
+BESIDE = ("profile", "members", "jury", "chairman", "seed", "category", "files")
 """What of a request stands beside its options."""
 
 
@@ -91,7 +91,7 @@ class Judging:
     ----------
     profile
         The configured profile; empty: the configuration itself.
-    members, chairman
+    members, jury, chairman
         Names of configured seats, in place of those of the profile. A request seats nobody else:
         a seat can be a program, or an address within the network of the server.
     options
@@ -115,6 +115,7 @@ class Judging:
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     via: tuple[str, ...] = ()
+    jury: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.options:

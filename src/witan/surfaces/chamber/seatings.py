@@ -53,7 +53,7 @@ class Profile:
         How it deliberates where a request says nothing else.
     notes
         What to know about how it is seated.
-    seats, chairmen
+    seats, jury, chairmen
         By name and model: how they are written is not for whoever asks.
     problem
         Why it cannot be asked, in the words for who would ask; None: it can.
@@ -69,11 +69,12 @@ class Profile:
     notes: tuple[str, ...] = ()
     problem: str | None = None
     failure: WitanError | None = None
+    jury: tuple[Seat, ...] = ()
 
     @property
     def simulated(self) -> bool:
         """Whether any seat plays a script."""
-        return any(seat.simulated for seat in (*self.seats, *self.chairmen))
+        return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
 
 
 class Seatings:
@@ -136,14 +137,16 @@ class Seatings:
     ) -> Profile:
         self._councils[name] = await stack.enter_async_context(council)
         seats = [*map(seat_of, council.members)]
+        jury = [*map(seat_of, council.jury)]
         chairmen = [*map(seat_of, council.chairmen)]
         return Profile(
             name,
             about,
-            discreet_seats(seats, chairmen),
-            discreet_seats(chairmen, seats),
+            discreet_seats(seats, (*jury, *chairmen)),
+            discreet_seats(chairmen, (*seats, *jury)),
             council.procedure,
             tuple(map(discreet_words, council.notes)),
+            jury=discreet_seats(jury, (*seats, *chairmen)),
         )
 
     def council(self, judging: Judging, ceiling: float | None = None) -> Council:
@@ -157,17 +160,56 @@ class Seatings:
             If it cannot be seated, or an option has a value that is not accepted.
         """
         base = self._base(judging.profile)
-        members = _named(judging.members, base.members) or base.members
+        seats = (*base.members, *base.jury)
+        jury = _named(judging.jury, seats) or base.jury
+        # Who is chosen to judge answers nothing; who is chosen to answer judges nobody.
+        judges = {juror.name for juror in jury} if judging.jury else set()
+        others = tuple(each for each in base.members if each.name not in judges)
+        members = _named(judging.members, seats) or others
         if len(members) < 2:
-            raise InvalidParameter("members", list(judging.members), "at least two seats")
-        if judging.chairman is None:
+            raise InvalidParameter("members", [m.name for m in members], "at least two seats")
+        _check_jury(jury, members)
+        return self._varied(base, judging, members, jury, ceiling)
+
+    def council_of_jurors(self, judging: Judging, ceiling: float | None = None) -> Council:
+        """Seat those who judge stored answers: the chosen seats, or else the reviewers.
+
+        Raises
+        ------
+        UnknownName, WitanError
+            As of `council`.
+        """
+        base = self._base(judging.profile)
+        if judging.jury and judging.members:
+            expected = "none beside a jury: the answers are there"
+            raise InvalidParameter("members", list(judging.members), expected)
+        chosen = judging.jury or judging.members
+        jurors = _named(chosen, (*base.members, *base.jury)) or base.reviewers
+        if len(jurors) < 2:
+            name = "jury" if judging.jury else "members"
+            raise InvalidParameter(name, list(chosen), "at least two seats")
+        return self._varied(base, judging, jurors, (), ceiling)
+
+    def _varied(
+        self,
+        base: Council,
+        judging: Judging,
+        members: tuple[Member, ...],
+        jury: tuple[Member, ...],
+        ceiling: float | None,
+    ) -> Council:
+        """Seat these of a council, with the chairmen and the procedure that are asked for."""
+        seats = (*base.members, *base.jury)
+        if judging.chairman is not None:
+            chairmen = _named((judging.chairman,), (*base.chairmen, *seats))
+        elif judging.members or judging.jury:
             # Who was left out is no chairman either.
-            absent = {member.name for member in base.members} - {m.name for m in members}
+            absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
             chairmen = tuple(each for each in base.chairmen if each.name not in absent)
         else:
-            chairmen = _named((judging.chairman,), (*base.chairmen, *base.members))
+            chairmen = base.chairmen
         procedure = _within(self._procedure(base, judging), ceiling)
-        return base.varied(procedure, members, chairmen, self.history)
+        return base.varied(procedure, members, chairmen, self.history, jury)
 
     def council_of(self, session: Session, ceiling: float | None = None) -> Council:
         """The council that a session was begun by, with the keys of today.
@@ -179,12 +221,14 @@ class Seatings:
         """
         opened = session.opened
         for base in self._councils.values():
-            named = not opened.jury  # jurors may go by other names than at home
-            members = _same(opened.reviewers, base.members, named=named)
-            chairmen = _same(opened.chairmen, (*base.chairmen, *base.members), named=named)
-            if members is not None and chairmen is not None:
+            named = not opened.answers  # who judges stored answers may have another name at home
+            seats = (*base.members, *base.jury)
+            members = _same(opened.members or opened.reviewers, seats, named=named)
+            jury = _same(opened.jury if opened.members else (), seats, named=named)
+            chairmen = _same(opened.chairmen, (*base.chairmen, *seats), named=named)
+            if members is not None and jury is not None and chairmen is not None:
                 procedure = _within(opened.procedure, ceiling)
-                return base.varied(procedure, members, chairmen, self.history)
+                return base.varied(procedure, members, chairmen, self.history, jury)
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
@@ -197,7 +241,7 @@ class Seatings:
                 problem = f"{begun} {which}, which cannot be seated: {found.problem}"
                 return NoCouncil(problem, f"have that mended, {anew}")
         lacking = {
-            name: _lacking(opened, (*base.members, *base.chairmen))
+            name: _lacking(opened, (*base.members, *base.jury, *base.chairmen))
             for name, base in self._councils.items()
         }
         nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
@@ -213,7 +257,7 @@ class Seatings:
             config = self._configure(profile, {})
         except WitanError:
             return ()
-        return (*config.members, *config.chairmen)
+        return (*config.members, *config.jury, *config.chairmen)
 
     def _base(self, profile: str) -> Council:
         if profile in self._councils:
@@ -246,6 +290,15 @@ def _named(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...
     return tuple(member for name, member in known.items() if name in names)
 
 
+def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
+    """Refuse a jury of one, and a juror that is to answer, too."""
+    if len(jury) == 1:
+        raise InvalidParameter("jury", [jury[0].name], "at least two seats, or none")
+    both = [member.name for member in members if member in jury]
+    if both:
+        raise InvalidParameter("jury", both, "other seats than the members: jurors only review")
+
+
 def _same(
     seats: Sequence[Seat], members: Sequence[Member], *, named: bool
 ) -> tuple[Member, ...] | None:
@@ -260,7 +313,7 @@ def _same(
 
 def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
     """The seats that are called in a session and are not among the members, as askers see them."""
-    named = not opened.jury  # jurors may go by other names than at home
+    named = not opened.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}
     absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)
     return discreet_seats(dict.fromkeys(absent))

@@ -67,7 +67,7 @@ class Undertaking:
         most
             The ceiling that its asker has for each session; None: none.
         """
-        seats = (*council.members, *council.chairmen)
+        seats = (*council.members, *council.jury, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
         least = least_call_usd(plan, prices, self.written)
         whole = plan.least_usd()
@@ -140,7 +140,7 @@ def rejudging(seatings: Seatings, session: Session, judging: Judging) -> Underta
         return await council.rejudge(session, seed=judging.seed, listener=listener)
 
     def plan(council: Council) -> Plan:
-        return plan_jury(session, council.members, council.chairmen, council.procedure)
+        return plan_jury(session, council.reviewers, council.chairmen, council.procedure)
 
-    seat = partial(seatings.council, judging)
+    seat = partial(seatings.council_of_jurors, judging)
     return Undertaking(seat, hold, plan, judging.via, written="all", whole=True)

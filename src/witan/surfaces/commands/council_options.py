@@ -22,6 +22,7 @@ __all__ = [
     "council_options",
     "fast_demo_option",
     "jury_options",
+    "jury_seated_by",
     "overrides",
     "record_options",
     "say_separation",
@@ -168,6 +169,12 @@ _seat_options = section(
         help="Seat this member, such as openai:gpt-5; at least two.",
     ),
     click.option(
+        "--jury",
+        multiple=True,
+        metavar="SEAT",
+        help="Have this model review instead of the members; at least two.",
+    ),
+    click.option(
         "--chairman",
         "chairmen",
         multiple=True,
@@ -232,10 +239,10 @@ _limit_options = section(
 )
 
 OVERRIDING = (
-    "members", "chairmen", "mode", "rule", "rubric", "rubric_scoring", "holistic", "mirrored",
-    "self_review", "stop_when_decided", "safety", "synthesis", "review_rounds", "debate_rounds",
-    "enough", "quorum", "max_tokens", "call_seconds", "stage_seconds", "session_seconds",
-    "grace_seconds", "attempts", "hedge_seconds",
+    "members", "jury", "chairmen", "mode", "rule", "rubric", "rubric_scoring", "holistic",
+    "mirrored", "self_review", "stop_when_decided", "safety", "synthesis", "review_rounds",
+    "debate_rounds", "enough", "quorum", "max_tokens", "call_seconds", "stage_seconds",
+    "session_seconds", "grace_seconds", "attempts", "hedge_seconds",
 )  # fmt: skip
 """Options that are called as in the configuration."""
 
@@ -298,24 +305,41 @@ def say_separation(council: "Council", say: Say, place: "Place | None") -> None:
     """
     from dataclasses import replace
 
-    from witan.deliberation.planning import separation_of
+    from witan.deliberation.planning import seated_separation
     from witan.deliberation.teaching import with_learned
     from witan.surfaces.plan_text import separation_sentence
 
     procedure = council.procedure
-    if all(member.simulated for member in council.members):
+    if all(seat.simulated for seat in (*council.members, *council.jury)):
         return
     if place is not None and procedure.graded and procedure.counting.prior == "learn":
         learned = place.history.learned()
         counting = with_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
-    found = separation_of(len(council.members), procedure)
+    found = seated_separation(council.members, procedure, council.jury)
     if found is not None and (found.grades is None or sys.stderr.isatty()):
         say(separation_sentence(found))
 
 
 def seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") -> "Council":
-    """Seat the council that the options of `council_options`, or of `jury_options`, mean."""
-    return seated(
-        options["config"], overrides(options), say, place=place, profile=options["profile"]
-    )
+    """Seat the council that the options of `council_options` mean."""
+    return _seated_by(options, overrides(options), say, place)
+
+
+def jury_seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") -> "Council":
+    """Seat the jury that the options of `jury_options` mean, under either of their names.
+
+    Without one the configured jury sits, or else the members.
+    """
+    if options["members"] and options["jury"]:
+        raise click.UsageError("--member and --jury name the same here; use one of them")
+    given = overrides(options)
+    if jurors := options["jury"] or options["members"]:
+        given |= {"members": jurors, "jury": ()}
+    return _seated_by(options, given, say, place)
+
+
+def _seated_by(
+    options: Mapping[str, Any], given: Mapping[str, Any], say: Say, place: "Place | None"
+) -> "Council":
+    return seated(options["config"], given, say, place=place, profile=options["profile"])

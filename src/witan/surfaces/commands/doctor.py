@@ -65,7 +65,11 @@ def command(config: Path | None, history: str | None, *, as_json: bool, offline:
 def _text(page: Page, found: "Examination") -> Iterator[str]:
     """The settings, the seats, the servers, the versions, then the verdict."""
     yield from _settings(page, found)
-    for title, seats in (("Members", found.members), ("Chairmen", found.chairmen)):
+    for title, seats in (
+        ("Members", found.members),
+        ("Jury", found.jury),
+        ("Chairmen", found.chairmen),
+    ):
         if seats:
             yield ""
             yield from _seats(page, title, seats)
@@ -88,7 +92,8 @@ def _text(page: Page, found: "Examination") -> Iterator[str]:
         yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
     if found.can_sit:
         names = listed([seat.name for seat in found.members])
-        yield page.sentence(f"A council could sit: {names}.", "bold")
+        jury = f", judged by {listed([seat.name for seat in found.jury])}" if found.jury else ""
+        yield page.sentence(f"A council could sit: {names}{jury}.", "bold")
     else:
         yield page.sentence("No council could sit:", "bold")
     for problem in found.problems:
@@ -184,7 +189,8 @@ def _profile(page: Page, finding: "ProfileFinding") -> Iterator[str]:
     about = f": {finding.about}" if finding.about else ""
     yield page.sentence(f"Profile {finding.name}{about}", "bold", hang=2)
     if finding.problem is None:
-        yield page.sentence(listed(finding.members) or "whoever is found", hang=2)
+        jury = f", judged by {listed(finding.jury)}" if finding.jury else ""
+        yield page.sentence(f"{listed(finding.members) or 'whoever is found'}{jury}", hang=2)
     else:
         yield page.sentence(f"It cannot be taken: {finding.problem}.", "warning", hang=2)
 
@@ -226,6 +232,7 @@ def _object(found: "Examination") -> dict[str, Any]:
         "files": found.files,
         "settings": found.settings,
         "members": found.members,
+        "jury": found.jury,
         "chairmen": found.chairmen,
         "servers": found.servers,
         "history": found.history,

@@ -145,7 +145,11 @@ def _keys(config: "Config") -> list[str]:
     from witan.surfaces.seating import key_variables
 
     councils = [profile_config(config, name, {}) for name in ("", *config.profiles)]
-    seats = [seat for council in councils for seat in (*council.members, *council.chairmen)]
+    seats = [
+        seat
+        for council in councils
+        for seat in (*council.members, *council.jury, *council.chairmen)
+    ]
     looked = [key_variables(seat) for seat in seats]
     chosen = [next((v for v in held if os.environ.get(v)), held[0]) for held in looked if held]
     if not seats:

@@ -64,14 +64,15 @@ def command(as_json: bool, **options: Any) -> None:
     procedure = procedure_of(config)
     plan = make_plan(
         [_seat(spec) for spec in found.seats],
-        [_seat(spec) for spec in _apart(config.chairmen, found.seats)],
+        [_seat(spec) for spec in _apart(config.chairmen, (*found.seats, *config.jury))],
         procedure,
         question,
+        jury=[_seat(spec) for spec in config.jury],
         conversation=() if before is None else before.conversation,
         files=files,
         lengths=earlier_lengths(configured(options["config"], options["history"])),
     )
-    for note in (*found.notes, *_missing_keys((*found.seats, *config.chairmen))):
+    for note in (*found.notes, *_missing_keys((*found.seats, *config.jury, *config.chairmen))):
         echo(clean(note), err=True)
     print_plan(plan, procedure.limits.max_cost_usd, as_json=as_json)
 
@@ -88,7 +89,7 @@ def _seat(spec: "SeatSpec") -> "Seat":
 
 
 def _apart(chairmen: "Sequence[SeatSpec]", members: "Sequence[SeatSpec]") -> "list[SeatSpec]":
-    """The chairmen, of whom one that sits as a member is that member."""
+    """Replace each chairman that sits as a member or juror by that seat."""
     seated = {replace(member, name=""): member for member in reversed(members)}
     return [seated.get(replace(chairman, name=""), chairman) for chairman in chairmen]
 

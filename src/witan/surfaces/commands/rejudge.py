@@ -8,7 +8,7 @@ import click
 from witan.surfaces.asking import Telling
 from witan.surfaces.commands.council_options import (
     jury_options,
-    seated_by,
+    jury_seated_by,
     seed_option,
     session_options,
 )
@@ -63,13 +63,13 @@ def command(session: str, plan: bool, **options: Any) -> int:
     if plan:
         check_planned(telling)
         parent = _parent(session, options["config"], options["history"])
-        council = seated_by(options, say_aside, None)
+        council = jury_seated_by(options, say_aside, None)
         ceiling = council.procedure.limits.max_cost_usd
         return print_plan(council.plan_rejudge(parent), ceiling, as_json=telling.as_json)
 
     def seat(say: Say, place: "Place | None") -> "Hold":
         parent = _parent(session, options["config"], options["history"])
-        council = seated_by(options, say, place)
+        council = jury_seated_by(options, say, place)
 
         async def held(listener: "Listener") -> "Session":
             async with council:

@@ -27,7 +27,9 @@ trust_option = click.option(
 def reseated(session: "Session", config: Path | None, say: Say) -> "Council":
     """The council of a session, by its record, with the keys of today."""
     opened = session.opened
-    given: dict[str, Any] = {"members": [_table(held) for held in opened.reviewers]}
+    answering = opened.members or opened.reviewers
+    given: dict[str, Any] = {"members": [_table(held) for held in answering]}
+    given["jury"] = [_table(held) for held in opened.jury] if opened.members else []
     given["chairmen"] = [_table(held) for held in opened.chairmen]
     return seated(config, given, say, opened.procedure, giver="the record")
 

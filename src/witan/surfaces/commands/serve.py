@@ -126,7 +126,9 @@ def _welcome(chamber: "Chamber", settings: "ServeSettings", say: "Say") -> None:
     if council.problem is not None:
         say(f"  only the demonstration can be asked: {council.failure}")
     else:
-        say(f"  council: {', '.join(seat.source or seat.name for seat in council.seats)}")
+        seats = ", ".join(seat.source or seat.name for seat in council.seats)
+        jury = ", ".join(seat.source or seat.name for seat in council.jury)
+        say(f"  council: {seats}{f', judged by {jury}' if jury else ''}")
     for note in council.notes:
         say(f"  {note}")
     for name, profile in chamber.profiles.items():

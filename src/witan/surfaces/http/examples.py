@@ -334,6 +334,7 @@ PROFILES: Responses = {
                     "name": "",
                     "about": "",
                     "seats": [{"name": "gpt-5", "source": "openai:gpt-5"}],
+                    "jury": [],
                     "chairmen": [{"name": "gpt-5", "source": "openai:gpt-5"}],
                     "simulated": False,
                     "notes": [],

@@ -104,6 +104,7 @@ def _council(profile: Profile, offered: Offered) -> dict[str, Any]:
         "about": "a demonstration: scripts answer" if profile.name == DEMO else about,
         "mode": offered.options.get("mode", mode),
         "members": [seat.name for seat in profile.seats],
+        "jury": [seat.name for seat in profile.jury],
         "chairmen": [seat.name for seat in profile.chairmen],
         "simulated": profile.simulated,
     }

@@ -190,14 +190,14 @@ class ChatBody(BaseModel):
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         limit = {} if most is None else {"max_tokens": most}
         options = {**offered.options, **limit, **council.options}
-        members = tuple(council.members)
+        members, jury = tuple(council.members), tuple(council.jury)
         question, conversation = self._said()
         return Asked(
             question,
             conversation,
             council.files,
             council.category,
-            judging=Judging(profile, members, council.chairman, seed, options, via),
+            judging=Judging(profile, members, council.chairman, seed, options, via, jury),
         )
 
     def _said(self) -> tuple[str, tuple[Message, ...]]:

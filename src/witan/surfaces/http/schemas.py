@@ -57,6 +57,14 @@ class JudgingBody(_Body):
         list[Name],
         Field(max_length=64, description="Names of configured seats, in place of the profile's."),
     ] = []
+    jury: Annotated[
+        list[Name],
+        Field(
+            max_length=64,
+            description="Names of configured seats that review instead of the members; at least "
+            "two. None: the profile's jury, or the members.",
+        ),
+    ] = []
     chairman: Annotated[
         Name | None, Field(description="The name of the seat that writes the closing text.")
     ] = None
@@ -74,7 +82,13 @@ class JudgingBody(_Body):
     def judging(self, via: tuple[str, ...] = ()) -> Judging:
         """The same as a chamber takes it."""
         return Judging(
-            self.profile, tuple(self.members), self.chairman, self.seed, self.options, via
+            self.profile,
+            tuple(self.members),
+            self.chairman,
+            self.seed,
+            self.options,
+            via,
+            tuple(self.jury),
         )
 
 

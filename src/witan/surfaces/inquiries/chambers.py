@@ -146,6 +146,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
         "name": profile.name,
         "about": profile.about,
         "seats": [{"name": s.name, "source": s.source} for s in profile.seats],
+        "jury": [{"name": s.name, "source": s.source} for s in profile.jury],
         "chairmen": [{"name": s.name, "source": s.source} for s in profile.chairmen],
         "simulated": profile.simulated,
         "notes": profile.notes,

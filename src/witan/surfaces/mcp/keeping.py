@@ -151,6 +151,8 @@ def _profile_text(profile: Profile) -> str:
     if profile.problem is not None:
         return clean(f"{name}{about} — it cannot be asked: {profile.problem}")
     seats = ", ".join(seat.source or seat.name for seat in profile.seats)
+    if profile.jury:
+        seats += f", judged by {', '.join(seat.source or seat.name for seat in profile.jury)}"
     return clean(f"{name}{about} — {seats}{' (simulated)' if profile.simulated else ''}")
 
 

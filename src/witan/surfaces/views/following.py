@@ -17,8 +17,13 @@ def council_of(opened: SessionOpened, councils: Sequence["Profile"]) -> str:
     """The name of the council whose seats sat in a session; empty: the configured one, or none."""
     sat = [*map(_known_by, opened.seats)]
     same = [each for each in councils if [*map(_known_by, each.seats)] == sat]
-    # Of councils with the same seats, the one that deliberates as the session did.
-    same.sort(key=lambda each: each.procedure != opened.procedure)
+    jury = [*map(_known_by, opened.jury)] if opened.members else []
+
+    # Of councils with the same seats, the one that judges and deliberates as the session did.
+    def unlike(each: "Profile") -> tuple[bool, bool]:
+        return [*map(_known_by, each.jury)] != jury, each.procedure != opened.procedure
+
+    same.sort(key=unlike)
     return same[0].name if same else ""
 
 

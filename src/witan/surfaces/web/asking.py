@@ -121,6 +121,8 @@ def _field_of(error: WitanError, given: Mapping[str, str]) -> str:
         name = _FIELD_OF.get(error.kind, error.kind)
         is_chairman = error.kind == "seat" and error.name == given.get("chairman", "").strip()
         name = "chairman" if is_chairman else name
+        if name == "members" and error.name in given.get("jury", "").splitlines():
+            name = "jury"
     else:
         name = error.name if isinstance(error, InvalidParameter) else ""
     return name if name in FIELDS else ""

@@ -179,10 +179,9 @@ class LiveSession:
     def status(self) -> Status:
         """What is going on."""
         board = self._board
-        n_seats = len(board.seats)
         doing = {
             "opening": "seating the council",
-            "answers": f"answers: {board.done(('answered', 'failed'))} of {n_seats}",
+            "answers": f"answers: {board.done(('answered', 'failed'))} of {board.answering}",
             "reviews": f"reviews: {board.done(('voted', 'abstained'))} of {board.judging}",
             "synthesis": "the closing text is being written",
             "closed": board.ending,
@@ -191,10 +190,24 @@ class LiveSession:
         return Status(doing, news, simulated=bool(board.scripted))
 
     @property
-    def judged(self) -> bool:
-        """Whether a jury judges answers that were given earlier."""
+    def authors(self) -> frozenset[str]:
+        """Names of the seats that are asked for an answer."""
         first = self._kept[0]
-        return isinstance(first, e.SessionOpened) and bool(first.jury)
+        seats = first.members if isinstance(first, e.SessionOpened) else ()
+        return frozenset(seat.name for seat in seats)
+
+    @property
+    def seated(self) -> str:
+        """A word for those who have a lane."""
+        if self.judged:
+            return "reviewers"
+        return "members and jurors" if self._board.jurors else "members"
+
+    @property
+    def judged(self) -> bool:
+        """Whether the answers come from an earlier session."""
+        first = self._kept[0]
+        return isinstance(first, e.SessionOpened) and bool(first.answers)
 
     @property
     def address(self) -> str:
@@ -210,11 +223,11 @@ class LiveSession:
 
     def lanes(self) -> tuple[Lane, ...]:
         """Every seat, with what it has written."""
-        shown = lanes(self._board, self.naming, self._now())
+        shown, authors = lanes(self._board, self.naming, self._now()), self.authors
         return tuple(
             replace(
                 each,
-                writes=not self.judged,
+                writes=line.name in authors,
                 partial=readable(self.naming.quoted_so_far(self._texts.get(line.name, ""))),
                 text=self._whole.get(line.name),
             )

@@ -43,7 +43,7 @@ CHOICES: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 """Value and words of what can be chosen."""
 
-ANSWERING = ("debate_rounds", "enough", "grace_seconds", "self_review")
+ANSWERING = ("members", "debate_rounds", "enough", "grace_seconds", "self_review")
 """Options without a meaning for a jury, which answers nothing."""
 
 MORE = "More"
@@ -72,6 +72,11 @@ GROUPS: tuple[tuple[str, Mapping[str, Words]], ...] = (
         "Who sits",
         {
             "members": Words("Members", "At least two; none chosen: all.", "a name on each line"),
+            "jury": Words(
+                "Jury",
+                "At least two who only review; none chosen: as configured.",
+                "a name on each line",
+            ),
             "chairman": Words("Chairman", "Who writes the closing text.", "a name"),
             "mode": Words("Closing text"),
             "synthesis": Words("Write a closing text", "Else it ends with the ranking."),

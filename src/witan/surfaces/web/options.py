@@ -112,7 +112,8 @@ def offered(
     Parameters
     ----------
     members
-        Council, and name and words of each seat that can be chosen; empty: names are written.
+        Council, and name and words of each seat that can be chosen to answer or to judge; empty:
+        names are written.
     chairmen
         Name and words of each seat that can write the closing text; likewise.
     without
@@ -120,7 +121,7 @@ def offered(
     """
     writers = tuple(chairmen)
     chosen = {
-        "members": replace(_options()["members"], boxes=tuple(members)),
+        **{name: replace(_options()[name], boxes=tuple(members)) for name in ("members", "jury")},
         "chairman": replace(_options()["chairman"], choices=_choices(writers)),
     }
     known = {n: each for n, each in {**_options(), **chosen}.items() if n not in without}

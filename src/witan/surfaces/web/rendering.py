@@ -178,7 +178,7 @@ class Choice:
     problem
         Why it cannot be asked; empty: it can.
     seats, chairmen
-        Name and words of whom it can be asked to seat.
+        Name and words of whom it can be asked to seat, jurors among the former.
     """
 
     name: str

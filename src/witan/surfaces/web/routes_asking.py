@@ -108,10 +108,12 @@ def _councils(chamber: Chamber) -> list[Choice]:
     found = []
     for name, profile in chamber.profiles.items():
         seats = listed([_seated(seat) for seat in profile.seats])
+        if profile.jury:
+            seats += f", judged by {listed([_seated(seat) for seat in profile.jury])}"
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
-            who, writers = _named(profile.seats), _named(profile.chairmen)
+            who, writers = _named((*profile.seats, *profile.jury)), _named(profile.chairmen)
             found.append(Choice(name, words, as_form(profile.problem or ""), who, writers))
     return found
 

@@ -1,0 +1,201 @@
+"""A jury of its own for a question, black box: from the command line, files and variables."""
+
+import json
+
+import pytest
+
+from scripts import write_council, write_script
+from witan.surfaces.council import Council, ask
+
+CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history of this test's own."""
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture
+def seats(tmp_path):
+    """The options that seat three members, who would prefer Ada's answer, and a chairman."""
+    return write_council(tmp_path)
+
+
+@pytest.fixture
+def jurors(tmp_path):
+    """Three jurors as they are written, who prefer Cyd's answer."""
+    return [
+        f"script:{write_script(tmp_path / f'{name}.toml', review=[{'prefers': CYD_FIRST}])}"
+        for name in ("xan", "yma", "zoe")
+    ]
+
+
+@pytest.fixture
+def jury(jurors):
+    """The options that seat them."""
+    return [word for each in jurors for word in ("--jury", each)]
+
+
+def reviewers(record):
+    """Who reviewed, by the record."""
+    return [ballot["reviewer"] for ballot in record["ballots"]]
+
+
+def leader(record):
+    """Whose answer is ranked best."""
+    return record["outcome"]["standings"][0]["candidate"]
+
+
+class TestAsking:
+    """``witan ask --jury``."""
+
+    def test_the_jury_judges_in_place_of_the_members(self, witan, seats, jury, place):
+        """Members answer, jurors review, and the trust line counts the jurors."""
+        said = witan("ask", "Which?", *seats, *jury, "--history", place)
+        record = witan("show", "last", "--history", place, "--json").json
+
+        assert (said.status, said.out) == (0, "All told: so.\n")
+        assert "3 of 3 reviewers" in said.err
+        assert sorted(record["answers"]) == ["ada", "bob", "cyd"]
+        assert reviewers(record) == ["xan", "yma", "zoe"]
+        assert leader(record) == "cyd"
+
+    def test_what_is_shown_says_who_judged(self, witan, seats, jury, place):
+        """A line names the jurors."""
+        witan("ask", "Which?", *seats, *jury, "--history", place)
+        shown = witan("show", "last", "--history", place)
+
+        assert "judged by xan, yma and zoe\n" in shown.out
+
+    def test_a_plan_has_reviews_of_jurors_alone(self, witan, seats, jury):
+        """It is the plan that the session opens with."""
+        planned = witan("plan", "Which?", *seats, *jury, "--json")
+        record = witan("ask", "Which?", *seats, *jury, "--json", "--no-history").json
+
+        assert planned.json["lines"] == record["events"][0]["plan"]["lines"]
+        reviews = [line["seat"] for line in planned.json["lines"] if line["stage"] == "review"]
+        assert reviews == ["xan", "yma", "zoe"]
+        assert planned.json["calls"] == 7
+
+    @pytest.mark.parametrize("command", ["ask", "plan"])
+    def test_a_jury_cannot_be_of_one(self, witan, seats, jurors, command):
+        """One line says so, and nobody is asked."""
+        said = witan(command, "Which?", *seats, "--jury", jurors[0])
+
+        assert said.status == 2
+        assert "a jury needs at least two jurors, and the command line names one" in said.err
+        assert said.out == ""
+
+    def test_a_juror_may_not_have_a_members_name(self, witan, seats, jury, tmp_path):
+        """The message names the option and the seat."""
+        said = witan("ask", "Which?", *seats, *jury, "--jury", f"ada=script:{tmp_path}/xan.toml")
+
+        assert said.status == 2
+        assert "--jury" in said.err
+        assert "has the name of a member, 'ada': jurors only review" in said.err
+
+    def test_a_member_on_the_jury_does_not_see_its_own_answer(self, witan, seats, jury, tmp_path):
+        """Cyd's script in a juror's seat gets another name, and is recused."""
+        again = ["--jury", f"script:{tmp_path}/cyd.toml", "--json", "--no-history"]
+        record = witan("ask", "Which?", *seats, *jury, *again).json
+
+        sheets = [event["sheet"] for event in record["events"] if event["event"] == "sheet_drawn"]
+        [own] = [each["candidates"] for each in sheets if each["reviewer"] == "cyd (2)"]
+        assert sorted(own) == ["ada", "bob"]
+
+
+class TestConfiguration:
+    """A jury in files, profiles and variables."""
+
+    @pytest.fixture
+    def config(self, tmp_path, jurors):
+        """A file with members and, in a profile, a jury."""
+        write_council(tmp_path)
+        members = [f"script:{tmp_path / name}.toml" for name in ("ada", "bob", "cyd")]
+        file = tmp_path / "council.toml"
+        file.write_text(
+            f"members = {json.dumps(members)}\n[profiles.judged]\njury = {json.dumps(jurors)}\n"
+        )
+        return file
+
+    def test_a_profile_has_a_jury(self, witan, config):
+        """Without the profile the members review each other."""
+        asked = ["ask", "Which?", "--config", config, "--json", "--no-history"]
+
+        assert reviewers(witan(*asked).json) == ["ada", "bob", "cyd"]
+        assert reviewers(witan(*asked, "--profile", "judged").json) == ["xan", "yma", "zoe"]
+
+    def test_a_variable_has_a_jury(self, witan, config, jurors, monkeypatch):
+        """Seats with commas between, as those of members."""
+        monkeypatch.setenv("WITAN_JURY", ",".join(jurors[:2]))
+        asked = ["ask", "Which?", "--config", config, "--json", "--no-history"]
+
+        assert reviewers(witan(*asked).json) == ["xan", "yma"]
+
+    def test_the_doctor_looks_at_jurors(self, witan, config, jurors, monkeypatch):
+        """They are listed, and a council could sit with them."""
+        monkeypatch.setenv("WITAN_JURY", ",".join(jurors))
+        said = witan("doctor", "--config", config, "--offline")
+
+        assert "Jury" in said.out
+        assert "A council could sit: ada, bob and cyd, judged by xan, yma and zoe." in said.out
+        assert "ada, bob and cyd, judged by xan, yma and zoe" in said.out.partition("Profile")[2]
+
+    def test_python_takes_a_jury(self, config, jurors):
+        """In place of the configured one, or of none, or with members of its own."""
+        council = Council.from_config(config, profile="judged", history=False)
+        assert [juror.name for juror in council.jury] == ["xan", "yma", "zoe"]
+        council = Council.from_config(config, profile="judged", jury=(), history=False)
+        assert council.jury == ()
+        council = Council.from_config(config, jury=jurors[:2], history=False)
+        assert [juror.name for juror in council.jury] == ["xan", "yma"]
+
+        members = [str(seat) for seat in jurors]
+        session = ask("Which?", [f"{n}={seat}" for n, seat in zip("abc", members, strict=True)],
+                      jury=members, environment={})  # fmt: skip
+        assert [ballot.reviewer for ballot in session.ballots] == ["xan", "yma", "zoe"]
+
+
+class TestAfterwards:
+    """A session with a jury, from its record."""
+
+    def test_an_interrupted_session_is_taken_up_by_its_jury(self, witan, seats, jury, tmp_path):
+        """The jury of the record sits, whatever is configured today."""
+        file = tmp_path / "first.json"
+        witan("ask", "Which?", *seats, *jury, "--no-history", "--save", file)
+        record = json.loads(file.read_text(encoding="utf-8"))
+        kinds = [event["event"] for event in record["events"]]
+        record["events"] = record["events"][: kinds.index("ballot_cast") + 1]
+        file.write_text(json.dumps(record), encoding="utf-8")
+
+        said = witan("resume", file, "--no-history")
+
+        assert (said.status, said.out) == (0, "All told: so.\n")
+        assert reviewers(witan("show", file, "--json").json) == ["xan", "yma", "zoe"]
+
+    def test_a_session_without_a_jury_is_taken_up_without_one(
+        self, witan, seats, jurors, tmp_path, monkeypatch
+    ):
+        """Though one is configured by now."""
+        file = tmp_path / "first.json"
+        witan("ask", "Which?", *seats, "--no-history", "--save", file)
+        record = json.loads(file.read_text(encoding="utf-8"))
+        record["events"] = record["events"][:4]
+        file.write_text(json.dumps(record), encoding="utf-8")
+        monkeypatch.setenv("WITAN_JURY", ",".join(jurors))
+
+        assert witan("resume", file, "--no-history").status == 0
+        assert reviewers(witan("show", file, "--json").json) == ["ada", "bob", "cyd"]
+
+    def test_rejudging_takes_a_jury_under_either_name(self, witan, seats, jury, place, jurors):
+        """Not under both at once."""
+        witan("ask", "Which?", *seats, "--history", place)
+        again = ["rejudge", "last", "--history", place, "--json"]
+        members = [word for each in jurors for word in ("--member", each)]
+
+        assert reviewers(witan(*again, *jury).json) == ["xan", "yma", "zoe"]
+        assert reviewers(witan(*again, *members).json) == ["xan", "yma", "zoe"]
+        both = witan(*again, *jury, *members)
+        assert both.status == 2
+        assert "--member and --jury name the same here; use one of them" in both.err

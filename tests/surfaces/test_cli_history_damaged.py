@@ -73,6 +73,42 @@ def test_the_commands_that_are_named_save_what_can_be_read(full, witan, tmp_path
         assert len(history.find(simulated=None)) == len(SESSIONS) - 1
 
 
+@pytest.mark.parametrize("mask", [0xFF, 0x5A])
+@pytest.mark.parametrize("command", [["sessions"], ["show", "last"], ["export"]])
+def test_a_damaged_list_of_tables_is_named_as_damage(tmp_path, witan, monkeypatch, mask, command):
+    """Where no table can be read any more the message promises no export, and says what helps."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "history.sqlite"
+    keep(file, told("s1"))
+    data = bytearray(file.read_bytes())
+    for place in range(2 * 4096, len(data), 61):
+        data[place] ^= mask
+    file.write_bytes(data)
+
+    said = witan(*command, "--history", file)
+    asked = witan("ask", "Is it so?", "--config", write_config(tmp_path), "--history", file)
+
+    for run in (said, asked):
+        assert (run.status, run.out) == (2, "")
+        assert "is damaged" in run.err
+        assert "put a backup in its place" in run.err
+        assert "cannot be written" not in run.err
+        assert "witan export" not in run.err
+    assert file.read_bytes() == data
+
+
+def test_a_column_that_is_not_there_any_more_is_damage(full):
+    """A flipped byte in the name of a column is damage, and nothing more is written."""
+    data = full.read_bytes()
+    at = data.index(b"question", data.index(b"CREATE TABLE sessions"))
+    full.write_bytes(data[:at] + b"Q0estion" + data[at + 8 :])
+    with History.open(full) as history:
+        with pytest.raises(HistoryError, match="is damaged"):
+            history.find(simulated=None)
+        with pytest.raises(HistoryError, match="is damaged"):
+            tell(history, "s41")
+
+
 def test_nobody_is_asked_where_the_history_is_damaged(full, witan, tmp_path, monkeypatch):
     """The question is not put: its session could not be kept."""
     monkeypatch.chdir(tmp_path)

@@ -70,11 +70,18 @@ def open_database(
             raise
         lost = "is damaged: its beginning is lost"
         problem = lost if "no SQLite file" in error.problem else error.problem
-        raise damaged(place, problem, clock.now()) from error
+        is_readable = isinstance(error.__cause__, _Unsound)
+        raise damaged(place, problem, clock.now(), is_readable=is_readable) from error
 
 
-def damaged(path: Path, problem: str, at: datetime) -> HistoryError:
-    """What to say of a damaged file, which is copied aside and left where it is."""
+def damaged(path: Path, problem: str, at: datetime, *, is_readable: bool = True) -> HistoryError:
+    """Copy a damaged file aside, leave it where it is, and make the error that says so.
+
+    Parameters
+    ----------
+    is_readable
+        The file can still be opened to be read, and its sessions exported.
+    """
     found = problem if problem.startswith("is damaged") else f"is damaged: {problem}"
     try:
         copy = copied_aside(path, at)
@@ -82,10 +89,17 @@ def damaged(path: Path, problem: str, at: datetime) -> HistoryError:
         return HistoryError(
             str(path), f"{found}; no copy could be made ({error})", "copy it, and move it away"
         )
+    problem = f"{found}; it is left as it is, and copied to {copy}"
+    if not is_readable:
+        remedy = (
+            "none of its tables can be read: put a backup in its place; or move it away to begin a "
+            "new history, and take in what you saved or exported before: witan import FILE"
+        )
+        return HistoryError(str(path), problem, remedy)
     there, rescued = quote(str(path)), quote(f"{path}.jsonl")
     return HistoryError(
         str(path),
-        f"{found}; it is left as it is, and copied to {copy}",
+        problem,
         f"put a backup in its place; or save what can be read: witan export --history {there} "
         f"-o {rescued}, move it away to begin a new history, and: witan import {rescued}",
     )

@@ -115,7 +115,7 @@ class Recording:
         return 0 if self._line is None else self._line.durable
 
     def _queue(self) -> bool:
-        """Hand the writer what it was not handed yet; whether anything is yet to be durable."""
+        """Hand the writer what it was not handed yet; return true if some is not durable."""
         line = self._line
         if line is None or line.failure is not None:
             return False
@@ -160,7 +160,7 @@ class Recording:
 
 
 def _caller_of_this_loop() -> Callable[[Callable[[], object]], None]:
-    """A function by which a thread has this event loop call something, without waiting for it."""
+    """Make a function by which a thread has this event loop call something, without a wait."""
     loop: Any = anyio.lowlevel.current_token().native_token
     call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
 

@@ -250,7 +250,7 @@ class SqliteDatabase(Database):
         driver = _driver()
         try:
             yield
-        except driver.Error as error:
+        except (driver.Error, UnicodeDecodeError) as error:  # its own words may be damaged, too
             raise self._said(error) from error
         except (UnicodeEncodeError, OverflowError) as error:
             raise unfit(self.where, error) from error
@@ -302,8 +302,8 @@ _SIGNS = {
     "SQLITE_READONLY": ("readonly database",),
     "SQLITE_CANTOPEN": ("unable to open",),
     "SQLITE_NOTADB": ("not a database",),
-    "SQLITE_CORRUPT": ("malformed",),
-    "UTF-8": ("Could not decode to UTF-8",),
+    "SQLITE_CORRUPT": ("malformed", "no such column", "no such table", "no column named"),
+    "UTF-8": ("Could not decode to UTF-8", "codec can't decode"),
 }
 """How the messages read, where the driver does not hand on the code."""
 
@@ -315,12 +315,12 @@ def is_busy(error: HistoryError) -> bool:
 
 
 def is_lost(error: HistoryError) -> bool:
-    """Whether an error says that the connection to a server is lost, which may be made again."""
+    """Tell whether the connection to a server is lost, and may be made again."""
     return isinstance(error.__cause__, ConnectionError)
 
 
 def may_pass(error: HistoryError) -> bool:
-    """Whether the same may succeed in a moment."""
+    """Tell whether the same statement may succeed in a moment."""
     return is_busy(error) or is_lost(error)
 
 
@@ -355,7 +355,7 @@ def is_damage(error: HistoryError, path: Path) -> bool:
     name, words = getattr(cause, "sqlite_errorname", ""), str(cause)
     if name.startswith("SQLITE_NOTADB") or "not a database" in words:
         return _was_database(path)
-    signs = ("malformed", *_SIGNS["UTF-8"])
+    signs = (*_SIGNS["SQLITE_CORRUPT"], *_SIGNS["UTF-8"])
     return name.startswith("SQLITE_CORRUPT") or any(sign in words for sign in signs)
 
 

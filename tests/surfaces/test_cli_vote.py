@@ -194,6 +194,17 @@ class TestTheVote:
         assert "not blind" in ballot["notes"]
         assert "positions" not in ballot
 
+    def test_a_second_vote_by_names_says_both(self, witan, held):
+        """A ballot that replaces another one, and ranks names, is noted as both."""
+        given = ["vote", "q1", "--as", "ann", "--history", held, "--ranking"]
+        first = witan(*given, "z > x = y")
+        again = witan(*given, "x > y > z", "--replace")
+        [ballot] = people(witan, held)
+
+        assert (first.status, again.status) == (0, 0)
+        assert "not blind" in ballot["notes"]
+        assert "after it was revealed" in ballot["notes"]
+
     @pytest.mark.parametrize(
         ("ranking", "words"),
         [

@@ -97,12 +97,16 @@ def keep_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False
         If it cannot be kept.
     """
     ballot = cast(paper.sheet, given.groups, paper.session, SystemClock().now())
+    notes = []
     if given.by_name:
-        ballot = replace(ballot, notes=NAMED, positions=None)
+        ballot = replace(ballot, positions=None)
+        notes.append(NAMED)
     if paper.earlier is not None:
-        ballot = replace(ballot, notes=AFTERWARDS)
+        notes.append(AFTERWARDS)
     elif seen:
-        ballot = replace(ballot, notes=SEEN)
+        notes.append(SEEN)
+    if notes:
+        ballot = replace(ballot, notes="; ".join(notes))
     history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
 
 

@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan import Ballot, tally
+from witan.core.comparison import compare_rules
+from witan.core.explanation import explain
 from witan.core.scale import NATIVE, PASS_FAIL, Range, Scale, grade_on, read_grade
 from witan.core.scale_recognition import Evidence
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
 from witan.errors import InvalidParameter, UnclearScale
 
 
@@ -235,3 +239,37 @@ def test_errors_grow_with_the_steps_of_the_scale(scale, best, next_best):
         return (lines[0].score - lines[1].score) / lines[0].std_error
 
     assert errors_apart(scale, best, next_best) == pytest.approx(errors_apart("1-10", 9, 8))
+
+
+class TestEveryCaller:
+    """Whatever counts ballots reads their grades on the same scale."""
+
+    CAST = tuple(
+        Ballot(f"r{n}", grades={"a": 0.85, "b": 0.55, "c": 0.1}, session="s") for n in range(3)
+    )
+    BEST_FIRST = pytest.approx((8.65, 5.95, 1.9))
+
+    def scores(self, outcome):
+        """The scores of an outcome, best first."""
+        return tuple(line.score for line in outcome.standings)
+
+    def test_sessions_comparison_and_explanation_agree(self):
+        """One session, many, all rules, step by step: a grade of 0.85 is 8.65."""
+        settings = Settings(rule="range")
+        compared = compare_rules(self.CAST, settings, ["range"]).outcomes["s"]["range"]
+        [counted] = tally_sessions(self.CAST, settings)
+
+        assert self.scores(tally(self.CAST, "range")) == self.BEST_FIRST
+        assert self.scores(counted) == self.BEST_FIRST
+        assert self.scores(compared) == self.BEST_FIRST
+        assert self.scores(explain(self.CAST, settings).outcome) == self.BEST_FIRST
+
+    def test_settings_declare_the_scale(self):
+        """As text or as a scale; what is no scale is refused."""
+        settings = Settings(rule="range", scale="0-2")
+        [counted] = tally_sessions(self.CAST, settings)
+
+        assert settings == Settings(rule="range", scale=Scale.parse("0-2"))
+        assert counted["a"].score == pytest.approx(1 + 9 * 0.425)
+        with pytest.raises(InvalidParameter, match="a scale such as 0-1"):
+            Settings(scale=5)

@@ -19,7 +19,7 @@ from witan.core.rules import RULES
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
 from witan.core.student import t_cdf
-from witan.core.tally import prepare, tally_electorates
+from witan.core.tally import on_scale, prepare, tally_electorates
 from witan.core.weighing import learn_weights
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
@@ -67,8 +67,8 @@ def explain(
     UnsuitableBallots
         If the rule cannot count the session, or counts a history instead of one.
     """
-    cast = list(ballots)
     chosen = Settings() if settings is None else settings
+    cast = on_scale(ballots, chosen)
     name = _session(cast, session)
     if chosen.rule != AUTO and RULES[chosen.rule].needs == "history":
         raise UnsuitableBallots(

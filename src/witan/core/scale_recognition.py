@@ -19,10 +19,13 @@ from witan.core.scale import (
 )
 from witan.errors import UnclearScale
 
-__all__ = ["Evidence", "recognised", "rescaled"]
+__all__ = ["Evidence", "declared", "recognised", "rescaled"]
 
 UNIT, THIRDS, HALF = Range(0.0, 1.0), Range(0.0, 3.0), Range(0.0, 5.0)
 FIVE, TEN, HUNDRED = Range(1.0, 5.0), Range(0.0, 10.0), Range(0.0, 100.0)
+
+NATIVE_SCALE = Scale()
+"""The scale of the council's own reviews."""
 
 BULK = 0.9
 """Where this share of the grades lies in one range, the others are taken to lie outside it."""
@@ -207,14 +210,18 @@ def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
             evidence.add(ballot)
     if evidence.may_be_native:
         return given
-    scale = evidence.scale()
-    return [replace(b, scale=scale) if b.grades and b.scale is None else b for b in given]
+    return declared(given, evidence.scale())
+
+
+def declared(ballots: Iterable[Ballot], scale: Scale = NATIVE_SCALE) -> list[Ballot]:
+    """The ballots, with this scale where they declare none; council reviews are from 1 to 10."""
+    return [replace(b, scale=scale) if b.grades and b.scale is None else b for b in ballots]
 
 
 def rescaled(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
     """The ballots with this scale, whatever theirs was."""
-    declared = Scale.parse(scale) if isinstance(scale, str) else scale
-    return [replace(b, scale=declared) if b.grades else b for b in ballots]
+    given = Scale.parse(scale) if isinstance(scale, str) else scale
+    return [replace(b, scale=given) if b.grades else b for b in ballots]
 
 
 def _may_be_native(numbers: _Numbers) -> bool:

@@ -10,6 +10,7 @@ from witan.core.level import check_level
 from witan.core.outcome import Prior, TiesRule
 from witan.core.placing import TieBreak
 from witan.core.rules import RULES
+from witan.core.scale import Scale
 from witan.errors import InvalidParameter, UnknownOption
 
 __all__ = ["AUTO", "Settings"]
@@ -27,6 +28,10 @@ class Settings:
         A name in `RULES`, or ``auto``; the rule's own parameters.
     counting
         Recusal, unranked candidates, rubric.
+    scale
+        On which all grades are given, such as ``"0-1"``. None: as each ballot says; those that say
+        nothing are from 1 to 10, or where they do not fit that, on the scale that is
+        recognised over all ballots given.
     kind
         Whose ballots count: ``all``, or only those of a ``model`` or of a ``human``.
     ties, level, threshold
@@ -52,6 +57,7 @@ class Settings:
     rule: str = AUTO
     parameters: Mapping[str, Any] = field(default_factory=dict)
     counting: Counting = field(default_factory=Counting)
+    scale: Scale | str | None = None
     kind: Literal["all", "model", "human"] = "all"
     ties: TiesRule = "contrast"
     level: float = 0.95
@@ -71,6 +77,7 @@ class Settings:
                 if name not in known:
                     accepted = ", ".join(sorted(known)) or "no parameters"
                     raise InvalidParameter(f"a parameter of {self.rule}", name, accepted)
+        object.__setattr__(self, "scale", _scale(self.scale))
         _numbers(self)
         _among("kind", self.kind, ("all", "model", "human"))
         _among("ties", self.ties, ("contrast", "intervals"))
@@ -104,6 +111,11 @@ def _check_known(kind: type[Settings], rule: str, given: Mapping[str, Any]) -> N
             expected = f"a rule named with it, such as rule={named[0]!r}"
             raise InvalidParameter(name, given[name], expected)
         raise UnknownOption(name, sorted(settings | own))
+
+
+def _scale(given: object) -> Scale | None:
+    """The scale as data or text says it."""
+    return given if given is None or isinstance(given, Scale) else Scale.of_record(given)
 
 
 def _numbers(settings: Settings) -> None:

@@ -17,14 +17,13 @@ from witan.core.outcome import Outcome
 from witan.core.profile import Profile
 from witan.core.report import report
 from witan.core.rules import RULES
-from witan.core.scale import Scale
 from witan.core.scale_recognition import recognised, rescaled
 from witan.core.settings import AUTO, Settings
 from witan.core.weighing import learn_weights
 from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
-__all__ = ["prepare", "tally", "tally_electorates", "tally_sessions"]
+__all__ = ["on_scale", "prepare", "tally", "tally_electorates", "tally_sessions"]
 
 SESSIONS_AT_ONCE = 2048
 """Sessions whose outcomes are held back to come out in order."""
@@ -35,8 +34,6 @@ OnUnsuitable = Callable[[UnsuitableBallots], None]
 def tally(
     ballots: Iterable[Ballot],
     rule: str = AUTO,
-    *,
-    scale: Scale | str | None = None,
     **settings: Any,
 ) -> Outcome:
     """Count the ballots of one session. Pure: ballots in, outcome out.
@@ -47,12 +44,9 @@ def tally(
         All of one session; of any number for a rule that needs a history.
     rule
         A name in `RULES`, or ``auto``.
-    scale
-        On which all grades are given, such as ``"0-1"``. None: as each ballot says; those that say
-        nothing are from 1 to 10, or where they do not fit it on the scale that they do fit.
     **settings
-        Any field of `Settings`; any field of `Counting` (``recusal``, ``unranked``, ``rubric``);
-        anything else is a parameter of the rule.
+        Any field of `Settings`, such as ``scale="0-1"``; any field of `Counting` (``recusal``,
+        ``unranked``, ``rubric``); anything else is a parameter of the rule.
 
     Raises
     ------
@@ -66,7 +60,7 @@ def tally(
         If grades fit no scale, or two as well.
     """
     chosen = Settings.of(rule, **settings)
-    given = recognised(ballots) if scale is None else rescaled(ballots, scale)
+    given = list(ballots)
     sessions = {ballot.session for ballot in given}
     if not given:
         raise NothingToCount("there is no ballot to count")
@@ -93,6 +87,17 @@ def tally_sessions(
     return tally_electorates(everyone, borrowed, on_unsuitable, only)
 
 
+def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
+    """The ballots on the scale of the settings, else on their own, which is recognised.
+
+    Raises
+    ------
+    UnclearScale
+        If grades fit no scale, or two as well.
+    """
+    return recognised(ballots) if settings.scale is None else rescaled(ballots, settings.scale)
+
+
 def prepare(
     ballots: Iterable[Ballot], settings: Settings, on_unsuitable: OnUnsuitable | None = None
 ) -> tuple[list[Electorate], Settings]:
@@ -109,8 +114,10 @@ def prepare(
     ------
     NothingToCount
         If there are ballots, but none of the kind that counts.
+    UnclearScale
+        As `on_scale`.
     """
-    given = list(ballots)
+    given = on_scale(ballots, settings)
     everyone = _electorates(given, settings, on_unsuitable)
     borrowed = borrow(everyone, settings)
     if settings.kind == "all":

@@ -6,6 +6,7 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.rules import RULES
+from witan.core.scale import Scale
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.procedure import Procedure
@@ -57,4 +58,4 @@ def rehearse(procedure: Procedure, n_members: int, *, jury: bool = False) -> Non
 def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ballot:
     groups = tuple((seat,) for seat in seats)
     given = {seat: {k: g + n for k, g in grades.items()} for n, seat in enumerate(seats)}
-    return Ballot(reviewer, groups, given if grades else {}, candidates=seats)
+    return Ballot(reviewer, groups, given if grades else {}, candidates=seats, scale=Scale())

@@ -21,7 +21,11 @@ from witan.surfaces.option_types import check_type
 
 __all__ = ["arrange", "procedure_of", "traced"]
 
-_SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))} - {"counting", "parameters"}
+_SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))} - {
+    "counting",
+    "parameters",
+    "scale",
+}
 _LIMITS = {f.name for f in fields(Limits)} - {"providers"}
 _PROCEDURE = {f.name for f in fields(Procedure)} - {"counting", "limits"}
 _TABLE_OF = {"criterion": "rubric_weights", "parameter": "rule_parameters"}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from witan.adapters.ballots import read_ballots
+from witan.errors import BallotFileError
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data are not on this machine")
@@ -57,23 +58,27 @@ class TestPairs:
         shares = {name: first[name] / 800 for name in ("bard", "gpt4", "claude")}
         assert shares == pytest.approx({"bard": 0.79, "gpt4": 0.57, "claude": 0.34}, abs=0.0051)
 
-    @pytest.mark.parametrize(
-        ("name", "n_lines"),
-        [("responses.jsonl", 200), ("questions.jsonl", 40), ("reviews_raw.jsonl.gz", 4080)],
-    )
-    def test_what_is_no_ballot_is_told_line_by_line(self, name, n_lines):
-        """Answers, questions and raw reviews name no reviewer: each line is a problem."""
-        path = DATA / "prd_vicuna80" / name
-        opened = gzip.open if name.endswith(".gz") else open
-        with opened(path, "rb") as file:
-            lines = sum(1 for _ in file)
+    @pytest.mark.parametrize("name", ["responses", "questions"])
+    def test_what_is_no_ballot_is_refused_with_the_option_that_takes_it(self, name):
+        """Answers and questions go beside the ballots of an import."""
+        option = "answers" if name == "responses" else name
 
-        cast, problems = read(f"prd_vicuna80/{name}")
+        with pytest.raises(BallotFileError, match=f"import the ballots with --{option} "):
+            read(f"prd_vicuna80/{name}.jsonl")
 
-        assert lines == n_lines
-        assert cast == []
-        assert len(problems) == n_lines
-        assert str(problems[0]).startswith(f"{path}:1: field 'reviewer' is missing; the record has")
+    def test_raw_reviews_are_comparisons(self):
+        """Each is a ballot, and one of the study's table but where gpt35 was asked twice."""
+        raw, problems = read("prd_vicuna80/reviews_raw.jsonl.gz")
+        tidy, _ = read("prd_vicuna80/pairwise.csv")
+
+        def word(ballot):
+            order = tuple(sorted(ballot.positions, key=ballot.positions.get))
+            return ballot.session, ballot.reviewer, order, ballot.groups
+
+        assert (len(raw), problems) == (4080, [])
+        known = {word(ballot) for ballot in tidy}
+        other = [ballot.reviewer for ballot in raw if word(ballot) not in known]
+        assert Counter(other) == {"gpt35": 11}
 
 
 class TestCouncilLogs:

@@ -394,10 +394,12 @@ class TestSession:
         asked(browser, f"{where}/cancel")
 
     def test_a_lost_page_of_a_session_long_over_is_told_so(self, browser):
-        """A reader that comes back too late is not left waiting."""
+        """A reader that comes back too late is not left waiting: it gets what became of it."""
         response = browser.get("/sessions/held00/live")
 
-        assert response.status_code == 409
+        assert response.status_code == 200
+        assert "The session is over: complete." in response.text
+        assert response.text.endswith("event: end\ndata: end\n\n")
 
     def test_a_seat_that_failed_is_asked_again(self, browser, at_desk):
         """In a session of its own; a form without a seat is refused."""

@@ -1,5 +1,7 @@
 """Answers that are the same: told before a review is paid for, judged once, and tied."""
 
+from dataclasses import replace
+
 import pytest
 
 from councils import council, member
@@ -164,3 +166,13 @@ class TestAllAreTheSame:
         assert said in render_session(session)
         reasons = {ballot.reason for ballot in session.ballots}
         assert reasons == {"had nothing to review: all answers are the same"}
+
+    async def test_reviews_that_were_asked_for_are_not_denied(self):
+        """Where reviewers judged answers that are the same, nothing says that none was reviewed."""
+        session, _ = await held(seated(self.SAME), self_review=True)
+        reviewed = replace(session.opened.procedure, self_review=False)
+        opened, *later = session.events
+
+        again = Session.of([replace(opened, procedure=reviewed), *later])
+
+        assert not again.answers_agree

@@ -217,13 +217,14 @@ class Session(Displayed):
 
     @property
     def same_answers(self) -> tuple[tuple[str, ...], ...]:
-        """The seats whose answers are the same but for white space, group by group."""
+        """Groups of seats with the same answer."""
         return same_answers({seat: answer.text for seat, answer in self.answers.items()})
 
     @property
     def answers_agree(self) -> bool:
-        """Whether all answers are the same, so that nothing was reviewed."""
-        return not self.opened.procedure.self_review and _agree(self.answers)
+        """True if all answers are the same and no review was asked for."""
+        reviewed = any(isinstance(event, e.ReviewStarted) for event in self.events)
+        return not reviewed and _agree(self.opened, self.answers)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -318,8 +319,10 @@ def _of(there: int, asked: int, noun: str) -> str:
     return f"{there} of {asked} {noun}{'' if asked == 1 else 's'}"
 
 
-def _agree(answers: Mapping[str, Answer]) -> bool:
-    return are_same({seat: answer.text for seat, answer in answers.items()})
+def _agree(opened: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
+    """True if a council has nothing to review, because all answers are the same."""
+    same = are_same({seat: answer.text for seat, answer in answers.items()})
+    return same and not opened.procedure.self_review
 
 
 class _Fold:
@@ -445,7 +448,7 @@ class _Fold:
             return self.ballots[name]
         if name in self.abstained:
             reason = self.abstained[name]
-        elif not self.opened.procedure.self_review and _agree(self.answers):
+        elif _agree(self.opened, self.answers):
             reason = "had nothing to review: all answers are the same"
         elif name in self.answers or self.opened.jury:
             reason = "did not finish"

@@ -105,13 +105,13 @@ class TestAColumnPerJudge:
     TEXT = "item,model,Mean,gpt-4,claude,remark\nq1,x,7.5,7,8,good\nq1,y,5,5,,\nq2,x,9,9,9,so\n"
     CAST = (
         ("q1", "gpt-4", {"x": 7, "y": 5}),
-        ("q1", "claude", {"x": 8}),
+        ("q1", "claude", {"x": 8, "y": ""}),
         ("q2", "gpt-4", {"x": 9}),
         ("q2", "claude", {"x": 9}),
     )
 
     def test_it_is_read_and_said(self):
-        """Means and texts are no judges, an empty cell is no grade, and a note says so."""
+        """Means and texts are no judges, an empty cell is a grade unknown, and a note says so."""
         cast, notes = read(self.TEXT)
 
         assert cast == list(self.CAST)
@@ -146,7 +146,7 @@ class TestAColumnPerModel:
 
         assert cast == [
             ("q1", "gpt", {"x": 7, "y": 5}),
-            ("q1", "grok", {"x": 8}),
+            ("q1", "grok", {"x": 8, "y": ""}),
             ("q2", "gpt", {"x": 3, "y": 4}),
         ]
         assert notes == ["votes.csv: read as csv-models, a column per model: x, y"]

@@ -160,13 +160,16 @@ class TestRanking:
 
     @pytest.mark.parametrize("grade", [True, "good", math.nan, None])
     def test_what_is_no_grade_is_dropped(self, grade):
-        """What is no number goes with a warning, and its candidate is left out by the reviewer."""
-        electorate = read(Ballot("x", grades={"a": grade, "b": 3, "c": 5}))
+        """What is no number goes with a warning, and is no vote for its candidate."""
+        cast = Ballot("x", grades={"a": grade, "b": 3, "c": 5})
+        electorate = read(cast, Ballot("y", grades={"a": 4, "b": 3, "c": 5}))
 
-        assert electorate.votes[0].grades == (1.0, 3.0, 5.0)
+        [given, *others] = electorate.votes[0].grades
+        assert math.isnan(given)
+        assert others == [3.0, 5.0]
         assert electorate.warnings[0].endswith("which is no grade; dropped")
-        assert electorate.warnings[1].endswith(
-            "(positions or candidates say whom a ballot was shown)"
+        assert electorate.warnings[1:] == (
+            "the ballot of x has no grade for 'a' that can be read; no vote from it there",
         )
 
     @pytest.mark.parametrize(

@@ -18,7 +18,16 @@ from witan.core.opinions import one_opinion_each
 from witan.core.roster import authors_of, roster
 from witan.core.rubric import Rubric, overall, trips
 from witan.core.rubrics import RUBRICS
-from witan.core.scale import HOLISTIC, LOWEST, NATIVE, Range, Scale, grade_on
+from witan.core.scale import (
+    HOLISTIC,
+    LOWEST,
+    NATIVE,
+    Range,
+    Scale,
+    grade_on,
+    is_empty,
+    may_be_typing_error,
+)
 from witan.errors import InvalidParameter
 
 __all__ = ["NOTHING_LEFT", "Counting", "Electorate", "Recusal", "Unranked", "Vote", "interpret"]
@@ -315,11 +324,16 @@ class _Reader:
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
         read = grade_on(within, given)
         if read is None:
-            self._warn(ballot, f"grades {name!r} {_short(given)}, which is no grade; dropped")
+            if not is_empty(given):
+                self._warn_unreadable(ballot, name, given)
             return None
         if read[1]:
             self._warn_outside(ballot, name, given, within)
         return read[0]
+
+    def _warn_unreadable(self, ballot: Ballot, name: str, given: object) -> None:
+        typo = " (a typing error?)" if may_be_typing_error(given) else ""
+        self._warn(ballot, f"grades {name!r} {_short(given)}, which is no grade{typo}; dropped")
 
     def _warn_outside(self, ballot: Ballot, name: str, given: object, within: Range) -> None:
         what = f"grades {name!r} {_short(given)}, outside the scale {within}"
@@ -332,9 +346,20 @@ class _Reader:
 
         The sheet is what its positions or its roster name. A ballot that says neither was shown
         everybody, if another one like it grades everybody; else it was shown whom it names. Who
-        has no grade from anybody is no better off without one.
+        has no grade from anybody is no better off without one. A grade that is there, but empty or
+        none, is not left out: it is unknown, and no vote. So are too few criteria on a ballot that
+        does not say its sheet.
         """
         own = self.written.get(ballot.reviewer, set())
+        stated = ballot.positions or ballot.candidates is not None
+        unknown = [
+            name
+            for name in ballot.grades
+            if name not in grades and (not stated or _is_unknown(ballot, name))
+        ]
+        if others := [name for name in unknown if name in self.seats and name not in own]:
+            named = ", ".join(map(repr, others))
+            self._warn(ballot, f"has no grade for {named} that can be read; no vote from it there")
         if ballot.paired or not grades.keys() - own:
             return []
         shown: Collection[str] = sheet
@@ -346,6 +371,7 @@ class _Reader:
             name
             for name in self.candidates
             if name in shown and name not in grades and name not in own and name in self.graded
+            if name not in unknown
         ]
         if omitted:
             named = ", ".join(map(repr, omitted))
@@ -360,7 +386,9 @@ class _Reader:
     def graded(self) -> set[str]:
         """The candidates that somebody grades."""
         voting = (b for b in self.cast if not b.abstained and b.weight > 0)
-        return {name for ballot in voting for name in ballot.grades}
+        return {
+            name for ballot in voting for name in ballot.grades if not _is_unknown(ballot, name)
+        }
 
     @cached_property
     def whole_kinds(self) -> set[str]:
@@ -480,6 +508,14 @@ class _Reader:
 
     def _warn(self, ballot: Ballot, what: str) -> None:
         self.warnings.append(f"the ballot of {ballot.reviewer} {what}")
+
+
+def _is_unknown(ballot: Ballot, name: str) -> bool:
+    """Whether a grade is there for a candidate, and some of it is none that can be read."""
+    given = ballot.grades[name]
+    held = given if isinstance(given, Mapping) else {HOLISTIC: given}
+    scale = ballot.scale or Scale()
+    return any(grade_on(scale.of(criterion), one) is None for criterion, one in held.items())
 
 
 def _short(given: object) -> str:

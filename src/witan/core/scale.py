@@ -20,6 +20,8 @@ __all__ = [
     "Range",
     "Scale",
     "grade_on",
+    "is_empty",
+    "may_be_typing_error",
     "read_grade",
 ]
 
@@ -208,6 +210,16 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
         return None
     # An integer may be too large to be divided.
     return (HIGHEST if (number > 0) == (within.high > within.low) else LOWEST), True
+
+
+def is_empty(value: object) -> bool:
+    """Whether a grade is text without anything in it."""
+    return isinstance(value, str) and not value.strip()
+
+
+def may_be_typing_error(value: object) -> bool:
+    """Whether a grade that is none holds a digit, as a number with a slip of the hand does."""
+    return isinstance(value, str) and any(map(str.isdigit, value))
 
 
 def read_grade(value: object, within: Range = NATIVE) -> float | None:

@@ -80,15 +80,28 @@ def read_review(
 
 
 def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
+    """The ballot of a reading; a grade that is none is left out, so that a repair asks for it."""
     return Ballot(
         reviewer=sheet.reviewer,
         groups=reading.groups,
-        grades=reading.grades,
+        grades=_legible(reading.grades),
         session=session,
         candidates=tuple(roster),
         positions=sheet.positions,
         notes=reading.remark,
     )
+
+
+def _legible(grades: Grades) -> Grades:
+    """The grades that can be read, so that writing "n/a" does no more than writing nothing."""
+    legible: dict[str, Grade | Mapping[str, Grade]] = {}
+    for name, given in grades.items():
+        if not isinstance(given, Mapping):
+            if read_grade(given) is not None:
+                legible[name] = given
+        elif held := {k: one for k, one in given.items() if read_grade(one) is not None}:
+            legible[name] = held
+    return legible
 
 
 def _as_asked(said: Mapping[str, Any], sheet: Sheet, asked: Asked, *, holistic: bool) -> bool:

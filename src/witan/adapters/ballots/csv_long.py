@@ -139,8 +139,8 @@ class _Gatherer:
         """A holistic grade, or criteria with the holistic grade as `overall`, or None."""
         overall = _grade(self._grade(row)) if self._grade else None
         if not self._criteria:
-            return overall
-        given = {}
+            return overall if overall is not None or not self._grade else self._empty(row)
+        given: dict[str, Any] = {}
         for criterion, where in self._criteria:
             text = row[where].strip()
             grade = number(text) if self._guessed else _grade(text)
@@ -148,7 +148,12 @@ class _Gatherer:
                 given[criterion] = grade
         if given and overall is not None:
             given.setdefault("overall", overall)
-        return given or overall
+        return given or (overall if overall is not None else self._empty(row))
+
+    def _empty(self, row: Sequence[str]) -> str | None:
+        """An empty grade, unless the row says something else of its candidate."""
+        said = (self._rank, self._position, self._author)
+        return None if any(cell and cell(row).strip() for cell in said) else ""
 
 
 def _rank(text: str) -> float | None:

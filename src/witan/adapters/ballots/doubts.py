@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import kind_of
 from witan.core.ballot import Ballot
-from witan.core.scale import HOLISTIC, Scale, grade_on
+from witan.core.scale import HOLISTIC, Scale, grade_on, is_empty, may_be_typing_error
 
 __all__ = ["Again", "doubt_of", "off_scale"]
 
@@ -27,8 +27,11 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
         held = given if isinstance(given, Mapping) else {HOLISTIC: given}
         for criterion, grade in held.items():
             read = grade_on(scale.of(criterion), grade)
+            if read is None and is_empty(grade):
+                continue  # counting says who has no grade
             if read is None:
-                none.append((candidate, grade, "which is no grade", "dropped when counted"))
+                why = "which is no grade" + " (a typing error?)" * may_be_typing_error(grade)
+                none.append((candidate, grade, why, "dropped when counted"))
             elif read[1]:
                 where = f"outside the scale {scale.of(criterion)}"
                 outside.append((candidate, grade, where, "its nearer end counts"))

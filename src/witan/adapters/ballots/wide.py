@@ -39,7 +39,7 @@ _NOT_GRADES = frozenset(
 
 _GRADE = re.compile(r"[+-]?\d+(?:[.,]\d+)?\s*(?:%|/\s*\d+(?:[.,]\d+)?)?")
 _WORDS = frozenset(("pass", "fail", "passed", "failed", "true", "false", "yes", "no"))
-_NOTHING = frozenset(("", "na", "n_a", "nan", "none", "null"))
+_NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
 
 
 def grade_columns(
@@ -198,12 +198,14 @@ def _melted(
     length = header.place(*LENGTHS)
     if length is not None and per_judge:
         others.append((LENGTHS[0], itemgetter(length)))
+    # A row without a judge is a question: who has no grade there may not have been asked.
+    judged = per_judge or "reviewer" in header
     names = ("candidate", "reviewer") if per_judge else ("reviewer", "candidate")
     yield 0, ["session", *names, "grade", *(field for field, _ in others)]
     for line, row in rows:
         shared = [cell(row) for _, cell in others]
         for place in graded:
-            if folded(row[place]) not in _NOTHING:
+            if judged or folded(row[place]) not in _NOTHING:
                 named = [session(row, line), one(row), header.names[place]]
                 yield line, [*named, row[place], *shared]
 

@@ -118,7 +118,7 @@ class TestText:
         """Absent or senseless counts are None, never 0."""
         reply, _ = read(whole("So", usage=usage))
 
-        assert replace(reply, notes=()) == Reply("So", Usage(None, None), None)
+        assert replace(reply, notes=(), bill_ignored=False) == Reply("So", Usage(None, None))
 
     @pytest.mark.parametrize(
         ("usage", "note"),

@@ -1,5 +1,7 @@
 """Replies that are not what they seem: invisible texts, contradictory ballots, impossible bills."""
 
+from dataclasses import replace
+
 import pytest
 
 from councils import council, member
@@ -112,6 +114,18 @@ class TestBills:
         assert said.startswith("odd: its server ")
         assert f"note: {said}" in "\n".join(session_text(Page(), session))
         assert note in session_to_json(session)
+
+    async def test_a_billed_seat_is_not_free_again(self):
+        """A retry under a ceiling calls nobody who billed calls that were to cost nothing."""
+        odd = Member("odd", Billed(reviews="?", cost_usd=1.2), "test:odd", price=Price(0, 0))
+        seats = [odd, *(replace(member(n), price=Price(0, 0)) for n in "ab")]
+        async with council(seats, rubric_scoring=False, attempts=1) as held:
+            first = await held.ask("Which?", seed=3)
+        async with council(seats, rubric_scoring=False, attempts=1, max_cost_usd=9.0) as held:
+            again = await held.retry(first)
+
+        [ballot] = [b for b in again.ballots if b.reviewer == "odd"]
+        assert "its server's bills disprove its price" in ballot.reason
 
     async def test_a_dear_call_is_believed(self):
         """What hidden instructions, reasoning and fees can cost is no reason for doubt."""

@@ -1,5 +1,7 @@
 """Prices, ceilings and expected costs, black box."""
 
+from dataclasses import replace
+
 import pytest
 
 import witan as package
@@ -109,6 +111,70 @@ class TestLoopback:
 
         assert (said.status, said.json["status"]) == (0, "complete")
         assert said.json["cost"]["total_usd"] == 0.0
+
+
+class Billing(MisbehavingServer):
+    """A server that says what each of its calls costs.
+
+    Parameters
+    ----------
+    usd
+        US dollars of one call; any JSON value.
+    """
+
+    def __init__(self, usd: object, seats: str = "abcd") -> None:
+        super().__init__({seat: 9 - place for place, seat in enumerate(seats)})
+        self.usd = usd
+
+    def _manner(self, request):
+        manner = super()._manner(request)
+        return replace(manner, usage={**(manner.usage or {}), "cost": self.usd})
+
+    @property
+    def members(self) -> list[str]:
+        return [w for seat in self.worth for w in ("--member", f"{seat}={self.url}#{seat}")]
+
+
+class TestBillsFromLoopback:
+    """A server on this machine that bills its calls is believed, and no longer free."""
+
+    def test_the_bill_counts_and_the_ceiling_holds(self, witan):
+        """Four answers are billed before anybody knows; no further call is made."""
+        with Billing(1.2) as server:
+            said = witan("ask", "Which?", *server.members, "--max-cost", 0.01, "--json")
+            calls = len(server.calls())
+
+        assert calls == 4
+        assert said.status != 0
+        assert said.json["cost"]["total_usd"] == pytest.approx(4.8)
+        [note] = [n for n in said.json["notes"] if n.startswith("a: ")]
+        assert "its server bills calls that were to cost nothing; its price is unknown" in note
+
+    @pytest.mark.parametrize("usd", [900.0, -2, 10**400])
+    def test_an_impossible_bill_leaves_the_cost_unknown(self, witan, usd):
+        """It is not taken at the price of the tokens, and a ceiling ends the calls there."""
+        with Billing(usd) as server:
+            said = witan("ask", "Which?", *server.members, "--max-cost", 0.01, "--json")
+            calls = len(server.calls())
+
+        assert calls == 4
+        assert said.json["cost"]["total_usd"] is None
+
+    def test_an_impossible_bill_of_a_priced_seat_leaves_its_cost_unknown(self, witan):
+        """The tokens at the price say nothing where the server says something else."""
+        with Billing(900.0) as server:
+            priced = [w for seat in server.worth for w in ("--price", f"{seat}=1,2")]
+            said = witan("ask", "Which?", *server.members, *priced, "--json")
+
+        assert (said.status, said.json["status"]) == (0, "complete")
+        assert said.json["cost"]["total_usd"] is None
+
+    def test_a_bill_of_nothing_is_free(self, witan):
+        """A server that says 0 stays free under any ceiling."""
+        with Billing(0) as server:
+            said = witan("ask", "Which?", *server.members, "--max-cost", 0.0001, "--json")
+
+        assert (said.status, said.json["cost"]["total_usd"]) == (0, 0.0)
 
 
 class TestExpected:

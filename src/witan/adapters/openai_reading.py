@@ -113,10 +113,11 @@ class Reading:
         if is_blank(text):
             raise self._silence()
         cost, problems = read_cost(self._usage.get("cost"))
+        ignored = bool(problems)
         for name, what in (("prompt_tokens", "read"), ("completion_tokens", "written")):
             problems += read_tokens(self._usage.get(name), what)[1]
         usage = Usage(self._tokens("prompt_tokens"), self._written())
-        return Reply(text, usage, cost, self._finish == "length", problems)
+        return Reply(text, usage, cost, self._finish == "length", problems, ignored)
 
     def _recognise(self) -> None:
         """Tell a whole completion from a stream, as soon as there is enough of it."""

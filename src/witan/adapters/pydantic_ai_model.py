@@ -263,6 +263,7 @@ class PydanticAIModel:
             cost_usd=cost,
             cut=response.finish_reason == "length",
             notes=(*problems, *more, *others),
+            bill_ignored=bool(problems),
         )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import inf
 
-from witan.deliberation.money import most_input_tokens
+from witan.deliberation.money import is_free, most_input_tokens
 from witan.deliberation.ports import Call, Member, Reply, Usage
 
 __all__ = ["check_bill", "read_cost", "read_tokens"]
@@ -44,22 +44,25 @@ def read_tokens(count: object, what: str) -> tuple[int | None, tuple[str, ...]]:
 
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
-    """Take what no such call can have taken for unknown, and note that in the reply."""
+    """Mark tokens and dollars that this call cannot have taken as unknown, and note that."""
     most_read = most_input_tokens(call.messages, call.schema) + HIDDEN_TOKENS
     most_written = (
         max(call.max_tokens, len((reply.text or "").encode(errors="replace"))) + HIDDEN_TOKENS
     )
     read, notes = _bounded(reply.usage.input_tokens, most_read, "read")
     written, more = _bounded(reply.usage.output_tokens, most_written, "written")
-    cost = reply.cost_usd
+    cost, ignored = reply.cost_usd, reply.bill_ignored
     most_usd = _most_usd(member, call, read, written)
     if cost is not None and cost > most_usd:
         problem = f"its server billed ${cost:.4g}, and this call cannot cost ${most_usd:,.2f}"
-        cost, more = None, (*more, f"{problem}; the bill is ignored")
+        cost, ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
+    elif cost and is_free(member.price):
+        more = (*more, "its server bills calls that were to cost nothing; its price is unknown")
     if not (notes or more):
         return reply
     notes = (*reply.notes, *notes, *more)
-    return replace(reply, usage=Usage(read, written), cost_usd=cost, notes=notes)
+    usage = Usage(read, written)
+    return replace(reply, usage=usage, cost_usd=cost, bill_ignored=ignored, notes=notes)
 
 
 def _bounded(count: int | None, most: int, what: str) -> tuple[int | None, tuple[str, ...]]:
@@ -71,9 +74,12 @@ def _bounded(count: int | None, most: int, what: str) -> tuple[int | None, tuple
 
 
 def _most_usd(member: Member, call: Call, read: int | None, written: int | None) -> float:
-    """The most that a call may cost, at a price that is known or at the dearest there is."""
+    """The most that a call may cost, at a price that is known or at the dearest there is.
+
+    That a seat is free is mostly a guess from its address, so it bounds no bill.
+    """
     most_read = max(most_input_tokens(call.messages, call.schema), read or 0)
     most_written = max(call.max_tokens, written or 0)
-    if member.price is None:
+    if member.price is None or is_free(member.price):
         return FEES_USD + (most_read + most_written) * DEAREST_USD / 1e6
     return FEES_USD + SURCHARGE * member.price.of(most_read, most_written)

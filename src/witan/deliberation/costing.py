@@ -1,12 +1,14 @@
 """What the calls of a session cost, read off its events."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
 from witan.deliberation import events as e
+from witan.deliberation.money import is_free
 from witan.deliberation.ports import Spent
 
-__all__ = ["Cost", "Costing"]
+__all__ = ["Cost", "Costing", "disproved_prices"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +95,24 @@ class Costing:
         known = fsum(self._known)
         most = known + fsum(worst for worst in unknown if worst is not None)
         return Cost(None if unknown else known, known, most)
+
+
+def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
+    """Name the seats that were to cost nothing, and whose servers billed calls all the same."""
+    free: set[str] = set()
+    billed: dict[str, None] = {}
+    for event in events:
+        match event:
+            case e.SessionOpened():
+                seats = (*event.seats, *event.chairmen)
+                free |= {seat.name for seat in seats if is_free(seat.price)}
+            case (
+                e.AnswerDone(seat=str(name), spent=spent)
+                | e.AnswerFailed(seat=str(name), spent=spent)
+                | e.BallotCast(seat=str(name), spent=spent)
+                | e.BallotAbstained(seat=str(name), spent=spent)
+                | e.SynthesisFailedOver(chairman=str(name), spent=spent)
+                | e.SynthesisDone(chairman=str(name), spent=spent)
+            ) if name in free and spent.cost_usd != 0.0:
+                billed[name] = None
+    return tuple(billed)

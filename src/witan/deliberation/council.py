@@ -15,11 +15,12 @@ from witan.core.display import quoted
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
+from witan.deliberation.costing import disproved_prices
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.jury import Authorship, double_roles, told_apart
 from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.limits import Throttles
-from witan.deliberation.money import Purse
+from witan.deliberation.money import Purse, is_free
 from witan.deliberation.opening import (
     check_category,
     check_material,
@@ -424,7 +425,7 @@ class Council:
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
-            purse=Purse(ceiling, before),
+            purse=Purse(ceiling, before, self._doubted(earlier)),
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
             notice=recorder.retried,
@@ -445,6 +446,11 @@ class Council:
             final=1 + opened.kept,
             earlier=standing(earlier),
         )
+
+    def _doubted(self, earlier: Sequence[Event]) -> list[str]:
+        """Name the members that are still taken to be free though their servers billed calls."""
+        free = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
+        return [name for name in disproved_prices(earlier) if name in free]
 
     async def _ready(self, sitting: Sitting) -> Sitting:
         """Start up the models of a session; its time begins after that."""

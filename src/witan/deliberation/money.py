@@ -15,6 +15,7 @@ __all__ = [
     "Bill",
     "Purse",
     "Reservation",
+    "is_free",
     "most_input_tokens",
     "sum_known",
     "worst_usd",
@@ -73,9 +74,14 @@ class Purse:
         Never crossed, provided that no call costs more than its worst case; None: no ceiling.
     spent_usd
         What had been spent before: a session that is taken up again keeps its ceiling.
+    doubted
+        Names of members whose price their servers' bills have disproved.
     """
 
-    def __init__(self, max_usd: float | None, spent_usd: float = 0.0) -> None:
+    def __init__(
+        self, max_usd: float | None, spent_usd: float = 0.0, doubted: Iterable[str] = ()
+    ) -> None:
+        self._doubted = set(doubted)
         self._max_usd = max_usd
         self._known_usd = spent_usd
         self._reserved_usd = 0.0
@@ -89,20 +95,31 @@ class Purse:
         OverBudget
             If that could cross the ceiling, or there is a ceiling and the price is unknown.
         """
-        worst = worst_usd(member, call)
+        worst = None if member.name in self._doubted else worst_usd(member, call)
         if self._max_usd is not None:
             self._check(member.name, worst, self._max_usd)
         if worst is not None:
             self._reserved_usd += worst
-        return Reservation(member.price, worst, partial(self._close, worst))
+        return Reservation(
+            partial(self._price, member),
+            worst,
+            partial(self._close, worst),
+            partial(self._doubted.add, member.name),
+        )
 
     def total(self) -> Bill:
         """What the calls that have ended came to."""
         return Bill(self._known_usd, self._unknown_calls)
 
+    def _price(self, member: Member) -> Price | None:
+        """The price of a member, unless a bill has disproved it."""
+        return None if member.name in self._doubted else member.price
+
     def _check(self, name: str, worst: float | None, ceiling: float) -> None:
         if worst is None:
             problem = f"without its price the ceiling of ${ceiling:.4f} cannot be kept"
+            if name in self._doubted:
+                problem = f"its server's bills disprove its price; {problem}"
             raise OverBudget(name, problem)
         committed = self._known_usd + self._reserved_usd
         if not committed + worst <= ceiling + ROUNDING_USD:
@@ -123,17 +140,27 @@ class Purse:
 
 
 class Reservation:
-    """Money set aside for one call; a block left without a word on its cost loses it."""
+    """Money set aside for one call; a block left without a word on its cost loses it.
+
+    Parameters
+    ----------
+    price
+        The member's price, as it is known when the call ends.
+    doubt
+        Called where the bill disproves the price.
+    """
 
     def __init__(
         self,
-        price: Price | None,
+        price: Callable[[], Price | None],
         worst_usd: float | None,
         close: Callable[[float | None], None],
+        doubt: Callable[[], None],
     ) -> None:
         self._price = price
         self._worst_usd = worst_usd
         self._close = close
+        self._doubt = doubt
         self._spent: Spent | None = None
 
     def __enter__(self) -> Self:
@@ -149,11 +176,17 @@ class Reservation:
         return Spent() if self._spent is None else self._spent
 
     def settle(self, reply: Reply) -> float | None:
-        """Take the cost as billed, else usage at the member's price; None: neither is known."""
+        """Take the cost as billed, else usage at the member's price; None: neither is known.
+
+        A bill for a call that was to cost nothing, or one that is ignored, disproves the price.
+        """
         cost = reply.cost_usd
+        if reply.bill_ignored or (cost and self._worst_usd == 0.0):
+            self._doubt()
+        price = self._price()
         read, written = reply.usage.input_tokens, reply.usage.output_tokens
-        if cost is None and self._price and read is not None and written is not None:
-            cost = self._price.of(read, written)
+        if cost is None and price is not None and read is not None and written is not None:
+            cost = price.of(read, written)
         self._end(reply.usage, self._free if cost is None else cost)
         return self.spent.cost_usd
 
@@ -168,12 +201,17 @@ class Reservation:
     @property
     def _free(self) -> float | None:
         """What a call of unknown size costs: nothing where the price is nothing, else unknown."""
-        return 0.0 if self._worst_usd == 0.0 else None
+        return 0.0 if self._worst_usd == 0.0 and self._price() is not None else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
         assert self._spent is None  # noqa: S101 - a call ends once
         self._spent = Spent(usage, cost)
         self._close(cost)
+
+
+def is_free(price: Price | None) -> bool:
+    """Check that tokens cost nothing at a price; an unknown price is not free."""
+    return price is not None and price.input_usd == price.output_usd == 0
 
 
 def worst_usd(member: Member, call: Call) -> float | None:

@@ -132,6 +132,8 @@ class Reply:
     ----------
     cost_usd
         As billed, where the provider says so; None: it does not.
+    bill_ignored
+        The provider billed an impossible amount: what the call cost is unknown, whatever its price.
     cut
         The reply ended at its token limit.
     notes
@@ -143,6 +145,7 @@ class Reply:
     cost_usd: float | None = None
     cut: bool = False
     notes: tuple[str, ...] = ()
+    bill_ignored: bool = False
 
     def __post_init__(self) -> None:
         # Replies come from models of other people's making, and sums are made of them.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from misbehaving import MisbehavingServer
+from model_listing import listing
 
 KEY = "sk-very-secret-0123456789"
 
@@ -69,6 +70,37 @@ def test_a_gateway_receives_every_call_and_nobody_else_does(witan, outside, monk
     assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in received)
     assert len(received) >= 8
     assert outside.lines == []
+
+
+def test_an_unknown_price_is_not_free_behind_a_gateway_here(witan, outside, monkeypatch):
+    """The plan says that the price is unknown, and a ceiling lets no call out."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with MisbehavingServer() as gateway:
+        monkeypatch.setenv("OPENAI_BASE_URL", gateway.url)
+        members = [word for n in "abcd" for word in ("--member", f"{n}=openai:gpt-99-pro")]
+        plan = witan("plan", "Which?", *members, "--json").json
+        said = witan("ask", "Which?", "--no-history", *members, "--max-cost", 0.000001)
+        calls = gateway.calls()
+
+    assert plan["unpriced"] == ["a", "b", "c", "d"]
+    assert plan["worst_usd"] is None
+    assert said.status != 0
+    assert calls == []
+
+
+def test_a_list_behind_a_gateway_here_seats_no_unknown_price(witan, outside, monkeypatch):
+    """Models without a price, or with one below 0, are passed over and counted."""
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    prices = {"ok": "0.000001", "fine": "0.000001", "neg": "-1"}
+    models = [
+        {"id": f"x/{n}", "pricing": {"prompt": p, "completion": p}} for n, p in prices.items()
+    ]
+    with listing(*models, "x/noprice") as server:
+        monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
+        said = witan("plan", "Which?", "--json")
+
+    assert {line["seat"] for line in said.json["lines"]} == {"x/ok", "x/fine"}
+    assert "openrouter: not seated by themselves: 2 models whose price is unknown" in said.err
 
 
 def test_without_a_gateway_the_public_address_is_asked_for(witan, outside, monkeypatch):

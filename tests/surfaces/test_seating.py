@@ -247,6 +247,14 @@ class TestMembers:
 
         assert "4711" not in str(caught.value)
 
+    @pytest.mark.parametrize("provider", [n for n in PROVIDERS if not PROVIDERS[n].local])
+    def test_a_paid_provider_is_not_free_behind_a_gateway_here(self, provider):
+        """A model that no list prices has an unknown price, unless one is set."""
+        spec = replace(parse_seat(f"{provider}:no-such-model"), url="http://127.0.0.1:1/v1")
+
+        assert price_of_seat(spec, {}) is None
+        assert price_of_seat(replace(spec, price=Price(1, 2)), {}) == Price(1, 2)
+
     def test_behind_a_gateway_the_known_price_applies(self):
         """A gateway passes on what the provider charges, wherever it runs."""
         known = price_of_seat(parse_seat("openai:gpt-4o"), {})
@@ -347,7 +355,8 @@ class TestFinding:
     @pytest.mark.parametrize("name", ["openai", "vllm"])
     def test_a_provider_is_asked_where_it_is_configured(self, name):
         """Its own address and the default key are left alone; its seats are those of the other."""
-        with listing("m", "n", "o") as server:
+        price = {"prompt": "0.000001", "completion": "0.000001"}
+        with listing(*({"id": model, "pricing": price} for model in "mno")) as server:
             found = find(
                 {"TEAM_KEY": "t", "OPENAI_API_KEY": "k"},
                 {"vllm": NOWHERE},
@@ -393,7 +402,9 @@ class TestFinding:
     def test_a_provider_lists_its_models_where_its_variable_says(self, name, variable, path):
         """The list is asked for at the gateway, with the key, and nowhere else."""
         key = dict.fromkeys(PROVIDERS[name].variables[:1], "k")
-        with listing("gpt-4o", "gpt-4o-mini", "m") as server:
+        price = {"prompt": "0.000001", "completion": "0.000001"}
+        models = [{"id": model, "pricing": price} for model in ("gpt-4o", "gpt-4o-mini", "m")]
+        with listing(*models) as server:
             found = find(
                 {variable: server.url, **key},
                 {name: NOWHERE} if PROVIDERS[name].local else {},

@@ -60,7 +60,7 @@ def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> Ch
     Parameters
     ----------
     free
-        The provider runs on this machine: what has no price costs nothing.
+        The provider is a local server on this machine: what has no price costs nothing.
     """
     found = Choice()
     makers: dict[str, list[Listed]] = {}

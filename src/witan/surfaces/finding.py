@@ -64,8 +64,8 @@ class _Asked:
         The variable that holds its key, and the key; None: it needs none.
     problem
         Why it cannot be asked, without a listing.
-    here
-        It is called on this machine.
+    free
+        It is a local server, called on this machine.
     """
 
     provider: Provider
@@ -73,7 +73,7 @@ class _Asked:
     listing: str | None
     key: tuple[str, str] | None
     problem: str = "nothing is known to list its models at its configured url"
-    here: bool = False
+    free: bool = False
 
 
 async def find_council(
@@ -183,7 +183,8 @@ def _asked(
     listing = provider.listing(moved if moved != provider.url else None)
     if listing is None and place.url is None:
         return None
-    return _Asked(provider, spec, listing, key, here=moved is not None and is_loopback(moved))
+    free = provider.local and moved is not None and is_loopback(moved)
+    return _Asked(provider, spec, listing, key, free=free)
 
 
 def _unseatable(
@@ -225,7 +226,7 @@ async def _ask(
             lists[name] = f"{error}{told}"
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
-        chosen = choose(name, models, free=asked.here)
+        chosen = choose(name, models, free=asked.free)
         passed += chosen.notes(name)
         lists[name] = tuple(
             replace(seat, price=price)

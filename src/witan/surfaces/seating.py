@@ -339,8 +339,9 @@ def to_trust(held: Seat) -> str | None:
 def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | None:
     """Look up the price of a seat; None: it is unknown.
 
-    As configured; as listed, also where the provider is called at another address; else nothing
-    where it runs on this machine.
+    As configured; as listed, also where the provider is called at another address. A local server,
+    or a server that is written as an address, costs nothing on this machine; a paid provider behind
+    a gateway here is still paid.
 
     Raises
     ------
@@ -353,12 +354,11 @@ def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | Non
     if spec.provider == "script":
         return FREE
     provider = PROVIDERS.get(spec.provider)
-    listed = None
     if provider is not None and not provider.local:
-        # A gateway passes on what the provider charges.
-        listed = price_of(provider.name, spec.model)
+        # A gateway passes on what the provider charges, wherever the gateway runs.
+        return price_of(provider.name, spec.model)
     here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
-    return FREE if listed is None and here else listed
+    return FREE if here else None
 
 
 def seat(

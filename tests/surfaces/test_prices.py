@@ -205,3 +205,27 @@ class TestExpected:
         assert after["expected_usd"] < before["expected_usd"]
         assert after["expected_usd"] == pytest.approx(asked["cost"]["total_usd"], rel=0.8)
         assert "by the lengths of 1 earlier session." in text
+
+    def test_a_history_counts_single_calls(self, witan):
+        """Two orders of a sheet are two reviews, so the cost is not doubled a second time."""
+        with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 6, "dan": 4}) as server:
+            members = [w for n in server.worth for w in ("--member", f"{n}={server.url}#{n}")]
+            priced = [w for n in server.worth for w in ("--price", f"{n}=0,1000000")]
+            witan("ask", "Which?", "--mirrored", *members, *priced)
+            plan = witan("plan", "Which?", "--mirrored", *members, *priced, "--json").json
+
+        reviews = [x for x in plan["lines"] if x["stage"] == "review"]
+        assert [(x["calls"], x["expected_usd"]) for x in reviews] == [(2, 40.0)] * 4
+
+    def test_python_plans_by_the_history_too(self, tmp_path):
+        """A council with a history plans by it, one without it by published lengths."""
+        place = tmp_path / "own.db"
+        with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 6, "dan": 4}) as server:
+            seats = [f"{n}={server.url}#{n}" for n in server.worth]
+            council = Council(seats, history=place)
+            before = council.plan("Which?")
+            package.ask("Which?", seats, history=place, files={"a.txt": 'x\0"seats":"spent":'})
+            after = council.plan("Which?")
+
+        assert (before.expected_from, after.expected_from) == (0, 1)
+        assert Council(seats).plan("Which?").expected_from == 0

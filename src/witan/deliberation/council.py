@@ -390,7 +390,7 @@ class Council:
             jury=tuple(map(seat_of, self.jury)),
             chairmen=tuple(map(seat_of, self.chairmen)),
             procedure=self.procedure,
-            plan=self.plan(question, conversation=conversation, files=files),
+            plan=self.plan(question, conversation=conversation, files=files, lengths=TYPICAL),
             seed=drawn,
             witan=__version__,
             notes=self._noted,

@@ -18,6 +18,7 @@ from witan.adapters.system_clock import SystemClock
 from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
 from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.limits import Throttles
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Member, Message, Teacher
@@ -157,6 +158,25 @@ class Council(deliberation.Council):
             history=history,
             throttles=self._throttles,
         )
+
+    def plan(
+        self,
+        question: str,
+        *,
+        conversation: Sequence[Message] = (),
+        files: Mapping[str, str] = NO_FILES,
+        lengths: Lengths | None = None,
+    ) -> Plan:
+        """Say what this question would ask for, and cost, without a call.
+
+        Parameters
+        ----------
+        lengths
+            How long replies are expected to be; None: as in the history, else as published.
+        """
+        if lengths is None:
+            lengths = TYPICAL if self._kept is None else self._kept.lengths()
+        return super().plan(question, conversation=conversation, files=files, lengths=lengths)
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
         """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""

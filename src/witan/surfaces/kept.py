@@ -12,9 +12,11 @@ from witan.adapters.history.learning import NO_ALIASES
 from witan.adapters.history.whereabouts import Whereabouts
 from witan.core.learned import Learned
 from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
+from witan.surfaces.histories import is_there
 from witan.surfaces.setting_aside import set_aside
 
 __all__ = ["Kept"]
@@ -96,6 +98,19 @@ class Kept:
         """What the history teaches the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         return self._history.learned(reviewers, without=without)
+
+    def lengths(self) -> Lengths:
+        """Read how long earlier replies were; as published where there is no history to read."""
+        place = self._given if self._history is None else self._history
+        try:
+            if isinstance(place, History):
+                return place.lengths()
+            if not is_there(str(place)):
+                return TYPICAL
+            with History.open(place, reading=True, patience=self.patience()) as history:
+                return history.lengths()
+        except (WitanError, ValueError):
+            return TYPICAL  # a plan needs no history
 
     def listening(self, listener: Listener | None) -> Listener:
         """A journal of one session, which shows it to this listener."""

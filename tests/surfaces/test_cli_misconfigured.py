@@ -1,5 +1,9 @@
 """A member with a wrong address stands on no leaderboard and in no audit, black box."""
 
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
 import pytest
 
 from chambers import write_config
@@ -51,3 +55,31 @@ def test_a_session_in_which_nobody_answered_leaves_none(witan, place):
     assert rows(place, "SELECT status FROM sessions") == [("failed",)]
     for table in ("answers", "ballots", "standings"):
         assert rows(place, f"SELECT COUNT(*) FROM {table}") == [(0,)]  # noqa: S608
+
+
+class Moderating(BaseHTTPRequestHandler):
+    """A provider that refuses what it was asked, with 403."""
+
+    def do_POST(self):
+        body = json.dumps({"error": {"message": "Your input was flagged by moderation"}}).encode()
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Keep the test's output clean."""
+
+
+def test_a_member_whose_provider_moderates_the_question_is_counted_as_failed(witan, seats, place):
+    """A refusal with 403 is what its model does: the member does not vanish from the audit."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Moderating) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        strict = f"--member=strict=http://127.0.0.1:{server.server_port}/v1#x"
+        said = witan("ask", "Is it so?", *seats[:2], strict)
+        server.shutdown()
+
+    assert "strict did not answer" in said.err
+    found = rows(place, "SELECT seat, failed FROM answers ORDER BY seat")
+    assert found == [("ada", 0), ("bob", 0), ("strict", 1)]

@@ -21,8 +21,8 @@ Notice = Callable[[str, Stage, int, str, float], None]
 """Told that an attempt came to nothing and another follows, or that it stalls and is made twice:
 seat, stage, attempt, reason, seconds until the next."""
 
-NO_MODEL_STATUSES = (401, 403, 404, 405)
-"""Statuses of a server that knows no such key, address or model."""
+NO_MODEL_STATUSES = (401, 404, 405)
+"""Statuses of a server that knows no such key, address or model; 403 may be a model's filter."""
 
 BACKOFF_SECONDS = 0.5
 """The longest first wait: most hiccups of a provider are over within a second."""

@@ -108,9 +108,9 @@ class Attempt:
             If it could cross the ceiling.
         """
         errand = self._errand
+        if errand.begun is not None:
+            await errand.begun()  # outside of the slot and the clock: the disk's time is nobody's
         async with errand.throttle.slot():
-            if errand.begun is not None:
-                await errand.begun()  # before the clock starts: the disk's time is not the model's
             began = errand.clock.seconds()
             if errand.began is None:
                 errand.began = began

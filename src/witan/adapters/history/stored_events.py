@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from witan.adapters.history.database import Database
 from witan.adapters.history.sessions import COUNCIL, SessionRow, insert_sessions
@@ -13,6 +14,9 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, SessionFileError
 
 __all__ = ["Piece", "admit", "event_rows", "insert_events", "read_events", "unreadable_events"]
+
+PAGE_BYTES = 8_000_000
+"""Bytes of events that a check of a whole file holds at once; a longer event alone may be more."""
 
 _COLUMNS = ("session", "seq", "kind", "at_us", "body")
 
@@ -61,14 +65,21 @@ def _read(database: Database, session: str, seq: int, body: str) -> Event:
 
 
 def unreadable_events(database: Database) -> Iterator[str]:
-    """Which events are no JSON any more, read a few thousand at a time."""
+    """Name the events of a file that are no JSON any more, a page of them in memory at a time."""
     session, seq = "", 0
-    sql = (
-        "SELECT session, seq, body FROM events WHERE session > :session"
-        " OR (session = :session AND seq > :seq) ORDER BY session, seq LIMIT 5000"
+    sizes = (
+        "SELECT session, seq, LENGTH(CAST(body AS BLOB)) FROM events"
+        " WHERE (session, seq) > (:session, :seq) ORDER BY session, seq LIMIT 5000"
     )
-    while rows := database.rows(sql, {"session": session, "seq": seq}):
-        for session, seq, body in rows:
+    bodies = (
+        "SELECT session, seq, body FROM events"
+        " WHERE (session, seq) > (:session, :seq) ORDER BY session, seq LIMIT :most"
+    )
+    while rows := database.rows(sizes, {"session": session, "seq": seq}):
+        ends = accumulate(size for _, _, size in rows)
+        most = max(1, sum(end <= PAGE_BYTES for end in ends))
+        page = {"session": session, "seq": seq, "most": most}
+        for session, seq, body in database.rows(bodies, page):
             try:
                 json.loads(body)
             except ValueError:

@@ -136,7 +136,7 @@ def test_answers_that_are_no_text_are_refused(witan, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_one_line():
-    """Output that cannot be written ends in a sentence."""
+    """Output that cannot be written ends in a sentence, and is no misuse."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own example
             [sys.executable, "-m", "witan", "tally", EXAMPLE],
@@ -146,7 +146,7 @@ def test_a_full_disk_is_one_line():
             check=False,
         )
 
-    assert run.returncode == 2
+    assert run.returncode == 7
     assert run.stderr.startswith("witan: the system refused")
     assert "Traceback" not in run.stderr
 

@@ -1,5 +1,6 @@
 """The command line: sub-commands are imported when they are called, errors become one line."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean
 
 __all__ = ["COMMANDS", "cli", "main"]
+
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The errors of a stream that a disk, and not its user, fails."""
 
 COMMANDS = (
     "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
@@ -83,7 +87,7 @@ def cli(context: click.Context) -> None:
     The answer goes to standard output, everything else to standard error.
     Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,
     3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
-    6 not kept by the history, 130 interrupted.
+    6 not kept by the history, 7 not written to standard output, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         echo(context.get_help())
@@ -171,7 +175,8 @@ def _cannot_write(error: OSError) -> int:
     what = f" {error.filename}" if error.filename else ""
     echo(clean(f"witan: the system refused{what}: {error.strerror or error}"), err=True)
     _pipe_closed()
-    return Status.MISUSED
+    is_stream = error.filename is None and error.errno in DISK_ERRORS
+    return Status.UNWRITTEN if is_stream else Status.MISUSED
 
 
 def _pipe_closed() -> int:

@@ -17,6 +17,7 @@ class Status(IntEnum):
     OVER_BUDGET = 4
     TIED = 5
     NOT_KEPT = 6
+    UNWRITTEN = 7
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 

@@ -5,6 +5,7 @@ import functools
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -334,3 +335,10 @@ class TestPublicSurface:
         )
 
         assert run.stdout.strip() == "[]"
+
+
+def test_no_two_test_files_share_a_name():
+    """Pytest imports tests by their file name alone: a second one of a name is not collected."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+
+    assert [name for name, files in names.items() if files > 1] == []

@@ -442,14 +442,14 @@ class TestSession:
     def test_a_jury_takes_options_too(self, browser, at_desk):
         """Its own page has them, with what was written, whether it is planned, refused or asked."""
         where = f"/sessions/{ended(browser)}/rejudge"
-        given = {"members": "ada\nbob", "rule": "borda", "max_cost_usd": "0.5"}
+        given = {"jury": "ada\nbob", "rule": "borda", "max_cost_usd": "0.5"}
         planned = page(browser.post(f"{where}/plan", data=given))
         wrong = page(browser.post(where, data={**given, "rule": "toss"}), 422)
         again = asked(browser, where, **given).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
         for root in (planned, wrong):
-            assert root.one("form", action=where).one("textarea", id="members").text == "ada bob"
+            assert root.one("form", action=where).one("textarea", id="jury").text == "ada bob"
         assert "toss" in wrong.one(id=wrong.one(id="rule").attrs["aria-describedby"]).text
         opened = at_desk.history.session(again).opened
         assert [seat.name for seat in opened.jury] == ["ada", "bob"]

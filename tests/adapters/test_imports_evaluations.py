@@ -175,6 +175,13 @@ class TestPromptfoo:
 
         assert list(ballot.grades) == ["gpt (prompt 0)", "gpt (prompt 1)"]
 
+    def test_a_prompt_of_its_own_needs_no_name(self):
+        """A provider is called by its prompt only where it answers several."""
+        whole = {"results": [result(0, "gpt"), result(0, "grok", prompt=1)], "stats": {}}
+        [ballot] = read_ballots(stream(json.dumps(whole)))
+
+        assert list(ballot.grades) == ["gpt", "grok"]
+
     def test_what_cannot_be_read_is_told(self):
         """A result without a provider is named, and the others count."""
         whole = {"results": {"results": [{"testIdx": 0}, self.RESULTS[0]]}}

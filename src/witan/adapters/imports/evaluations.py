@@ -4,7 +4,8 @@ What grades an answer is its reviewer: an assertion of promptfoo, a scorer of In
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -37,7 +38,7 @@ def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Impo
         except Unreadable as flaw:
             report(line, flaw)
             continue
-        several = len({_prompt(one) for one in results if isinstance(one, dict)}) > 1
+        several = _of_several_prompts(results)
         for number, one in enumerate(results, start=1):
             try:
                 if not isinstance(one, dict):
@@ -59,10 +60,20 @@ def _results(record: Mapping[str, Any]) -> list[Any]:
     return held
 
 
-def _of_result(one: Mapping[str, Any], stem: str, several: bool) -> Imported:
+def _of_several_prompts(results: Sequence[Any]) -> set[str]:
+    """The providers whose answers to one test are told apart by their prompt alone."""
+    prompts: dict[str, set[str]] = {}
+    for one in results:
+        with suppress(Unreadable):  # it is told when it is read
+            if isinstance(one, dict):
+                prompts.setdefault(_provider(one.get("provider")), set()).add(_prompt(one))
+    return {provider for provider, held in prompts.items() if len(held) > 1}
+
+
+def _of_result(one: Mapping[str, Any], stem: str, several: Collection[str]) -> Imported:
     session = session_name("testIdx", f"{stem}/{_test(one)}")
     candidate = _provider(one.get("provider"))
-    if several:
+    if candidate in several:
         candidate = f"{candidate} ({_prompt(one)})"
     question = one.get("prompt")
     asked = question.get("raw") if isinstance(question, dict) else None

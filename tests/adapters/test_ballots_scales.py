@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from witan import RUBRICS, Ballot, read_ballots, tally, write_ballots
-from witan.adapters.ballots import scales
+from witan.adapters.ballots.problems import Report
+from witan.adapters.ballots.scales import scaled
 from witan.adapters.history import History
 from witan.adapters.imports import Meaning, read_imports, take_in
 from witan.adapters.rubric_toml import load_rubric, rubric_to_toml
@@ -115,11 +116,10 @@ class TestReading:
         ]
         assert grades(read[:1]) == {"b": 10, "a": 5.5}
 
-    def test_more_than_are_held_in_memory_are_laid_aside(self, file, monkeypatch):
+    def test_more_than_are_held_in_memory_are_laid_aside(self):
         """In the same order, on the same scale."""
-        monkeypatch.setattr(scales, "MOST_HELD", 3)
-        lines = [json.dumps({"reviewer": f"r{k}", "grades": {"a": k / 10}}) for k in range(11)]
-        read = list(read_ballots(file("many.jsonl", "\n".join(lines) + "\n")))
+        cast = [Ballot(f"r{k}", grades={"a": k / 10}) for k in range(11)]
+        read = list(scaled(cast, Report("many.jsonl", None), most_held=3))
 
         assert [ballot.reviewer for ballot in read] == [f"r{k}" for k in range(11)]
         assert {str(ballot.scale) for ballot in read} == {"0-1"}

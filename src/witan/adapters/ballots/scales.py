@@ -27,6 +27,7 @@ def scaled(
     report: Report,
     scale: Scale | None = None,
     fallback: Scale | None = None,
+    most_held: int = MOST_HELD,
 ) -> Iterator[Ballot]:
     """Give each ballot with grades its scale; without a declared one, read all ballots first.
 
@@ -36,9 +37,11 @@ def scaled(
         Holds whatever the ballots declare.
     fallback
         Holds where a ballot declares none; None: it is recognised.
+    most_held
+        Ballots that are held in memory; more of them are laid aside on disk.
     """
     parts = ((ballot, (ballot,)) for ballot in ballots)
-    for _, (ballot,) in scaled_parts(parts, report, scale, fallback):
+    for _, (ballot,) in scaled_parts(parts, report, scale, fallback, most_held):
         yield ballot
 
 
@@ -47,11 +50,12 @@ def scaled_parts(
     report: Report,
     scale: Scale | None = None,
     fallback: Scale | None = None,
+    most_held: int = MOST_HELD,
 ) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
     """The same for ballots that come with something else, as `scaled` does for them alone."""
     evidence, open_ended = Evidence(), scale is None and fallback is None
     with ExitStack() as stack:
-        held = _Held[Part](stack)
+        held = _Held[Part](stack, most_held)
         for part, ballots in parts:
             if held or (open_ended and any(b.grades and b.scale is None for b in ballots)):
                 for ballot in ballots:
@@ -105,8 +109,8 @@ def _told(
 class _Held(Generic[Part]):
     """Ballots with what they come with, and their lines; on disk where they are many."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
+    def __init__(self, stack: ExitStack, most: int) -> None:
+        self._stack, self._most = stack, most
         self._file: IO[bytes] | None = None
         self._latest: list[tuple[Part, tuple[Ballot, ...], int]] = []
 
@@ -115,7 +119,7 @@ class _Held(Generic[Part]):
 
     def append(self, part: Part, ballots: tuple[Ballot, ...], line: int) -> None:
         self._latest.append((part, ballots, line))
-        if len(self._latest) == MOST_HELD:
+        if len(self._latest) == self._most:
             if self._file is None:
                 file = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
                 self._file = self._stack.enter_context(file)

@@ -158,7 +158,7 @@ class TestRanking:
         assert electorate.votes[0].grades == (6.0, 3.0)
         assert "less than half of the rubric's weight; its holistic grade" in electorate.warnings[0]
 
-    @pytest.mark.parametrize("grade", [True, "good", math.nan, None])
+    @pytest.mark.parametrize("grade", ["good", math.nan, None])
     def test_what_is_no_grade_is_dropped(self, grade):
         """What is no number goes with a warning, and is no vote for its candidate."""
         cast = Ballot("x", grades={"a": grade, "b": 3, "c": 5})

@@ -54,13 +54,12 @@ class TestReadGrade:
     @pytest.mark.parametrize(
         "written",
         [
-            True, False, np.True_, None, nan, inf, -inf, [8], {"grade": 8}, b"8", "", "   ",
+            np.True_, None, nan, inf, -inf, [8], {"grade": 8}, b"8", "", "   ",
             "eight", "8 or 9", "8-9", "1e1", "nan", "inf", "8/10/10", "٨", "8" * 5_000, "4/0",
-            "pass", "yes",
         ],
     )  # fmt: skip
     def test_not_read(self, written):
-        """What is no number is no grade; words are grades where pass and fail are given."""
+        """What is neither a number nor a word for one of the ends is no grade."""
         assert read_grade(written) is None
 
     @given(
@@ -83,7 +82,9 @@ class TestConversion:
             ("0-1", 0.85, 8.65), ("0-1", 1, 10.0), ("0-100", 50, 5.5), ("1-5", 3, 5.5),
             ("0-3", 2, 7.0), ("0-10", 0, 1.0), ("-2-2", 0, 5.5), ("6-1", 1, 10.0), ("6-1", 6, 1.0),
             ("pass-fail", "pass", 10.0), ("pass-fail", "Failed", 1.0), ("pass-fail", True, 10.0),
-            ("pass-fail", 0, 1.0), ("0-1", "80 %", 8.2), ("0-5", "4/5", 8.2), ("1-5", "4/5", 7.75),
+            ("pass-fail", 0, 1.0), ("0-1", True, 10.0), ("0-1", False, 1.0), ("1-5", "Pass", 10.0),
+            ("0-100", "no", 1.0), ("6-1", "yes", 10.0),
+            ("0-1", "80 %", 8.2), ("0-5", "4/5", 8.2), ("1-5", "4/5", 7.75),
         ],
     )  # fmt: skip
     def test_a_grade_in_our_own_numbers(self, scale, given, grade):
@@ -239,6 +240,16 @@ def test_errors_grow_with_the_steps_of_the_scale(scale, best, next_best):
         return (lines[0].score - lines[1].score) / lines[0].std_error
 
     assert errors_apart(scale, best, next_best) == pytest.approx(errors_apart("1-10", 9, 8))
+
+
+def test_true_among_fractions_is_the_best_grade():
+    """Words and booleans stand for the ends of the scale that the numbers beside them have."""
+    cast = [Ballot(f"r{n}", grades={"a": best, "b": 0.5}) for n, best in enumerate((True, "pass"))]
+    outcome = tally([*cast, Ballot("r2", grades={"a": 0.9, "b": False})], "range")
+
+    assert [str(scale) for scale in outcome.scales] == ["0-1"]
+    assert outcome["a"].score == pytest.approx((10 + 10 + 9.1) / 3)
+    assert outcome["b"].score == pytest.approx((5.5 + 5.5 + 1) / 3)
 
 
 class TestEveryCaller:

@@ -58,7 +58,7 @@ class Range:
     Parameters
     ----------
     in_words
-        ``pass`` and ``fail``, ``yes`` and ``no``, true and false stand for the ends.
+        It is written ``pass-fail``; on every range those words, and true and false, are the ends.
     """
 
     low: float = LOWEST
@@ -192,14 +192,14 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
 
     Numbers are on the scale; so is text that holds nothing but one. Text in per cent, or out of
     another number than the best grade, brings its own scale: ``"80 %"``, ``"4/5"``. Booleans and
-    words count on the scale ``pass-fail`` alone. NaN and the infinities are no grades.
+    words such as ``pass`` stand for the ends of any scale. NaN and the infinities are no grades.
     """
     if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
         number: float = value
     elif isinstance(value, str):
         return _written(within, value.strip())
     elif isinstance(value, bool):
-        return ((HIGHEST if value else LOWEST), False) if within.in_words else None
+        return (HIGHEST if value else LOWEST), False
     elif isinstance(value, Real):
         number = float(value)
     else:
@@ -240,7 +240,7 @@ def _written(within: Range, text: str) -> tuple[float, bool] | None:
     found = WRITTEN.fullmatch(text)
     if found is None:
         word = text.casefold()
-        if not within.in_words or word not in PASSED | FAILED:
+        if word not in PASSED | FAILED:
             return None
         return (HIGHEST if word in PASSED else LOWEST), False
     number, percent, most = found[1], found[2], found[3]

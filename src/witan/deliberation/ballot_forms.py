@@ -11,7 +11,7 @@ from typing import Any
 from witan.core.ballot import Grade, Groups
 from witan.core.blinding import Sheet
 from witan.core.rubric import Rubric
-from witan.core.scale import HOLISTIC, read_grade
+from witan.core.scale import FAILED, HOLISTIC, PASSED, read_grade
 from witan.deliberation.review_words import NOT_ON_SHEET
 
 __all__ = ["Asked", "Grades", "Reading", "chain", "tied"]
@@ -303,7 +303,11 @@ def _scalar(given: object, overlooked: _Overlooked) -> Grade | None:
         return given
     if isinstance(given, Mapping):
         given = _of(given, _GRADE)
-    if isinstance(given, str) and len(given) <= _LONGEST_GRADE:
+    if (
+        isinstance(given, str)
+        and len(given) <= _LONGEST_GRADE
+        and given.strip().casefold() not in PASSED | FAILED  # who is asked for 1-10 says no word
+    ):
         return _text(given)
     if isinstance(given, int | float) and not isinstance(given, bool):
         return given

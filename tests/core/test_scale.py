@@ -137,6 +137,8 @@ class TestRecognition:
             ((0, 9, 7), "0-10", ()),
             ((85, 60, 100), "0-100", ()),
             ((0, 5, 12, 90), "0-100", ()),
+            ((12, 8.5, 15, 17, 11), "0-20", ("0-100",)),
+            ((1, 4, 7, 6), "1-10", ("1-7",)),
             (("4/5", "3/5"), "1-5", ()),
             (("0/5", "3/5"), "0-5", ()),
             (("16/20", "9/20"), "0-20", ()),
@@ -159,14 +161,14 @@ class TestRecognition:
         """One 11 among ninety-nine grades from 1 to 10 lies outside; the wider scale is named."""
         found = scale_of(*[*range(1, 11)] * 10, 11)
 
-        assert (str(found), found.instead) == ("1-10", ("0-100",))
+        assert (str(found), found.instead) == ("1-10", ("0-20",))
 
     @pytest.mark.parametrize(
         ("grades", "said"),
         [
             ((7, 8, 9, 6, 85), "from 6 to 85; --scale 1-10 clamps 1 of 5 grades or --scale 0-100 "),
             ((0.85, 0.6, 1, 8, 9), "--scale 0-1 clamps 2 of 5 grades or --scale 0-10 takes all"),
-            ((-3, 250, 40), "--scale 0-100 clamps 2 of 3 grades or --scale -3-250 takes all"),
+            ((-3, 250, 40), "to 250; --scale -3-250 takes all"),
             ((1000, 2000), "from 1000 to 2000; "),
         ],
     )

@@ -22,7 +22,8 @@ from witan.errors import UnclearScale
 __all__ = ["Evidence", "declared", "recognised", "rescaled"]
 
 UNIT, THIRDS, HALF = Range(0.0, 1.0), Range(0.0, 3.0), Range(0.0, 5.0)
-FIVE, TEN, HUNDRED = Range(1.0, 5.0), Range(0.0, 10.0), Range(0.0, 100.0)
+FIVE, SEVEN = Range(1.0, 5.0), Range(1.0, 7.0)
+TEN, TWENTY, HUNDRED = Range(0.0, 10.0), Range(0.0, 20.0), Range(0.0, 100.0)
 
 NATIVE_SCALE = Scale()
 """The scale of the council's own reviews."""
@@ -54,7 +55,7 @@ class _Numbers:
         self.fractions += 0 < number < 1
         self.over_five += 5 < number <= 10
         self.over_ten += 10 < number <= 100
-        for known in (UNIT, TEN, NATIVE, HUNDRED):
+        for known in (UNIT, TEN, NATIVE, TWENTY, HUNDRED):
             self.within[known] += known.low <= number <= known.high
 
     def merge(self, other: "_Numbers") -> None:
@@ -254,12 +255,13 @@ def _read(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range,
         return (THIRDS, (HALF, TEN)) if thirds else (HALF, (TEN,))
     if high <= 5:
         return FIVE, (NATIVE,)
-    return (NATIVE, ()) if low >= 1 else (TEN, ())
+    seven = numbers.whole and (low, high) == (SEVEN.low, SEVEN.high)
+    return (NATIVE, (SEVEN,) if seven else ()) if low >= 1 else (TEN, ())
 
 
 def _wider(numbers: _Numbers) -> Range:
     """The smallest known range that holds all, or the range that they span themselves."""
-    known = (UNIT, HALF, TEN, HUNDRED)
+    known = (UNIT, HALF, TEN, TWENTY, HUNDRED)
     fits = (one for one in known if one.low <= numbers.low and numbers.high <= one.high)
     return next(fits, Range(min(numbers.low, 0.0), numbers.high))
 
@@ -269,6 +271,8 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
     tenth = NATIVE if numbers.share(NATIVE) == numbers.share(TEN) else TEN
     if numbers.over_five and numbers.share(tenth) >= DOUBTFUL:
         return _clamped(numbers, tenth, _wider(numbers), criterion)
+    if numbers.low >= 0 and numbers.high <= 20:
+        return TWENTY, (HUNDRED,)
     if numbers.low >= 0 and numbers.high <= 100:
         return HUNDRED, ()
     if numbers.over_ten and numbers.share(HUNDRED) >= DOUBTFUL:
@@ -294,8 +298,9 @@ def _unclear(numbers: _Numbers, likely: Range, wider: Range, criterion: str | No
     where = "" if criterion in (None, HOLISTIC) else f" on {criterion!r}"
     named = "" if not where else f"{criterion}="
     problem = f"the scale of the grades{where} is unclear: they run from {numbers.low:.6g} to "
-    readings = [
-        (f"{named}{likely}", numbers.outside(likely)),
-        (f"{named}{wider}", "takes all of them"),
-    ]
+    readings = [(f"{named}{wider}", "takes all of them")]
+    if numbers.share(likely) >= DOUBTFUL:
+        readings.insert(0, (f"{named}{likely}", numbers.outside(likely)))
+    elif (spanned := Range(numbers.low, numbers.high)) != wider:
+        readings.insert(0, (f"{named}{spanned}", "takes all of them"))
     return UnclearScale(f"{problem}{numbers.high:.6g}", readings)

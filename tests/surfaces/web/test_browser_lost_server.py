@@ -172,6 +172,60 @@ def test_a_first_connection_that_fails_is_tried_again(context, tmp_path):
     assert len(failed) == 1
 
 
+def test_a_busy_server_is_said_to_be_busy_and_left_in_peace(context, tmp_path):
+    """The page neither loads anew nor asks often; it goes on once there is room."""
+    asked_for = []
+
+    def note(request):
+        asked_for.append(request.url)
+
+    with started(tmp_path, "[serve]\nmax_streams = 1\n") as place:
+        first = asked(context, place)
+        page = context.new_page()
+        page.on("request", note)
+        page.goto(first.url)
+        expect(page.locator("#connection")).to_contain_text("The server is busy")
+        page.evaluate("window.first = true")
+        asked_for.clear()
+        page.wait_for_timeout(9000)
+        n_asked = len(asked_for)
+        expect(page.locator("#connection")).to_contain_text("The server is busy")
+        first.close()
+        expect(page.locator("#connection")).to_be_hidden(timeout=SECONDS)
+        same = page.evaluate("window.first")
+        page.get_by_role("button", name="Break it off").click()
+        shows_interrupted(page)
+
+    assert same
+    assert n_asked <= 2
+
+
+def test_a_server_that_is_busy_after_a_restart_is_waited_for(context, tmp_path):
+    """A page whose place is another's by then says so, and is given the next."""
+    with started(tmp_path) as place:
+        page = asked(context, place)
+        page.evaluate("window.first = true")
+        refused = []
+
+        def busy(route):
+            refused.append(time.monotonic())
+            route.fulfill(status=429, headers={"Retry-After": "5"}, body="{}")
+
+        page.route("**/live?*", busy)
+        place.kill()
+        shows_loss(page)
+        place.start()
+        expect(page.locator("#connection")).to_contain_text("The server is busy", timeout=SECONDS)
+        page.wait_for_timeout(9000)
+        n_refused = len(refused)
+        page.unroute("**/live?*")
+        expect(page.locator("#h-shortfall")).to_have_text(
+            "This session is interrupted", timeout=40_000
+        )
+
+    assert n_refused <= 2
+
+
 def test_who_is_signed_out_by_a_restart_is_asked_to_sign_in(context, tmp_path):
     """The cookie was worth nothing any more; the token leads back to the session."""
     token = "a-token-of-the-tests"  # noqa: S105 - of this test

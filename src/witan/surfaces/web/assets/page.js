@@ -20,24 +20,45 @@ setInterval(tick, 1000);
 const SILENT_MS = 12_000;
 const LATE_MS = 1500;
 const RETRY_MS = 3000;
-const PASSING = [408, 429];
+// A server that follows as many sessions as it bears is left in peace for longer.
+const BUSY = 429;
+const BUSY_MS = 8000;
+const BUSY_MOST_MS = 30_000;
+const PASSING = [408, BUSY];
 
 let connection = null;
 let heard = 0;
 let late = 0;
 
-function showLost(lost) {
+function showLost(lost, why = "lost") {
   clearTimeout(late);
   const notice = document.getElementById("connection");
   live.toggleAttribute("data-lost", lost);
   notice.hidden = !lost;
-  notice.textContent = lost ? notice.dataset.lost : "";
+  notice.textContent = lost ? notice.dataset[why] : "";
 }
 
 function onError(status) {
   // What the server refuses for good, the page itself says better: sign in, or there is none.
   if (status >= 400 && status < 500 && !PASSING.includes(status)) location.reload();
-  else showLost(true);
+  else showLost(true, status === BUSY ? "busy" : "lost");
+}
+
+let hasty = null;
+
+// How soon a connection that broke off is tried again: the server's own word is not at hand here.
+function pace({ config }, busy) {
+  hasty ??= [config.reconnectDelay, config.reconnectMaxDelay];
+  [config.reconnectDelay, config.reconnectMaxDelay] = busy ? [BUSY_MS, BUSY_MOST_MS] : hasty;
+}
+
+// Loading the page anew would only be more work for a server that has too much.
+function waitForRoom(seconds) {
+  showLost(true, "busy");
+  const spread = 1 + Math.random() / 4;
+  setTimeout(() => {
+    htmx.ajax("GET", live.getAttribute("hx-sse:connect"), { source: live, timeout: 5000 });
+  }, 1000 * spread * (seconds || BUSY_MS / 1000));
 }
 
 // Where the first connection fails, nobody else tries again.
@@ -58,25 +79,32 @@ function reloadOnceThere() {
 function listen() {
   live.addEventListener("htmx:sse:before:connection", ({ detail }) => {
     clearTimeout(late);
-    if (detail.connection.attempt > 0) late = setTimeout(showLost, LATE_MS, true);
+    const lost = live.hasAttribute("data-lost");
+    if (detail.connection.attempt > 0 && !lost) late = setTimeout(showLost, LATE_MS, true);
   });
   live.addEventListener("htmx:sse:after:connection", ({ detail }) => {
     connection = detail.connection;
     heard = performance.now();
+    pace(connection, false);
     showLost(false);
   });
   live.addEventListener("htmx:sse:after:message", () => {
     heard = performance.now();
   });
-  live.addEventListener("htmx:sse:error", ({ detail }) => onError(detail.status));
+  live.addEventListener("htmx:sse:error", ({ detail }) => {
+    if (detail.connection) pace(detail.connection, detail.status === BUSY);
+    onError(detail.status);
+  });
   live.addEventListener("htmx:sse:close", () => {
     clearInterval(watching);
     showLost(false);
   });
   live.addEventListener("htmx:error", waitForServer);
   live.addEventListener("htmx:response:error", ({ detail }) => {
-    const status = detail.ctx.response.status;
-    if (PASSING.includes(status) || status >= 500) waitForServer();
+    const { status, raw } = detail.ctx.response;
+    const seconds = Number(raw.headers.get("Retry-After"));
+    if (status === BUSY || (status === 503 && seconds > 0)) waitForRoom(seconds);
+    else if (PASSING.includes(status) || status >= 500) waitForServer();
     else onError(status);
   });
   document.addEventListener("visibilitychange", () => {

@@ -393,6 +393,28 @@ class TestSession:
         assert page(browser.get(where)).all(id="live")
         asked(browser, f"{where}/cancel")
 
+    def test_a_second_page_that_resumes_it_leads_to_it_as_it_is(self, browser):
+        """While it is under way again, and once it is over; what was broken off is resumed."""
+        where = asked(browser, question="So (hang)?")
+        browser.post(f"{where}/cancel")
+        first = asked(browser, f"{where}/resume")
+        second = asked(browser, f"{where}/resume")
+        under_way = page(browser.get(second))
+        over = f"/sessions/{ended(browser)}"
+        again = asked(browser, f"{over}/resume")
+        browser.post(f"{where}/cancel")
+
+        assert first == second == where
+        assert f"{where}/cancel" in forms(under_way)
+        assert again == over
+
+    def test_the_address_above_them_leads_to_the_list(self, browser, alone):
+        """To the history, or without one to the first page."""
+        for above in ("/sessions", "/sessions/"):
+            for client, where in ((browser, "/history"), (alone, "/")):
+                response = client.get(above, follow_redirects=False)
+                assert (response.status_code, response.headers["location"]) == (303, where)
+
     def test_a_lost_page_of_a_session_long_over_is_told_so(self, browser):
         """A reader that comes back too late is not left waiting: it gets what became of it."""
         response = browser.get("/sessions/held00/live")

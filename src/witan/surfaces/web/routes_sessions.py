@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.errors import WitanError
+from witan.errors import HistoryConflict, NothingToCount, WitanError
 from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
@@ -103,10 +103,17 @@ async def cancel(request: Request, session: str, chamber: ChamberOf) -> Response
 
 @router.post("/sessions/{session:path}/resume")
 async def resume(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
-    """Take a session up again."""
+    """Take a session up again; show it as it is where that has happened meanwhile."""
     form = await form_of(request)
-    running = await chamber.resume(session, take_over=bool(form.get("take_over")), asker=asker)
-    return redirect(site_of(request), "sessions", running.id)
+    whole = await chamber.named(session)
+    try:
+        await chamber.resume(whole, take_over=bool(form.get("take_over")), asker=asker)
+    except (HistoryConflict, NothingToCount):
+        running = chamber.running(whole)
+        resumed = running is not None and running.under_way
+        if not resumed and (await chamber.session(whole)).status == "interrupted":
+            raise
+    return redirect(site_of(request), "sessions", whole)
 
 
 @router.post("/sessions/{session:path}/retry")
@@ -149,6 +156,14 @@ async def forget(request: Request, session: str, chamber: ChamberOf) -> Response
         return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
     await chamber.forget(whole)
     return redirect(site_of(request), "history")
+
+
+@router.get("/sessions")
+@router.get("/sessions/")
+async def show_all(request: Request) -> Response:
+    """Lead to the list of sessions; without a history the first page has those at hand."""
+    site = site_of(request)
+    return redirect(site, "history") if site.keeps else redirect(site)
 
 
 @router.get("/sessions/{session:path}")

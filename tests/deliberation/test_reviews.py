@@ -285,6 +285,36 @@ class TestSurroundings:
         with pytest.raises(InvalidBallot, match="holds ballots that contradict each other"):
             read(f"{first}\nOn reflection:\n{second}", holistic=True)
 
+    @pytest.mark.parametrize(
+        "review",
+        [
+            '{"ranking": [["A"], ["B"], ["C"]], "notes": "", "ranking": [["C"], ["B"], ["A"]]}',
+            '{"ranking": [["A"], ["B"], ["C"]], "Ranking ": [["C"], ["B"], ["A"]]}',
+            '{"ranking": [["A"], ["B", "C"]], "grades": {"A": 9, "B": 5, "C": 4, "A": 2}}',
+            '{"ballot": {"ranking": ["A", "B", "C"], "ranking": ["B", "A", "C"]}}',
+        ],
+        ids=["ranking", "case", "grade", "inside"],
+    )
+    @pytest.mark.parametrize("around", ["{}", "So:\n```json\n{}\n```"], ids=["whole", "in prose"])
+    def test_a_key_with_two_values(self, review, around):
+        """A ballot that gives one key two values contradicts itself, and neither counts."""
+        with pytest.raises(InvalidBallot, match="contradicts itself: one of its keys has two"):
+            read(around.replace("{}", review), holistic=True)
+
+    def test_a_key_repeated_alike(self):
+        """A key repeated with the same value, or beside the ballot, contradicts nothing."""
+        ranking = '"ranking": [["A"], ["B", "C"]]'
+
+        assert read("{" + f"{ranking}, {ranking}" + "}").ballot.groups == ORDER
+        review = read('{"notes": "One.", "notes": "Two.", ' + ranking + "}")
+        assert (review.ballot.groups, review.ballot.notes) == (ORDER, "Two.")
+
+    def test_long_reasoning(self):
+        """Only what follows the reasoning has to be short enough to be looked into."""
+        long = "Hm. " * LONGEST_REPLY
+
+        assert read(f"<think>{long}</think>{said()}").ballot.groups == ORDER
+
     def test_ballots_that_agree(self):
         """A ballot that is said twice counts once, and of two the fuller one."""
         full = said(grades={"A": 8, "B": 6, "C": 4})

@@ -14,7 +14,7 @@ from witan.core.rubric import Rubric
 from witan.core.scale import FAILED, HOLISTIC, PASSED, read_grade
 from witan.deliberation.review_words import NOT_ON_SHEET
 
-__all__ = ["Asked", "Grades", "Reading", "chain", "tied"]
+__all__ = ["Asked", "Grades", "Reading", "chain", "is_remark", "tied"]
 
 Grades = Mapping[str, Grade | Mapping[str, Grade]]
 """Candidate to one grade, or to grades by criterion."""
@@ -34,6 +34,11 @@ _AROUND = " \t\r\n*_`\"'[](){}<>.:,#"
 _CALLED = re.compile(r"(?:answer|response|candidate|option)(?![a-z])", re.IGNORECASE)
 _GAPS = re.compile(r"[\s_-]+")
 _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
+
+
+def is_remark(key: str) -> bool:
+    """Tell whether a key holds what a reviewer writes beside its ballot."""
+    return _folded(key) in _NOTES
 
 
 def tied(text: str) -> list[object]:

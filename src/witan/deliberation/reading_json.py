@@ -1,4 +1,7 @@
-"""The JSON in a reply: whole, or wherever in the text it stands."""
+"""The JSON in a reply: whole, or wherever in the text it stands.
+
+Of a key that an object repeats the last value counts, and `ambiguous_keys` names it.
+"""
 
 import json
 import re
@@ -6,7 +9,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-__all__ = ["values_in", "whole"]
+__all__ = ["ambiguous_keys", "values_in", "whole"]
 
 _OPENING = re.compile(r"[\[{]")
 
@@ -32,9 +35,31 @@ def _whole_number(written: str) -> int | str:
     return int(written) if len(written) <= _LONGEST_NUMBER else written
 
 
+class _Ambiguous(dict[str, Any]):
+    """An object that gives one key different values."""
+
+    def __init__(self, pairs: list[tuple[str, Any]], keys: tuple[str, ...]) -> None:
+        super().__init__(pairs)
+        self.ambiguous = keys
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    ambiguous: dict[str, None] = {}
+    for key, value in pairs:
+        name = key.strip().casefold()
+        if values.setdefault(name, value) != value:
+            ambiguous[name] = None
+    return _Ambiguous(pairs, tuple(ambiguous)) if ambiguous else dict(pairs)
+
+
 # Not strict: models put raw line breaks into strings. NaN and the infinities stay text.
 _DECODER = json.JSONDecoder(
-    strict=False, parse_constant=str, parse_float=_number, parse_int=_whole_number
+    strict=False,
+    parse_constant=str,
+    parse_float=_number,
+    parse_int=_whole_number,
+    object_pairs_hook=_object,
 )
 
 
@@ -44,6 +69,19 @@ def whole(text: str) -> object:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
+
+
+def ambiguous_keys(value: object) -> Iterator[str]:
+    """Name the keys, in lower case, that an object in a JSON value gives different values."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, _Ambiguous):
+            yield from each.ambiguous
+        if isinstance(each, dict):
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
 
 
 def values_in(text: str) -> Iterator[dict[str, Any] | list[Any]]:

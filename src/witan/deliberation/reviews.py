@@ -15,10 +15,10 @@ from witan.core.ballot import Ballot, Grade
 from witan.core.blinding import Sheet
 from witan.core.rubric import Rubric
 from witan.core.scale import HOLISTIC, NATIVE, grade_on, read_grade
-from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, tied
+from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, is_remark, tied
 from witan.deliberation.blank import is_blank
 from witan.deliberation.events import ReadBy
-from witan.deliberation.reading_json import values_in, whole
+from witan.deliberation.reading_json import ambiguous_keys, values_in, whole
 from witan.deliberation.review_words import NOT_GRADED, NOT_RANKED, judges_only
 from witan.deliberation.thoughts import split_thoughts
 from witan.errors import InvalidBallot
@@ -26,7 +26,7 @@ from witan.errors import InvalidBallot
 __all__ = ["LONGEST_REPLY", "Review", "read_review"]
 
 LONGEST_REPLY = 200_000
-"""Characters beyond which a reply is not looked into."""
+"""Characters beyond which a reply, without its reasoning, is not looked into."""
 
 MOST_BALLOTS = 32
 """Ballots in one reply that are compared with each other; who sends more is asked again."""
@@ -65,14 +65,15 @@ def read_review(
         contradict each other.
     """
     asked = Asked.of(sheet, rubric, holistic=holistic)
+    reply = split_thoughts(reply).text
     if is_blank(reply) or reply.strip() == "null":
         raise InvalidBallot(sheet.reviewer, "says nothing")
     if len(reply) > LONGEST_REPLY:
         problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
         raise InvalidBallot(sheet.reviewer, problem)
-    reply = split_thoughts(reply).text
     said = whole(reply)
     if isinstance(said, Mapping) and _as_asked(said, sheet, asked, holistic=holistic):
+        _refuse_ambiguous(said, sheet)
         return Review(_ballot(asked.read(said), sheet, session, roster), "schema")
     reading = _tolerantly(reply, sheet, asked)
     notes = (*reading.notes, *_left_out(reading, sheet, asked))
@@ -104,8 +105,14 @@ def _legible(grades: Grades) -> Grades:
     return legible
 
 
+def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
+    """Refuse a ballot that gives a key two values; which of them is meant is not ours to guess."""
+    if not all(map(is_remark, ambiguous_keys(ballot))):
+        raise InvalidBallot(sheet.reviewer, "contradicts itself: one of its keys has two values")
+
+
 def _as_asked(said: Mapping[str, Any], sheet: Sheet, asked: Asked, *, holistic: bool) -> bool:
-    """Whether an object is what the schema describes, to the letter."""
+    """Tell whether an object is what the schema describes, to the letter."""
     ranking, grades = said.get("ranking"), said.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
         return False
@@ -127,7 +134,7 @@ def _graded_as_asked(given: object, names: set[str]) -> bool:
 
 
 def _is_as_asked(grade: object) -> bool:
-    """Whether a grade is a number from 1 to 10."""
+    """Tell whether a grade is a number from 1 to 10."""
     read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
     return read is not None and not read[1]
 
@@ -138,7 +145,7 @@ def _tolerantly(reply: str, sheet: Sheet, asked: Asked) -> Reading:
     Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
     an answer that fakes it.
     """
-    read = [r for said in values_in(reply) for r in _ballots_in(said, asked)]
+    read = [r for said in values_in(reply) for r in _ballots_in(said, sheet, asked)]
     lists = list(_final_rankings(reply, asked))
     cast = [reading for reading in (*read, *lists) if _is_enough(reading, sheet)]
     if any(_contradict(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
@@ -181,7 +188,7 @@ def _graded_otherwise(one: Grade | Grades, other: Grade | Grades) -> bool:
     return read_grade(one) != read_grade(other)
 
 
-def _ballots_in(said: object, asked: Asked) -> Iterator[Reading]:
+def _ballots_in(said: object, sheet: Sheet, asked: Asked) -> Iterator[Reading]:
     """Every ballot in a JSON value; what stands inside a ballot is part of it."""
     pending = [said]
     while pending:
@@ -189,6 +196,7 @@ def _ballots_in(said: object, asked: Asked) -> Iterator[Reading]:
         if value and isinstance(value, dict | list):
             reading = asked.read(value)
             if reading.fullness:
+                _refuse_ambiguous(value, sheet)
                 yield reading
             else:
                 inner = list(value.values() if isinstance(value, dict) else value)
@@ -196,7 +204,7 @@ def _ballots_in(said: object, asked: Asked) -> Iterator[Reading]:
 
 
 def _is_enough(reading: Reading, sheet: Sheet) -> bool:
-    """Whether at least half of the sheet, and two candidates if it has them, are judged."""
+    """Tell whether at least half of the sheet, and two candidates if it has them, are judged."""
     judged = max(len(reading.ranked), len(reading.graded))
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
@@ -239,7 +247,7 @@ def _left_out(reading: Reading, sheet: Sheet, asked: Asked) -> Iterator[str]:
 
 
 def _problem(read: Sequence[Reading], sheet: Sheet) -> str:
-    """What is wrong with the fullest reading there is."""
+    """Say what is wrong with the fullest reading there is."""
     best = max(read, key=lambda reading: reading.fullness)
     judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded
     if not judged:

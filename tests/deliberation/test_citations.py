@@ -25,15 +25,16 @@ class TestReading:
     @pytest.mark.parametrize(
         ("text", "unresolved"),
         [
-            ("It is so [Z].", ("Z",)),
+            ("It is so [Z], and so [A].", ("Z",)),
             ("It is so [Q9], and so [A].", ("Q9",)),
             ("So [A, Z]; thus [Z] and [B; Y].", ("Z", "Y")),
             ("So [Answer Z], and [answers B and D].", ("Z", "D")),
-            ("So.[Z]", ("Z",)),
+            ("So.[Z] Thus [A].", ("Z",)),
             ("It is[A] so, and thus[Z].", ("Z",)),
             ("[A][Z]", ("Z",)),
-            ("**[Z]**", ("Z",)),
-            ("- It is so\n    - and so [Z]", ("Z",)),
+            ("**[A]** and **[Z]**", ("Z",)),
+            ("- It is so [A]\n    - and so [Z]", ("Z",)),
+            ("As [A] says, [Z] errs.", ("Z",)),
         ],
     )
     def test_a_label_of_nobody(self, text, unresolved):
@@ -44,6 +45,9 @@ class TestReading:
         "text",
         [
             "[A], [B, C], [Answer A].",
+            "Press [Y] to go on.",
+            "It is vitamin [D], with [H] and [S].",
+            "The [H] concentration falls [A].",
             "A footnote[1], and another [2, 3].",
             "- [x] done\n- [X] done, too\n- [ ] open\n1. [X] done",
             "[A](https://example.org), [Z](https://example.org) and ![Z](z.png)",
@@ -67,11 +71,13 @@ class TestReading:
 
     def test_brackets_of_the_question(self):
         """What stands in the question in brackets is no label that somebody made up."""
-        assert unresolved_citations("Press [Q] or [Z].", LABELS, ["What does [Q] do?"]) == ("Z",)
+        assert unresolved_citations(
+            "Press [Q] or [Z], says [A].", LABELS, ["What does [Q] do?"]
+        ) == ("Z",)
 
     def test_labels_of_two_letters(self):
         """Where there are more answers than letters, labels have two."""
-        assert unresolved_citations("[AB], [AZ]", [*LABELS, "AA", "AB"]) == ("AZ",)
+        assert unresolved_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == ("AZ",)
 
     @pytest.mark.parametrize("text", ["[A", "`", "``` ", "[Z] ", "\\[", "[ ", "[A,", "$$ "])
     def test_it_takes_time_by_its_length(self, text):

@@ -291,3 +291,17 @@ class TestSessions:
         assert "".join(x.text for x in told if isinstance(x, e.SynthesisDelta)) == "Five."
         assert session.text == "Five."
         assert all(one.seq < other.seq for one, other in pairwise(told))
+
+    async def test_a_chairman_is_known_from_one_question_to_the_next(self):
+        """Whose closing text had to be withdrawn once is not heard thinking at later questions."""
+        chair = seat("chair", synthesis="Hm.\n</think>\nFive.")
+        withdrawn, heard = [], []
+        async with council([member("a"), member("b")], [chair]) as held:
+            for question in ("How many?", "And now?"):
+                told: list[e.Event] = []
+                await held.ask(question, listener=told.append)
+                withdrawn.append(sum(isinstance(event, e.TextWithdrawn) for event in told))
+                heard.append("".join(x.text for x in told if isinstance(x, e.SynthesisDelta)))
+
+        assert withdrawn == [1, 0]
+        assert heard[1] == "Five."

@@ -118,7 +118,6 @@ class Caller:
         self._begun = begun
         self._withdraw = withdraw
         self._errands: dict[str, list[Errand]] = {}
-        self._reticent: set[str] = set()
 
     async def call(self, member: Member, call: Call, hear: Hear = deaf) -> Made | Failed:
         """Make a call until it brings a reply or has used up its attempts, its time or its money.
@@ -128,6 +127,7 @@ class Caller:
         the reply is what counts.
         """
         throttle = self._throttles[member.provider]
+        model = " ".join((member.provider, member.source or member.name, member.url or ""))
         seconds = self._limits.call_seconds
         errand = Errand(
             member,
@@ -139,7 +139,7 @@ class Caller:
             seconds,
             begun=self._begun,
             withdraw=partial(self._withdraw, member.name, call.stage),
-            holds_back=member.name in self._reticent,
+            holds_back=model in self._throttles.lone_closers,
         )
         self._errands.setdefault(member.name, []).append(errand)
         try:
@@ -147,7 +147,7 @@ class Caller:
         except WitanError as error:
             return Failed(error, errand.spent())
         if errand.holds_back:
-            self._reticent.add(member.name)
+            self._throttles.lone_closers.add(model)
         return Made.of(reply, errand.spent())
 
     def taken(self, seat: str) -> Spent:

@@ -61,12 +61,19 @@ class Throttle:
 
 
 class Throttles:
-    """The throttle of every provider, made when its first call is."""
+    """The throttle of every provider, made when its first call is.
+
+    Attributes
+    ----------
+    lone_closers
+        Models, by provider, source and address, that end their reasoning with a closing tag alone.
+    """
 
     def __init__(self, providers: Mapping[str, Throttling], clock: Clock) -> None:
         self._providers = providers
         self._clock = clock
         self._made: dict[str, Throttle] = {}
+        self.lone_closers: set[str] = set()
 
     def __getitem__(self, provider: str) -> Throttle:
         """The one throttle that all calls to this provider share."""

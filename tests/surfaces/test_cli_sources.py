@@ -206,3 +206,17 @@ class TestFiles:
             sessions = said.json["sessions"]
             assert [len(session["standings"]) for session in sessions] == [3, 3, 3]
             assert [note["reviewer"] for note in sessions[0]["ballots"]] == ["a", "b"]
+
+
+def test_a_session_without_a_vote_on_a_model_does_not_count_for_it(witan, tmp_path):
+    """A model whose cells are all empty in one session has the mean of the other alone."""
+    table = tmp_path / "judges.csv"
+    table.write_text(
+        "question,model,ann,bob\nq1,grok,9,9\nq1,haiku,4,5\nq2,grok,,\nq2,haiku,7,7\nq2,sonnet,8,6\n",
+        encoding="utf-8",
+    )
+
+    board = witan("leaderboard", table, "--rule", "borda", "--min-sessions", "1", "--json").json
+
+    [grok] = [line for line in board["lines"] if line["model"] == "grok"]
+    assert (grok["score"], grok["sessions"]) == (1.0, 1)

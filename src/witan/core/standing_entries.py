@@ -65,7 +65,8 @@ class Block:
                 kind=kind,
                 rule=rule,
                 model=model,
-                score=_mean([scores[seat] for seat in mine]),
+                # Borda gives 0 to whom nobody voted on: that is no standing to average.
+                score=_mean([scores[seat] if n[seat] else None for seat in mine]),
                 z=_mean([z[seat] for seat in mine]),
                 votes=sum([n[seat] for seat in mine]),
                 offered=sum([held.offered[seat] for seat in mine]),

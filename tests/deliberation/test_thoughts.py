@@ -5,7 +5,7 @@ from itertools import pairwise
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from councils import council, member
@@ -133,9 +133,8 @@ class TestSplitting:
     def test_a_quoted_closing_tag_far_into_the_reasoning(self, quote, length):
         """However long the reasoning is, and however it is cut, a quoted tag does not end it."""
         quoted = f"{quote[0]}</think>{quote[-1]}"
-        text = (
-            f"<think>{'.' * length} I must not write {quoted} too early, secret plan.</think>Four."
-        )
+        early = f"I must not write {quoted} too early, secret plan"
+        text = f"<think>{'.' * length} {early} {'.' * 400}</think>Four."
 
         for size in (1, 7, 199, 200, 201, 4_096, len(text)):
             assert streamed(text, size) == ("Four.", 0)
@@ -150,10 +149,16 @@ class TestSplitting:
             split = split_thoughts(f"<think>It is {word}{end}</think>{word} it is.")
             assert split.text == f"{word} it is."
 
-    @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.data())
-    def test_no_cut_changes_anything(self, text, data):
+    @given(
+        st.sampled_from(["", "<think>"]),
+        st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+        st.integers(1, 250),
+    )
+    @settings(max_examples=1_000)
+    @example("<think>", 'It is "</think>" so ' + "." * 210 + "</think>Four.", 1)
+    def test_no_cut_changes_anything(self, start, rest, size):
         """Whatever a text consists of and wherever it is cut, the whole and the pieces agree."""
-        size = data.draw(st.integers(1, max(1, len(text))))
+        text = start + rest
         whole = ThoughtFilter()
         whole.feed(text)
         whole.close()

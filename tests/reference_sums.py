@@ -78,7 +78,7 @@ def standing_sums(entries: Sequence[Entries], rule: str, *, human: int = 0) -> S
                 continue
             key = (bucket, code_of(line.model))
             sheet.add(key, appearances=1, votes=line.votes, offered=line.offered, wins=line.wins)
-            if line.score is not None and line.votes:
+            if line.score is not None:
                 sheet.add(key, sessions=1, total=line.score, squares=line.score**2)
             if line.z is not None:
                 sheet.add(key, z_sessions=1, z_total=line.z)

@@ -54,6 +54,41 @@ def test_stability_is_the_share_of_removals_that_change_nothing():
     assert comparison.stability["borda"] == pytest.approx(1 / 3)
 
 
+def test_figures_are_of_the_sessions_asked_for():
+    """One session among two: its rankings, its leaders and its stability alone."""
+    cast = [
+        *ballots("x: a > b > c", "y: a > b > c", session="one"),
+        *ballots("x: b > a > c", "y: c > b > a", "z: a > c > b", session="two"),
+    ]
+    alone = compare_rules(ballots("x: a > b > c", "y: a > b > c", session="one"), Settings())
+
+    comparison = compare_rules(cast, Settings(), only=["one"])
+
+    assert comparison.sessions == ("one",)
+    assert comparison.stability == alone.stability
+    assert comparison.tau == alone.tau
+    assert comparison.leader_differs == alone.leader_differs
+
+
+def test_weights_are_learned_from_all_sessions():
+    """The outcome of one session under weights is the one that it has among all."""
+    cast = [
+        *ballots("x: a > b > c", "y: a > c > b", "z: c > b > a", session="one"),
+        *ballots("x: a > b > c", "y: a > b > c", "z: c > b > a", session="two"),
+    ]
+
+    everything = compare_rules(cast, Settings(), ["weighted_borda"])
+    some = compare_rules(cast, Settings(), ["weighted_borda"], only=["one"])
+
+    assert some.outcomes["one"] == everything.outcomes["one"]
+
+
+def test_a_session_that_no_ballot_belongs_to_is_refused():
+    """A misspelt name is not compared as nothing."""
+    with pytest.raises(UnknownName, match="did you mean 'one'"):
+        compare_rules(ballots("x: a > b", session="one"), Settings(), only=["onne"])
+
+
 def test_sessions_are_kept_apart():
     """Leaders are compared session by session."""
     cast = [

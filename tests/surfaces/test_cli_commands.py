@@ -45,6 +45,16 @@ class TestCompare:
         start = said.lines.index("Sessions in which the leaders differ, over 12 sessions")
         assert said.lines[start + 3].split() == ["2", "schulze", "0"]
 
+    def test_all_figures_are_of_the_session_asked_for(self, witan, sessions):
+        """With --session every table is about it, and --json counts one session."""
+        options = ("--session", "q2", "--rules", "borda,schulze")
+        said = witan("compare", sessions, *options)
+
+        assert "Session q2" in said.lines
+        assert "over 1 session" in said.out
+        assert "12" not in said.out
+        assert witan("compare", sessions, *options, "--json").json["n_sessions"] == 1
+
     def test_json_has_everything(self, witan, council):
         """The object holds rules, matrices, stability, and outcomes as tally prints them."""
         found = witan("compare", council, "--rules", "borda,range", "--json").json

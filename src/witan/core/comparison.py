@@ -1,6 +1,6 @@
 """Every rule on the same ballots, side by side."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import prepare, tally_electorates
 from witan.core.weighing import learn_weights
-from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
+from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 __all__ = ["Comparison", "compare_rules"]
 
@@ -59,6 +59,7 @@ def compare_rules(
     settings: Settings,
     rules: Sequence[str] | None = None,
     on_outcome: Callable[[Outcome], None] | None = None,
+    only: Collection[str] | None = None,
 ) -> Comparison:
     """Count every session under every rule that can, but those that need a history.
 
@@ -69,20 +70,31 @@ def compare_rules(
     rules
         Names in `RULES`; None: all.
     on_outcome
-        Told of every outcome as it comes; what it raises ends the counting.
+        Called with every outcome as it comes; what it raises ends the counting.
+    only
+        Compare on these sessions alone; None: on all. What is learned across sessions is learned
+        from all of them.
 
     Raises
     ------
     NothingToCount
         Without a ballot.
+    UnknownName
+        If no ballot belongs to one of the sessions, or a rule is not in `RULES`.
     """
-    everyone, settings = prepare(ballots, settings)
+    given = list(ballots)
+    known = dict.fromkeys(ballot.session for ballot in given)
+    sessions = tuple(known if only is None else dict.fromkeys(only))
+    for name in sessions:
+        if name not in known:
+            raise UnknownName("session", name, known)
+    everyone, settings = prepare(given, settings)
     if not everyone:
         raise NothingToCount("there is no ballot to count")
     if AUTO in (rules or ()):
         raise InvalidParameter("a rule to compare", AUTO, "a name: auto takes one of two")
     names = list(RULES) if rules is None else [RULES[name].name for name in rules]
-    outcomes: dict[str, dict[str, Outcome]] = {e.session: {} for e in everyone}
+    outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in sessions}
     skipped: dict[str, str] = {}
     stability: dict[str, float | None] = {}
     counted = []
@@ -92,18 +104,19 @@ def compare_rules(
             continue
         chosen = _under(settings, name)
         problems: list[UnsuitableBallots] = []
-        found = list(_told(tally_electorates(everyone, chosen, problems.append), on_outcome))
+        counting = tally_electorates(everyone, chosen, problems.append, sessions)
+        found = list(_reported(counting, on_outcome))
         if not found:
             skipped[name] = problems[0].problem if problems else "nothing to count"
             continue
         counted.append(name)
-        stability[name] = _stability(everyone, chosen)
+        stability[name] = _stability(everyone, chosen, sessions)
         for outcome in found:
             outcomes[outcome.session][name] = outcome
     return Comparison(
         rules=tuple(counted),
         skipped=skipped,
-        sessions=tuple(outcomes),
+        sessions=sessions,
         outcomes=outcomes,
         tau=tuple(tuple(_mean_tau(outcomes, a, b) for b in counted) for a in counted),
         leader_differs=tuple(tuple(_differs(outcomes, a, b) for b in counted) for a in counted),
@@ -111,7 +124,7 @@ def compare_rules(
     )
 
 
-def _told(
+def _reported(
     outcomes: Iterator[Outcome], on_outcome: Callable[[Outcome], None] | None
 ) -> Iterator[Outcome]:
     for outcome in outcomes:
@@ -152,13 +165,18 @@ def _differs(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> i
     )
 
 
-def _stability(everyone: Sequence[Electorate], settings: Settings) -> float | None:
+def _stability(
+    everyone: Sequence[Electorate], settings: Settings, sessions: Collection[str]
+) -> float | None:
     """Mean over sessions of the share of single removals that leave the leaders as they were."""
     rule = RULES[settings.rule]
     learned = None
     if rule.name == "weighted_borda" and settings.reliability is None:
         learned = learn_weights(everyone)
-    kept = []
+    wanted = [number for number, one in enumerate(everyone) if one.session in sessions]
+    everyone = [everyone[number] for number in wanted]
+    learned = None if learned is None else [learned[number] for number in wanted]
+    shares = []
     for numbers in by_shape(everyone):
         if len(everyone[numbers[0]].votes) < 2:
             continue
@@ -173,5 +191,5 @@ def _stability(everyone: Sequence[Electorate], settings: Settings) -> float | No
         weights = None if learned is None else [learned[number] for number in numbers]
         profile = stack(chosen, reliability=weights)
         decide = decider(rule, settings, failed_candidates(chosen))
-        kept.append(lead_kept_without_one(profile, decide))
-    return float(np.concatenate(kept).mean()) if kept else None
+        shares.append(lead_kept_without_one(profile, decide))
+    return float(np.concatenate(shares).mean()) if shares else None

@@ -127,8 +127,8 @@ def _standing(line: Standing) -> dict[str, Any]:
     }
 
 
-def comparison_object(comparison: "Comparison", sessions: Iterable[str]) -> dict[str, Any]:
-    """A comparison of rules, with the outcomes of these sessions."""
+def comparison_object(comparison: "Comparison") -> dict[str, Any]:
+    """A comparison of rules, with the outcome of every session under each."""
     return {
         "witan": __version__,
         "rules": comparison.rules,
@@ -145,7 +145,7 @@ def comparison_object(comparison: "Comparison", sessions: Iterable[str]) -> dict
                     for rule, outcome in comparison.outcomes[session].items()
                 },
             }
-            for session in sessions
+            for session in comparison.sessions
         ],
     }
 

@@ -340,6 +340,17 @@ class TestPosted:
 
         assert told.json()["rules"] == ["borda", "schulze"]
 
+    def test_rules_are_compared_on_some_sessions(self, client):
+        """The figures over sessions are of these alone, too; a misspelt one is refused."""
+        asked = {"rules": "borda,schulze", "session": "q1"}
+        told = client.post("/api/compare", params=asked, content=BALLOTS).json()
+        refused = client.post("/api/compare", params={"session": "zz"}, content=BALLOTS)
+
+        assert told["n_sessions"] == 1
+        assert [each["session"] for each in told["sessions"]] == ["q1"]
+        assert refused.status_code == 422
+        assert "'zz'" in refused.json()["detail"]
+
     def test_a_count_is_explained(self, client):
         """Step by step, for one session."""
         told = client.post("/api/explain", params={"session": "q1"}, content=BALLOTS).json()

@@ -241,6 +241,17 @@ class TestCounting:
         assert result.structured_content["rules"] == ["borda", "schulze"]
         assert "How steady each rule is" in text_of(result)
 
+    async def test_rules_are_compared_on_some_sessions(self, client):
+        """The other session has no part in the figures."""
+        others = "\n".join(
+            json.dumps({**json.loads(line), "session": "other"}) for line in BALLOTS.splitlines()
+        )
+        arguments = {"ballots": f"{BALLOTS}\n{others}", "sessions": ["other"]}
+        result = await client.call_tool("compare", arguments)
+
+        assert result.structured_content["n_sessions"] == 1
+        assert "over 1 session" in text_of(result)
+
     async def test_a_count_is_explained(self, client):
         """Step by step."""
         result = await client.call_tool("explain", {"ballots": BALLOTS, "rule": "borda"})

@@ -1,7 +1,6 @@
 """``witan compare``: every rule on the same ballots."""
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from witan.surfaces.commands.options import (
     chart_option,
     counting_options,
     json_option,
+    limit_option,
     reading_options,
     settings_of,
 )
@@ -52,17 +52,7 @@ Examples:
 @counting_options(with_rule=False)
 @json_option
 @chart_option("--plot", "Draw the ranks under every rule to an .svg or .png file.")
-@section(
-    "Output",
-    click.option(
-        "--limit",
-        type=click.IntRange(min=0),
-        metavar="NUMBER",
-        default=3,
-        show_default=True,
-        help="Show the tables of single sessions if there are no more than this.",
-    ),
-)
+@limit_option(3, "Show the tables of single sessions if there are no more than this.")
 def command(as_json: bool, **options: Any) -> int:
     """Count the ballots in FILE..., or of a session of the history, under every rule.
 
@@ -75,16 +65,15 @@ def command(as_json: bool, **options: Any) -> int:
     body = Body.of(options, rubric=settings.counting.rubric)
     rules = _rules(options["rules"])
     _check_parameters(options["parameters"])
-    comparison = compare_rules(body, settings, rules)
-    body.require(options["sessions"])
+    comparison = compare_rules(body, settings, rules, only=options["sessions"] or None)
     body.match(settings)
-    sessions = options["sessions"] or comparison.sessions
+    sessions = comparison.sessions
     if options["plot"]:
-        _draw(comparison, sessions, options["plot"])
+        _draw(comparison, options["plot"])
     if as_json:
         from witan.surfaces.json_output import comparison_object, to_json
 
-        echo(to_json(comparison_object(comparison, sessions)))
+        echo(to_json(comparison_object(comparison)))
     else:
         from witan.surfaces.comparing import comparison_text
 
@@ -93,8 +82,8 @@ def command(as_json: bool, **options: Any) -> int:
         echo("\n".join(comparison_text(page, comparison, shown)))
     if not comparison.rules:
         return Status.MISUSED
-    outcomes = [held for name in sessions for held in comparison.outcomes[name].values()]
-    return Status.ANSWERED if any(held.leaders for held in outcomes) else Status.NO_QUORUM
+    outcomes = [one for name in sessions for one in comparison.outcomes[name].values()]
+    return Status.ANSWERED if any(one.leaders for one in outcomes) else Status.NO_QUORUM
 
 
 def _rules(given: str | None) -> list[str] | None:
@@ -117,10 +106,9 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
             raise UnknownName("parameter", name, known)
 
 
-def _draw(comparison: "Comparison", sessions: Sequence[str], path: str) -> None:
-    """Draw one session; of several, what they have in common."""
+def _draw(comparison: "Comparison", path: str) -> None:
+    """Draw the ranks of one session, or the agreement over several."""
     from witan.adapters.charts import save_chart
     from witan.surfaces.plots import comparison_chart
 
-    session = sessions[0] if len(sessions) == 1 else None
-    save_chart(comparison_chart(comparison, session), path)
+    save_chart(comparison_chart(comparison), path)

@@ -24,6 +24,7 @@ __all__ = [
     "files_argument",
     "json_option",
     "level_option",
+    "limit_option",
     "reading_options",
     "settings_of",
 ]
@@ -127,6 +128,21 @@ def level_option(words: str) -> Decorator[Any]:
         default=0.95,
         show_default=True,
         help=words,
+    )
+
+
+def limit_option(default: int, words: str) -> Decorator[Any]:
+    """The number of sessions to show in full."""
+    return section(
+        "Output",
+        click.option(
+            "--limit",
+            type=click.IntRange(min=0),
+            metavar="NUMBER",
+            default=default,
+            show_default=True,
+            help=words,
+        ),
     )
 
 

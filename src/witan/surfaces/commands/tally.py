@@ -10,6 +10,7 @@ from witan.surfaces.commands.options import (
     chart_option,
     counting_options,
     json_option,
+    limit_option,
     reading_options,
     settings_of,
 )
@@ -56,17 +57,7 @@ Examples:
         "--require-winner", is_flag=True, help="Exit 5 if a session has no single clear leader."
     ),
 )
-@section(
-    "Output",
-    click.option(
-        "--limit",
-        type=click.IntRange(min=0),
-        metavar="NUMBER",
-        default=10,
-        show_default=True,
-        help="Show up to this many sessions in full, more of them as one line each.",
-    ),
-)
+@limit_option(10, "Show up to this many sessions in full, more of them as one line each.")
 def command(as_json: bool, **options: Any) -> int:
     """Count the ballots in FILE... and say who leads, and how sure that is.
 

@@ -124,13 +124,17 @@ async def compare(
     ballots: BallotsOf,
     given: SettingsOf,
     rules: Annotated[str | None, Query(description="Rules, comma-separated.")] = None,
+    session: Annotated[list[str] | None, Query(description="Only these sessions.")] = None,
 ) -> Response:
     """Count the ballots that are sent under every rule, side by side."""
     settings = settings_given(None, given)
     names = [name.strip() for name in (rules or "").split(",") if name.strip()]
-    return await reply_in_turn(
-        request, lambda: posted.compared(ballots, settings, names), "brought"
-    )
+
+    def count() -> dict[str, Any]:
+        comparison = posted.comparison_of(ballots, settings, names, session or ())
+        return posted.comparison_reply(ballots, comparison)
+
+    return await reply_in_turn(request, count, "brought")
 
 
 @router.post(

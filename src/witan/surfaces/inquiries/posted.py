@@ -20,6 +20,7 @@ from witan.errors import (
     TooLarge,
     UnknownName,
     UnsuitableBallots,
+    WitanError,
 )
 from witan.surfaces.inquiries.in_turn import go_on
 from witan.surfaces.inquiries.wording import as_request
@@ -30,8 +31,8 @@ __all__ = [
     "Posted",
     "Tally",
     "columns_given",
-    "compared",
     "comparison_of",
+    "comparison_reply",
     "explained",
     "explanation_of",
     "tallied",
@@ -194,16 +195,28 @@ def tallied(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) ->
     return tally_object(posted, tally_of(posted, settings, sessions))
 
 
-def comparison_of(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> Comparison:
-    """Posted ballots counted under every rule, or these; errors as of `tally_of`."""
-    return compare_rules(posted, settings, list(rules) or None, lambda _: go_on())
+def comparison_of(
+    posted: Posted, settings: Settings, rules: Sequence[str] = (), sessions: Sequence[str] = ()
+) -> Comparison:
+    """Posted ballots, or those of some sessions, under every rule; errors as of `tally_of`."""
+    try:
+        return compare_rules(
+            posted, settings, list(rules) or None, lambda _: go_on(), sessions or None
+        )
+    except UnknownName as error:
+        raise _as_parameter(error) from None
 
 
-def compared(posted: Posted, settings: Settings, rules: Sequence[str] = ()) -> dict[str, Any]:
-    """The object of ``witan compare --json``; errors as of `tally_of`."""
-    comparison = comparison_of(posted, settings, rules)
-    told = comparison_object(comparison, comparison.sessions)
-    return {**told, "not_read": posted.unread()}
+def comparison_reply(posted: Posted, comparison: Comparison) -> dict[str, Any]:
+    """The object of ``witan compare --json``, with the lines that could not be read."""
+    return {**comparison_object(comparison), "not_read": posted.unread()}
+
+
+def _as_parameter(error: UnknownName) -> WitanError:
+    """The error for a session's unknown name; any other unknown name as it is."""
+    if error.kind != "session":
+        return error
+    return InvalidParameter("session", error.name, f"one of {listed(error.known)}")
 
 
 def explanation_of(posted: Posted, settings: Settings, session: str | None = None) -> Explanation:
@@ -219,10 +232,7 @@ def explanation_of(posted: Posted, settings: Settings, session: str | None = Non
     except MissingParameter as error:
         raise MissingParameter("session", None, error.expected) from None
     except UnknownName as error:
-        if error.kind != "session":
-            raise
-        expected = f"one of {listed(error.known)}"
-        raise InvalidParameter("session", error.name, expected) from None
+        raise _as_parameter(error) from None
 
 
 def explained(posted: Posted, settings: Settings, session: str | None = None) -> dict[str, Any]:

@@ -183,6 +183,7 @@ class CompareArguments(BallotsArguments):
     """Ballots, and the rules to count them by."""
 
     rules: Annotated[list[Name], Field(description="None: every rule that suits them.")] = []
+    sessions: Annotated[list[Name], Field(description="Only these sessions.")] = []
 
 
 class ExplainArguments(BallotsArguments):

@@ -12,13 +12,14 @@ from witan.surfaces.inquiries.posted import (
     Posted,
     columns_given,
     comparison_of,
+    comparison_reply,
     explanation_of,
     tally_object,
     tally_of,
 )
 from witan.surfaces.inquiries.recounting import settings_given
 from witan.surfaces.inquiries.wording import as_request
-from witan.surfaces.json_output import comparison_object, explanation_object, session_object
+from witan.surfaces.json_output import explanation_object, session_object
 from witan.surfaces.mcp.arguments import (
     BallotsArguments,
     CompareArguments,
@@ -61,11 +62,12 @@ async def compare(call: Call, body: CompareArguments) -> Reply:  # noqa: ARG001 
     """Count ballots under every rule."""
     posted = _posted(body)
     settings = settings_given(None, body.settings)
-    found = await in_turn(lambda: comparison_of(posted, settings, body.rules), "brought")
+    found = await in_turn(
+        lambda: comparison_of(posted, settings, body.rules, body.sessions), "brought"
+    )
     shown = found.sessions if len(found.sessions) <= SHOWN else ()
     text = "\n".join([*comparison_text(PAGE, found, shown), *_unread(posted)])
-    told = {**comparison_object(found, found.sessions), "not_read": posted.unread()}
-    return Reply(text, told)
+    return Reply(text, comparison_reply(posted, found))
 
 
 async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 - as every tool

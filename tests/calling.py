@@ -50,13 +50,14 @@ class Script:
     def __init__(self, *steps: Step) -> None:
         self.steps = steps
         self.requests = 0
-        self.running = 0
+        self.running = self.most_running = 0
 
     async def complete(self, call: Call, hear: Hear) -> Reply:
         assert call == CALL
         step = self.steps[min(self.requests, len(self.steps) - 1)]
         self.requests += 1
         self.running += 1
+        self.most_running = max(self.most_running, self.running)
         try:
             return await step(hear)
         finally:

@@ -1,5 +1,6 @@
 """Hedges: a call that stalls is made a second time."""
 
+import anyio
 import pytest
 from trio.testing import MockClock
 
@@ -111,15 +112,57 @@ class TestHedge:
         assert isinstance(made, Made)
         assert (script.requests, table.notices) == (1, [])
 
-    async def test_without_a_slot_for_two_there_is_one(self):
-        """The second waits for its own slot, and is forgotten when the first ends."""
-        table = Table(hedge_seconds=0.01, throttling=Throttling(concurrency=1))
-        script = Script(says("yes", after=0.05))
+    async def test_without_a_free_slot_the_second_takes_that_of_the_first(self):
+        """A call that stalls in the only slot gives it up, and never waits for itself."""
+        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=1))
+        script = Script(HANGS, says("yes"))
 
         made = await table.ask(script)
 
-        assert (made.reply.text, script.requests) == ("yes", 1)
+        assert (made.reply.text, script.requests, script.most_running) == ("yes", 2, 1)
+        assert (made.spent.calls, made.spent.cost_usd) == (2, None)
+        assert table.notices == [("a", "answer", 1, "said nothing for 0.02 s", 0.0)]
         assert await table.is_free(1)
+
+    async def test_stalled_calls_hold_no_line_up(self):
+        """Calls that stall in all slots are made again before those that wait for a slot."""
+        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=2))
+        scripts = [Script(HANGS, says("yes")), Script(HANGS, says("yes")), Script(says("yes"))]
+        made = []
+
+        async def ask(script):
+            made.append(await table.ask(script))
+
+        async with anyio.create_task_group() as group:
+            for script in scripts:
+                group.start_soon(ask, script)
+
+        assert [each.reply.text for each in made] == ["yes"] * 3
+        assert await table.is_free(2)
+
+    async def test_one_that_gives_its_slot_up_leaves_its_fate_to_the_second(self):
+        """A second that fails in passing is tried again; without money the first goes on."""
+        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=1))
+        made = await table.ask(Script(HANGS, fails(busy()), says("yes")))
+        assert made.reply.text == "yes"
+
+        poor = Table(
+            hedge_seconds=0.02,
+            throttling=Throttling(concurrency=1),
+            max_usd=PRICE.of(200, 100),
+        )
+        script = Script(says("slow", after=0.1))
+        made = await poor.ask(script)
+        assert (made.reply.text, script.requests) == ("slow", 1)
+
+    async def test_the_second_keeps_to_the_rate(self):
+        """It waits for its minute, and is not sent where the first speaks meanwhile."""
+        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=1, per_minute=60))
+        script = Script(says("yes", after=0.3))
+
+        made = await table.ask(script)
+
+        assert (made.reply.text, script.requests, table.notices) == ("yes", 1, [])
 
     async def test_both_end_with_the_call(self):
         """At the deadline both are cancelled, and both may have been billed."""

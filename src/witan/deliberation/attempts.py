@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from weakref import ref
 
 import anyio
@@ -78,6 +77,9 @@ class Errand:
 class Attempt:
     """One attempt: a request, and a second one if the first has not said a word in time.
 
+    The second waits in no line, where it could wait for its own first to end: it takes a free slot,
+    or else that of the first, which is given up.
+
     Parameters
     ----------
     hedge_seconds
@@ -93,9 +95,12 @@ class Attempt:
         self._hedge_seconds = hedge_seconds
         self._tell = tell
         self._stirred = anyio.Event()
+        self._first_scope, self._first_ended = anyio.CancelScope(), anyio.Event()
+        self._wait_for_turn = anyio.CancelScope()
         # Weak, as an ear holds its attempt: the call, with all its texts, goes when it is over.
         self._speaker: ref[_Ear] | None = None
         self._replies: list[Reply] = []
+        self._failures: list[WitanError] = []
 
     async def reply(self) -> Reply:
         """Wait for a slot, then for a reply until the errand's time is up.
@@ -125,7 +130,7 @@ class Attempt:
 
     def take_floor(self, ear: "_Ear") -> bool:
         """Whether a request is the one that is heard: the first that said a word."""
-        self._stirred.set()
+        self._stir()
         if self._speaker is None:
             self._speaker = ref(ear)
         return self._speaker() is ear
@@ -135,11 +140,10 @@ class Attempt:
 
         Each is a task of its own: a model that cancels itself then ends alone.
         """
-        failures: list[WitanError] = []
         errand, hedge_seconds = self._errand, self._hedge_seconds
         async with anyio.create_task_group() as group:
             group.cancel_scope.deadline = anyio.current_time() + errand.left
-            group.start_soon(self._first, group, failures)
+            group.start_soon(self._first, group)
             if hedge_seconds is not None:
                 with anyio.move_on_after(hedge_seconds):
                     await self._stirred.wait()
@@ -150,34 +154,53 @@ class Attempt:
         # A model that cancels itself may cancel the group, too, on one of the event loops.
         if anyio.current_time() >= group.cancel_scope.deadline:
             raise ModelError(errand.member.name, f"timed out after {errand.seconds:g} s")
-        if failures:
-            raise failures[0]
+        if self._failures:
+            raise self._failures[0]
         raise ModelError(errand.member.name, "cancelled its own call", transient=True)
 
-    async def _first(self, group: TaskGroup, failures: list[WitanError]) -> None:
+    async def _first(self, group: TaskGroup) -> None:
         try:
-            self._replies.append(await self._request())
-            if self._hedge_seconds is not None:  # else there is nothing to stop
-                group.cancel_scope.cancel()
+            with self._first_scope:
+                self._replies.append(await self._request())
+                if self._hedge_seconds is not None:  # else there is nothing to stop
+                    group.cancel_scope.cancel()
         except WitanError as error:
-            failures.append(error)
+            self._failures.append(error)
+        self._first_ended.set()
+        self._stir()
+
+    def _stir(self) -> None:
+        """Note that there is a word, or an end: a second request that still waits is not sent."""
         self._stirred.set()
+        self._wait_for_turn.cancel()
 
     async def _second(self, group: TaskGroup, reason: str) -> None:
-        async with self._errand.throttle.slot():
-            try:
-                self._replies.append(await self._request(partial(self._tell, reason, 0.0)))
-                group.cancel_scope.cancel()
-            except WitanError:
-                return
+        throttle = self._errand.throttle
+        with self._wait_for_turn:
+            await throttle.until_due()
+        if self._stirred.is_set():
+            return
+        with throttle.spare_slot() as is_free:
 
-    async def _request(self, sending: Callable[[], None] | None = None) -> Reply:
+            async def make_room() -> None:
+                if not is_free:
+                    self._first_scope.cancel()
+                    await self._first_ended.wait()
+                self._tell(reason, 0.0)
+
+            try:
+                self._replies.append(await self._request(make_room))
+                group.cancel_scope.cancel()
+            except WitanError as error:
+                if self._first_scope.cancel_called:
+                    self._failures.append(error)
+
+    async def _request(self, sending: Callable[[], Awaitable[None]] | None = None) -> Reply:
         errand = self._errand
         with errand.purse.reserve(errand.member, errand.call) as reservation:
             errand.reservations.append(reservation)
             if sending is not None:
-                sending()
-                await _announced(errand, reservation)
+                await _announced(errand, reservation, sending)
             return await _complete(errand, reservation, _Ear(self, errand))
 
 
@@ -230,16 +253,18 @@ class _Ear:
             raise
 
 
-async def _announced(errand: Errand, reservation: Reservation) -> None:
+async def _announced(
+    errand: Errand, reservation: Reservation, sending: Callable[[], Awaitable[None]]
+) -> None:
     """Wait until it outlives this process that the request was begun; else it is not sent."""
-    if errand.begun is None:
-        return
-    told = False
+    is_begun = False
     try:
-        await errand.begun()
-        told = True
+        await sending()
+        if errand.begun is not None:
+            await errand.begun()
+        is_begun = True
     finally:
-        if not told:
+        if not is_begun:
             reservation.release()
 
 

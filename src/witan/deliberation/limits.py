@@ -1,7 +1,7 @@
 """How much is asked of one provider at once, and in a minute, by all sessions of a council."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from math import inf
 
 import anyio
@@ -39,14 +39,27 @@ class Throttle:
             async with self._turn:
                 await self._free.acquire()
                 place.callback(self._free.release)
-                await self._until_due()
+                await self.until_due()
             yield
+
+    @contextmanager
+    def spare_slot(self) -> Iterator[bool]:
+        """Hold one call's place if one is free at this moment; yield whether it is."""
+        try:
+            self._free.acquire_nowait()
+        except anyio.WouldBlock:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._free.release()
 
     def pause(self, seconds: float) -> None:
         """Begin no call for so long, because the provider asked for it."""
         self._paused_until = max(self._paused_until, self._clock.seconds() + seconds)
 
-    async def _until_due(self) -> None:
+    async def until_due(self) -> None:
         """Wait for a token, and for the end of every pause, also of one that begins meanwhile.
 
         The bucket is kept as the time at which it will be full again: one number, that gathers no

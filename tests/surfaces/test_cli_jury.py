@@ -5,6 +5,7 @@ import json
 import pytest
 
 from scripts import write_council, write_script
+from witan.errors import InvalidParameter
 from witan.surfaces.council import Council, ask
 
 CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
@@ -87,6 +88,22 @@ class TestAsking:
         assert "a jury needs at least two jurors, and the command line names one" in said.err
         assert said.out == ""
 
+    @pytest.mark.parametrize("command", ["ask", "plan"])
+    def test_a_jury_cannot_review_answers_of_its_own(self, witan, seats, jury, command):
+        """It has none: one line refuses the option, and nobody is asked."""
+        said = witan(command, "Which?", *seats, *jury, "--self-review")
+
+        assert (said.status, said.out) == (2, "")
+        assert "--self-review cannot be True; expected False with a jury" in said.err
+        assert len(said.err.splitlines()) == 1
+
+    def test_a_plan_refuses_what_a_question_would_be_refused_for(self, witan, seats, jury):
+        """A quorum beyond the jurors is one such thing."""
+        said = [witan(c, "Which?", *seats, *jury, "--quorum", "7").err for c in ("ask", "plan")]
+
+        assert "--quorum cannot be 7; expected at most the 3 jurors" in said[0]
+        assert said[0] == said[1]
+
     def test_a_juror_may_not_have_a_members_name(self, witan, seats, jury, tmp_path):
         """The message names the option and the seat."""
         said = witan("ask", "Which?", *seats, *jury, "--jury", f"ada=script:{tmp_path}/xan.toml")
@@ -155,6 +172,20 @@ class TestConfiguration:
         session = ask("Which?", [f"{n}={seat}" for n, seat in zip("abc", members, strict=True)],
                       jury=members, environment={})  # fmt: skip
         assert [ballot.reviewer for ballot in session.ballots] == ["xan", "yma", "zoe"]
+
+    def test_a_configured_jury_cannot_review_answers_of_its_own(
+        self, witan, config, jurors, tmp_path
+    ):
+        """Python refuses it as the doctor does, who names the file."""
+        members = [str(tmp_path / f"{name}.toml") for name in ("ada", "bob")]
+        with pytest.raises(InvalidParameter, match="expected False with a jury"):
+            Council([f"script:{m}" for m in members], jury=jurors, environment={}, self_review=True)
+        config.write_text(f"jury = {json.dumps(jurors)}\nself_review = true\n" + config.read_text())
+
+        said = witan("doctor", "--config", config, "--offline")
+
+        assert said.status == 2
+        assert f"{config}: self_review cannot be True; expected False with a jury" in said.out
 
 
 class TestAfterwards:

@@ -109,6 +109,7 @@ class TestHTTP:
             ({"jury": ["ada", "bob", "cyd"]}, "at least two seats"),
             ({"jury": "bob"}, "jury"),
             ({"options": {"jury": ["bob", "dee"]}}, "it stands beside options"),
+            ({"jury": ["bob", "dee"], "options": {"self_review": True}}, "False with a jury"),
         ],
     )
     def test_what_is_no_jury_is_refused(self, plain, body, said):
@@ -117,6 +118,8 @@ class TestHTTP:
 
         assert response.status_code in (400, 404, 422)
         assert said in response.text
+        plan = plain.post("/api/plan", json=QUESTION | body)
+        assert (plan.status_code, said in plan.text) == (response.status_code, True)
 
     def test_stored_answers_are_judged_by_the_jury(self, client):
         """The configured one, or whom a request names in either field."""
@@ -170,6 +173,19 @@ class TestTools:
 
         assert reviewers(client.get(f"/api/sessions/{name}").json()) == ["xan", "zoe"]
 
+    def test_a_tool_refuses_what_a_request_is_refused_for(self, server):
+        """The tool's error says that jurors have no answers of their own."""
+
+        async def ask():
+            async with over_http(server.url) as connected:
+                options = {"self_review": True}
+                return await connected.call_tool("ask", QUESTION | {"options": options})
+
+        result = anyio.run(ask)
+
+        assert result.is_error
+        assert "expected False with a jury" in result.content[0].text
+
 
 class TestPage:
     """The form that asks, and the page of the session."""
@@ -188,6 +204,15 @@ class TestPage:
             "".join(told.iter_text())  # ends with the session
         record = plain.get(f"/api/sessions/{name}").json()
         assert reviewers(record) == ["dee", "bob"]
+
+    def test_the_form_says_what_a_jury_cannot_review(self, plain):
+        """The page comes back with the reason and with what was filled in."""
+        form = {"question": "Is it so?", "jury": ["bob", "dee"], "self_review": "true"}
+        headers = {"Origin": str(plain.base_url).rstrip("/")}
+        response = plain.post("/sessions", data=form, headers=headers)
+
+        assert response.status_code == 422
+        assert "expected False with a jury" in parsed(response.text).text
 
     def test_the_page_says_who_judged(self, client):
         """By name once names are shown."""

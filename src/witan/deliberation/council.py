@@ -39,13 +39,13 @@ from witan.deliberation.ports import Clock, Member, Message, Teacher
 from witan.deliberation.preparing import Preparation
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.recorder import Listener, Recorder
-from witan.deliberation.rehearsal import rehearse
+from witan.deliberation.rehearsal import check_procedure
 from witan.deliberation.rejudging import rejudging
 from witan.deliberation.retrying import retrying
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting, standing
 from witan.deliberation.teaching import taught
-from witan.errors import InvalidParameter, NoCouncil
+from witan.errors import NoCouncil
 from witan.version import __version__
 
 __all__ = ["Council"]
@@ -90,7 +90,8 @@ class Council:
     NoCouncil
         With fewer than two members, or one juror.
     InvalidParameter
-        If two seats share a name, or the procedure asks for what the rule does not offer.
+        If two seats share a name, the procedure asks for what the rule does not offer, or jurors
+        are to review answers of their own.
     """
 
     def __init__(  # noqa: PLR0913 - all but three by name
@@ -120,17 +121,12 @@ class Council:
         self._asked = 0
         check_seats(self.members, self.jury, self.chairmen)
         self._noted = tuple(notes)
-        jurors = ("jurors", len(self.jury)) if self.jury else ("members", len(self.members))
-        for name, (who, n) in (("quorum", jurors), ("enough", ("members", len(self.members)))):
-            most = getattr(self.procedure, name)
-            if most is not None and most > n:
-                raise InvalidParameter(name, most, f"at most the {n} {who}")
+        check_procedure(self.procedure, len(self.members), len(self.jury))
         if self.procedure.stop_when_decided:
             counting = provable_settings(self.procedure.counting)
             if counting is not self.procedure.counting and self.procedure.graded:
                 self._noted += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
-        rehearse(self.procedure, len(self.members), jury=bool(self.jury))
 
     def __repr__(self) -> str:
         chairmen = f"; chairman {quoted(c.name for c in self.chairmen)}" if self.chairmen else ""

@@ -12,13 +12,33 @@ from witan.core.tally import tally_sessions
 from witan.deliberation.procedure import Procedure
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
-__all__ = ["rehearse"]
+__all__ = ["check_procedure"]
 
 _went_well: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
 """Ways of counting that were rehearsed lately: a server seats the same council again and again."""
 
 
-def rehearse(procedure: Procedure, n_members: int, *, jury: bool = False) -> None:
+def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
+    """Refuse a procedure that a council of this size cannot follow.
+
+    Raises
+    ------
+    InvalidParameter
+        If more ballots or answers are asked for than there are seats, jurors are to review answers
+        of their own, or as of `_rehearse`.
+    """
+    jurors = ("jurors", n_jurors) if n_jurors else ("members", n_members)
+    for name, (who, n) in (("quorum", jurors), ("enough", ("members", n_members))):
+        most = getattr(procedure, name)
+        if most is not None and most > n:
+            raise InvalidParameter(name, most, f"at most the {n} {who}")
+    if n_jurors and procedure.self_review:
+        expected = "False with a jury: its jurors answer nothing, so they have no answers to review"
+        raise InvalidParameter("self_review", True, expected)
+    _rehearse(procedure, n_members, jury=bool(n_jurors))
+
+
+def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     """Count ballots as this procedure will get them, so that what cannot be counted is refused.
 
     With a jury, reviewers see the answers of all members; else those of all others.

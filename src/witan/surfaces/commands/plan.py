@@ -53,7 +53,8 @@ def command(as_json: bool, **options: Any) -> None:
     import os
 
     from witan.deliberation.planning import make_plan
-    from witan.surfaces.arranging import procedure_of
+    from witan.deliberation.rehearsal import check_procedure
+    from witan.surfaces.arranging import procedure_of, traced
     from witan.surfaces.config import load_config
     from witan.surfaces.council import who_sits
     from witan.surfaces.histories import configured, earlier_lengths
@@ -62,6 +63,8 @@ def command(as_json: bool, **options: Any) -> None:
     config = load_config(os.environ, Path.cwd(), options["config"], given, profile=profile)
     found = who_sits(config, os.environ)
     procedure = procedure_of(config)
+    with traced(config):
+        check_procedure(procedure, len(found.seats), len(config.jury))
     plan = make_plan(
         [_seat(spec) for spec in found.seats],
         [_seat(spec) for spec in _apart(config.chairmen, (*found.seats, *config.jury))],

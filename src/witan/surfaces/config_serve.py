@@ -74,7 +74,7 @@ class ServeSettings:
     idle_seconds
         How long a connection stays open without a request.
     send_seconds
-        How long a client may take nothing of what is sent to it.
+        How long a client may take less than 1 KiB a second of what is sent to it.
     body_bytes
         The longest request.
     per_minute

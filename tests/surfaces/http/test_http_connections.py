@@ -24,6 +24,8 @@ HALF = {
     b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
 }
 
+LONG = {"text": "It is so. " * 20_000}
+
 HASTY = ServeSettings(
     header_seconds=1.0, body_seconds=1.0, idle_seconds=1.0, send_seconds=1.0, heartbeat_seconds=0.3
 )
@@ -200,6 +202,41 @@ class TestDeadlines:
             client.sendall(request * 16)
             until(lambda: counted(server.url, "send_timeout") == 1, "it is still waited for")
 
+    @pytest.mark.parametrize("what", ["a document", "events"])
+    def test_a_byte_now_and_then_is_not_taking(self, tmp_path, what):
+        """A client that takes less than the least rate is let go like one that takes nothing."""
+        with running(tmp_path, answer=[LONG]) as server:
+            path = self.path(server.url, what)
+            with closing(connected(server.url, 4096)) as client:
+                client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 16)
+                n_taken, ends = 0, time.monotonic() + 3
+                with suppress(ConnectionResetError):
+                    while time.monotonic() < ends:
+                        n_taken += len(client.recv(1))
+                        time.sleep(0.02)
+            until(lambda: counted(server.url, "send_timeout") == 1, "it is still waited for")
+
+        assert n_taken > 10
+
+    @staticmethod
+    def path(url, what):
+        if what == "a document":
+            return "/openapi.json"
+        session = httpx2.post(f"{url}/api/sessions?wait=20", json=QUESTION, timeout=30).json()
+        return f"/api/sessions/{session['session']}/events"
+
+    def test_a_silent_stream_asks_nothing_of_its_reader(self, tmp_path):
+        """Where nothing is unsent, nobody is slow."""
+        slow = [{"prefers": ["Ada says"], "seconds": 4}]
+        settings = replace(HASTY, heartbeat_seconds=60.0)
+        with running(tmp_path, settings, review=slow) as server:
+            name = httpx2.post(f"{server.url}/api/sessions", json=QUESTION).json()["session"]
+            events = httpx2.get(f"{server.url}/api/sessions/{name}/events", timeout=30).text
+            slow = counted(server.url, "send_timeout")
+
+        assert "event: end" in events
+        assert slow == 0
+
     def test_a_client_that_takes_its_time_gets_all(self, tmp_path):
         """Slow reading is no fault as long as it goes on."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -253,6 +290,21 @@ class TestLimit:
             answers = [httpx2.get(f"{server.url}/api/sessions").status_code for _ in range(3)]
 
         assert answers == [409, 409, 409]  # it keeps no history, and says so
+
+    def test_those_who_take_too_little_make_room(self, tmp_path):
+        """A client that leaves its answer lying cannot keep others out."""
+        request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with running(tmp_path, ServeSettings(max_connections=3)) as server, ExitStack() as stack:
+            for _ in range(3):
+                client = stack.enter_context(closing(connected(server.url, 4096)))
+                client.sendall(request * 16)
+            time.sleep(1)
+            at_once = httpx2.get(f"{server.url}/api/sessions").status_code
+            time.sleep(5)
+            later = [httpx2.get(f"{server.url}/api/sessions").status_code for _ in range(3)]
+
+        assert at_once == 503
+        assert later == [409, 409, 409]  # it keeps no history, and says so
 
     def test_the_option_sets_it(self, tmp_path):
         """As the setting does."""

@@ -1,9 +1,10 @@
 """Connections of the server: a limit to their number, and deadlines for what clients send and take.
 
 A connection is a file, and a client that sends half a request, or takes nothing of its answer,
-would keep it for ever. Each therefore has a deadline while the server waits for its client. At the
-limit, whoever has been silent longest makes room; a few surplus connections can still ask whether
-the server is well, and are refused everything else.
+would keep it for ever. Each therefore has a deadline while the server waits for its client, and
+must take what is sent to it at a least rate. At the limit, whoever is behind that rate makes room,
+then whoever has been silent longest; a few surplus connections can still ask whether the server is
+well, and are refused everything else.
 """
 
 import asyncio
@@ -62,6 +63,12 @@ MOST_LOOKED_AT = 64
 """Silent connections that are looked at to find one which still has nothing to take."""
 
 SWEEP_SECONDS = 0.25
+
+LEAST_RATE = 1024
+"""Bytes a second that a client takes while something is unsent; a slower one is let go."""
+
+BEHIND_SECONDS = 5.0
+"""How far a client is behind that rate before it may be dropped to make room."""
 
 REPORT_SECONDS = 10.0
 """Connections that were closed are logged together, at most this often."""
@@ -129,6 +136,7 @@ class Connections:
         self._open: dict[Connection, None] = {}
         self._surplus: dict[Connection, None] = {}
         self._silent: dict[Connection, None] = {}
+        self._behind: dict[Connection, None] = {}
         self._closed: Counter[Reason] = Counter()
         self._reported = -inf
 
@@ -151,7 +159,7 @@ class Connections:
 
     def remove(self, connection: "Connection") -> None:
         """Let a connection go that is closed."""
-        for group in (self._open, self._surplus, self._silent):
+        for group in (self._open, self._surplus, self._silent, self._behind):
             group.pop(connection, None)
 
     def await_client(self, connection: "Connection") -> None:
@@ -164,8 +172,18 @@ class Connections:
         """Note that this client waits for the server."""
         self._silent.pop(connection, None)
 
+    def mark_behind(self, connection: "Connection", behind: bool) -> None:
+        """Note whether this client takes less than the least rate."""
+        if not behind:
+            self._behind.pop(connection, None)
+        elif connection in self._open:
+            self._behind.setdefault(connection)
+
     def make_room(self, but: "Connection | None" = None) -> bool:
-        """Drop whoever has been silent longest; False: nobody has been for long enough."""
+        """Drop a client that is behind, else the one silent longest; False: there is none."""
+        for slowest in self._behind:
+            self.close(slowest, "dropped")
+            return True
         for longest in islice(self._silent, MOST_LOOKED_AT):
             if longest is but or longest.silent_seconds < SETTLED_SECONDS:
                 return False
@@ -216,6 +234,22 @@ class Connections:
         self._reported = now
 
 
+class _CountingTransport:
+    """A transport that counts the bytes written to it."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.n_written = 0
+
+    def write(self, data: bytes) -> None:
+        """Write on, and count."""
+        self.n_written += len(data)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(HttpToolsProtocol):
     """One connection, which is closed when its client keeps the server waiting too long."""
 
@@ -226,11 +260,12 @@ class Connection(HttpToolsProtocol):
         self._surplus = False
         self._reading: Literal["header", "body"] | None = "header"
         self._refused = False
-        self._heard_at = self._taken_at = self.loop.time()
+        self._heard_at = self._checked_at = self.loop.time()
         self._deadline = inf
         self._header_bytes = 0
         self._trailer_bytes = 0
-        self._unsent = 0
+        self._n_taken = 0
+        self._behind_seconds = 0.0
 
     @property
     def silent_seconds(self) -> float:
@@ -245,7 +280,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
-        super().connection_made(transport)
+        self._counting = _CountingTransport(transport)
+        super().connection_made(self._counting)  # type: ignore[arg-type]
         seconds = self._limits.header_seconds
         self._surplus = not self._all.add(self)
         if self._surplus:
@@ -335,16 +371,26 @@ class Connection(HttpToolsProtocol):
 
     def check(self, now: float) -> None:
         """Close it if its client has kept the server waiting too long."""
-        unsent = self.n_unsent
-        if not unsent or unsent < self._unsent:
-            self._taken_at = now
-        self._unsent = unsent
-        if now - self._taken_at >= self._limits.send_seconds:
+        if self._is_too_slow(now):
             self._all.close(self, "send_timeout")
         elif self.flow.read_paused:
             self._deadline = max(self._deadline, now + self._limits.body_seconds)
         elif now >= self._deadline:
             self._expire()
+
+    def _is_too_slow(self, now: float) -> bool:
+        """Whether the client is as far behind the least rate as it may be.
+
+        It falls behind while something is unsent, catches up by what it takes, and has caught up
+        once it has taken everything: a byte now and then keeps nobody waiting for long.
+        """
+        n_unsent = self.n_unsent
+        n_taken = self._counting.n_written - n_unsent
+        lost = (now - self._checked_at) - (n_taken - self._n_taken) / LEAST_RATE
+        self._behind_seconds = max(0.0, self._behind_seconds + lost) if n_unsent else 0.0
+        self._checked_at, self._n_taken = now, n_taken
+        self._all.mark_behind(self, self._behind_seconds >= BEHIND_SECONDS)
+        return self._behind_seconds >= self._limits.send_seconds
 
     @property
     def _answered(self) -> bool:

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -25,6 +25,9 @@ __all__ = ["BACKLOG", "Server", "connection_room"]
 BACKLOG = 2048
 
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+NOT_SENT_BYTES = 16 * 1024
+"""What the kernel holds of a connection beyond what is under way to its client."""
 
 RETRY_SECONDS = 0.02
 """When to accept again, after there was no file for it."""
@@ -98,6 +101,7 @@ class Server(uvicorn.Server):
                     self.open_connections.find_file()
                 await anyio.sleep(RETRY_SECONDS)
                 continue
+            _hold_little(accepted)
             try:
                 await loop.connect_accepted_socket(self._connection, accepted)
             except OSError:  # it was closed meanwhile
@@ -107,6 +111,14 @@ class Server(uvicorn.Server):
         return Connection(
             self.open_connections, config=self.config, server_state=self.server_state, app_state={}
         )
+
+
+def _hold_little(accepted: socket.socket) -> None:
+    """Have the kernel hold little unsent, so that what a client takes is seen as it takes it."""
+    option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+    if option is not None:
+        with suppress(OSError):
+            accepted.setsockopt(socket.IPPROTO_TCP, option, NOT_SENT_BYTES)
 
 
 def _is_not_of_a_client(record: logging.LogRecord) -> bool:

@@ -34,7 +34,7 @@ class TestReadGrade:
         [
             (8, 8.0), (8.5, 8.5), (1, 1.0), (10, 10.0), ("8", 8.0), ("8.5", 8.5), ("8/10", 8.0),
             ("8.5/10", 8.5), (" 9 / 10 ", 9.0), ("10/10", 10.0), (np.int64(7), 7.0),
-            (np.float32(7.5), 7.5), ("80 %", 8.2), ("80%", 8.2), ("4/5", 7.75), ("16/20", 8.2),
+            (np.float32(7.5), 7.5), ("80 %", 8.2), ("80%", 8.2), ("4/5", 8.2), ("16/20", 8.2),
             ("0 %", 1.0), ("100%", 10.0), ("75/100", 7.75),
         ],
     )  # fmt: skip
@@ -146,7 +146,11 @@ class TestRecognition:
             (("pass", "FAIL"), "pass-fail", ()),
             (("yes", "no"), "pass-fail", ()),
             ((True, False), "pass-fail", ()),
-            (("8/10", 8, "80 %"), "1-10", ()),
+            (("8/10", 8, "80 %"), "0-10", ()),
+            (("8/10", 8), "1-10", ()),
+            ((8, "80 %"), "1-10", ()),
+            (("3/5", "11/20"), "0-1", ()),
+            (("3/5", "80 %"), "0-1", ()),
             (("good", "bad"), "1-10", ()),
         ],
     )
@@ -191,11 +195,85 @@ class TestRecognition:
             ({"accuracy": (9, 4), "share": (90, 35)}, "1-10,share=0-100"),
             ({"accuracy": (9, 4), "safe": ("yes", "no")}, "1-10,safe=pass-fail"),
             ({"accuracy": (9, 4), "safe": (1, 1)}, "1-10"),
+            ({"accuracy": ("3/5", "4/5"), "style": ("3/10", "9/10")}, "1-10,accuracy=1-5"),
         ],
     )
     def test_a_criterion_may_have_another(self, criteria, scale):
         """Only where it cannot be on that of the others: low grades alone are none of that."""
         assert str(scale_of(**criteria)) == scale
+
+    def test_what_else_fits_is_named_per_criterion(self):
+        """Each alternative is a whole declaration, and none hides another."""
+        found = scale_of(accuracy=(1, 3, 5), share=(12, 18), part=(11, 19))
+
+        assert str(found) == "1-5,part=0-20,share=0-20"
+        assert found.instead == (
+            "1-10,part=0-20,share=0-20",
+            "1-5,part=0-100,share=0-20",
+            "1-5,part=0-20,share=0-100",
+        )
+
+
+class TestShares:
+    """Grades out of different numbers, or in per cent, are shares of the best grade."""
+
+    WRITTEN = st.one_of(
+        st.builds(lambda y, x: (x / y, f"{x}/{y}"), st.just(5), st.integers(0, 5)),
+        st.builds(lambda y, x: (x / y, f"{x} / {y}"), st.sampled_from([4, 10, 20, 100]),
+                  st.integers(0, 4)),
+        st.builds(lambda x: (x / 100, f"{x} %"), st.integers(0, 100)),
+    )  # fmt: skip
+
+    def test_three_of_five_are_more_than_eleven_of_twenty(self):
+        """The outcome says that they are read as shares."""
+        cast = [Ballot(f"r{n}", grades={"a": "3/5", "b": "11/20", "c": "1/5"}) for n in range(3)]
+        outcome = tally(cast, "range")
+
+        assert [line.score for line in outcome.standings] == pytest.approx([6.4, 5.95, 2.8])
+        assert outcome.warnings == (
+            "grades are read as 0-1 (recognised), text such as 3/5 and 60 % as shares of the best "
+            "grade, and converted to 1-10",
+        )
+
+    def test_plain_grades_beside_them_begin_at_0(self):
+        """6, 6/10 and 60 % are one grade."""
+        [ballot] = [Ballot("r", grades={"a": 6, "b": "6/10", "c": "60 %", "d": 9, "e": 2})]
+        outcome = tally([ballot], "range")
+
+        assert {outcome[name].score for name in "abc"} == {6.4}
+
+    @given(st.lists(WRITTEN, min_size=2, max_size=8), st.randoms())
+    def test_the_order_of_rows_decides_nothing(self, written, rng):
+        """The scale is the same in any order, and the greater share has the better grade."""
+        shuffled = rng.sample(written, len(written))
+        scale = scale_of(*(text for _, text in written))
+        graded = sorted((share, read_grade(text, scale.whole)) for share, text in written)
+
+        assert scale == scale_of(*(text for _, text in shuffled))
+        assert [grade for _, grade in graded] == sorted(grade for _, grade in graded)
+
+    @given(
+        st.lists(
+            st.one_of(
+                st.integers(0, 10), st.integers(0, 100), st.floats(0, 1), st.booleans(),
+                st.sampled_from(["3/5", "11/20", "7/10", "80 %", "pass", "7.5", "n/a"]),
+            ),
+            min_size=1,
+            max_size=12,
+        ),
+        st.randoms(),
+    )  # fmt: skip
+    def test_nor_for_any_other_grades(self, grades, rng):
+        """Whatever is given, the same grades in another order are read alike or refused alike."""
+
+        def read(held):
+            try:
+                scale = scale_of(*held)
+            except UnclearScale as error:
+                return str(error)
+            return scale, scale.instead, scale.shares
+
+        assert read(grades) == read(rng.sample(grades, len(grades)))
 
 
 class TestTally:

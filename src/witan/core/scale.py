@@ -38,7 +38,7 @@ FAILED = frozenset({"fail", "failed", "no", "false"})
 """Words for the two ends of the scale pass-fail, in any case of letters."""
 
 STARS = (5.0, 10.0)
-"""Grades written out of these begin at 1, out of anything else at 0."""
+"""Grades that are all written out of one of these may begin at 1, out of anything else at 0."""
 
 WRITTEN = re.compile(
     r"([-+]?(?:\d{1,15}(?:\.\d{0,20})?|\.\d{1,20}))\s{0,9}(?:(%)|/\s{0,9}(\d{1,6}(?:\.\d{1,20})?))?",
@@ -107,13 +107,16 @@ class Scale:
     recognised
         From the grades themselves; else somebody declared it. Equal scales may differ in it.
     instead
-        Other ranges that the same grades fit.
+        Other scales that the same grades fit.
+    shares
+        Grades are out of different numbers, or some in per cent: each is a share of its best.
     """
 
     whole: Range = NATIVE
     criteria: tuple[tuple[str, Range], ...] = ()
     recognised: bool = field(default=False, compare=False)
     instead: tuple[str, ...] = field(default=(), compare=False)
+    shares: bool = field(default=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> "Scale":
@@ -180,7 +183,8 @@ class Scale:
         brought = "" if self.is_native else ", and converted to 1-10"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
         option = f" (scale={self.instead[-1]} reads them so)" if self.instead else ""
-        return f"grades are read as {', '.join(parts)}{how}{brought}{other}{option}"
+        shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
+        return f"grades are read as {', '.join(parts)}{how}{shares}{brought}{other}{option}"
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""
@@ -191,7 +195,7 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
     """A grade as given, on 1–10, and whether it lay outside its scale; None: it is no grade.
 
     Numbers are on the scale; so is text that holds nothing but one. Text in per cent, or out of
-    another number than the best grade, brings its own scale: ``"80 %"``, ``"4/5"``. Booleans and
+    another number than the best grade, is a share of its best: ``"80 %"``, ``"4/5"``. Booleans and
     words such as ``pass`` stand for the ends of any scale. NaN and the infinities are no grades.
     """
     if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
@@ -249,8 +253,7 @@ def _written(within: Range, text: str) -> tuple[float, bool] | None:
     if most is None or float(most) == within.high:
         return within.convert(float(number))
     best = float(most)
-    worst = 1.0 if best in STARS else 0.0
-    return None if best == worst else Range(worst, best).convert(float(number))
+    return None if best == 0 else Range(0.0, best).convert(float(number))
 
 
 def _range(written: str, whole: str) -> Range:

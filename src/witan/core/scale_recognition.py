@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
+from types import MappingProxyType
 
 from witan.core.ballot import Ballot
 from witan.core.scale import (
@@ -31,6 +32,9 @@ NATIVE_SCALE = Scale()
 BULK = 0.9
 """Where this share of the grades lies in one range, the others are taken to lie outside it."""
 
+MOST_VALUES = 4096
+"""Different grades on one criterion that are counted one by one before they are summed up."""
+
 DOUBTFUL = 0.5
 """Where this share does, but not the bulk, the grades are refused."""
 
@@ -48,15 +52,15 @@ class _Numbers:
     over_five: int = 0
     over_ten: int = 0
 
-    def add(self, number: float) -> None:
-        self.n += 1
+    def add(self, number: float, times: int) -> None:
+        self.n += times
         self.low, self.high = min(self.low, number), max(self.high, number)
         self.whole = self.whole and number == int(number)
-        self.fractions += 0 < number < 1
-        self.over_five += 5 < number <= 10
-        self.over_ten += 10 < number <= 100
+        self.fractions += times * (0 < number < 1)
+        self.over_five += times * (5 < number <= 10)
+        self.over_ten += times * (10 < number <= 100)
         for known in (UNIT, TEN, NATIVE, TWENTY, HUNDRED):
-            self.within[known] += known.low <= number <= known.high
+            self.within[known] += times * (known.low <= number <= known.high)
 
     def merge(self, other: "_Numbers") -> None:
         self.n += other.n
@@ -80,41 +84,107 @@ class _Numbers:
 class _Criterion:
     """The grades on one criterion, by the way they are written."""
 
-    numbers: _Numbers = field(default_factory=_Numbers)
+    counts: dict[float | str, int] = field(default_factory=dict)
+    plain: _Numbers = field(default_factory=_Numbers)
     words: int = 0
     percents: int = 0
-    out_of: dict[float, float] = field(default_factory=dict)
+    least: dict[float, float] = field(default_factory=dict)
 
     def add(self, value: object) -> None:
-        if isinstance(value, bool):
+        """Count one grade; numbers that are equal are one entry until somebody asks."""
+        if type(value) is bool:
             self.words += 1
-        elif isinstance(value, int | float):
-            if -1e300 < value < 1e300:
-                self.numbers.add(value)
-        elif isinstance(value, str):
-            self._add_text(value.strip())
+        elif isinstance(value, float | int | str):
+            self.counts[value] = self.counts.get(value, 0) + 1
+            if len(self.counts) > MOST_VALUES:
+                self.fold()
 
-    def _add_text(self, text: str) -> None:
-        found = WRITTEN.fullmatch(text)
-        if found is None:
-            self.words += text.casefold() in PASSED or text.casefold() in FAILED
-        elif found[2]:
-            self.percents += 1
-        elif found[3]:
-            most, number = float(found[3]), float(found[1])
-            self.out_of[most] = min(number, self.out_of.get(most, inf))
-        else:
-            self.numbers.add(float(found[1]))
+    def merge(self, other: "_Criterion") -> None:
+        """Take in the grades of another."""
+        other.fold()
+        self.plain.merge(other.plain)
+        self.words += other.words
+        self.percents += other.percents
+        for best, least in other.least.items():
+            self.least[best] = min(least, self.least.get(best, inf))
+
+    @property
+    def numbers(self) -> _Numbers:
+        """Those that are plain numbers."""
+        self.fold()
+        return self.plain
+
+    @property
+    def units(self) -> set[float]:
+        """The numbers that grades are written out of; 100 where they are in per cent."""
+        self.fold()
+        return {*self.least, *([100.0] if self.percents else [])}
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether grades are out of different numbers, or some of them in per cent."""
+        self.fold()
+        return len(self.least) + bool(self.percents) > 1
 
     def written(self) -> Range | None:
         """The scale that the text of the grades says by itself; None: it says none."""
-        if self.out_of:
-            best = next(iter(self.out_of))
-            worst = 1.0 if best in STARS and self.out_of[best] >= 1 else 0.0
-            return Range(worst, best) if best > worst else None
+        self.fold()
+        if self.is_mixed:
+            return UNIT
+        for best, least in self.least.items():
+            return Range(1.0 if best in STARS and least >= 1 else 0.0, best)
         if self.percents:
             return HUNDRED
         return PASS_FAIL if self.words else None
+
+    def fold(self) -> None:
+        """Sum up the grades that were counted one by one."""
+        counts, self.counts = self.counts, {}
+        for value, times in counts.items():
+            if isinstance(value, str):
+                self._add_text(value.strip(), times)
+            elif -1e300 < value < 1e300:
+                self.plain.add(value, times)
+
+    def _add_text(self, text: str, times: int) -> None:
+        found = WRITTEN.fullmatch(text)
+        if found is None:
+            self.words += times * (text.casefold() in PASSED or text.casefold() in FAILED)
+        elif found[2]:
+            self.percents += times
+        elif found[3]:
+            best, number = float(found[3]), float(found[1])
+            if best > 0:
+                self.least[best] = min(number, self.least.get(best, inf))
+        else:
+            self.plain.add(float(found[1]), times)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Criteria on a scale of their own, those that share one, and what else each group fits."""
+
+    apart: dict[str, Range] = field(default_factory=dict)
+    together: _Numbers = field(default_factory=_Numbers)
+    units: set[float] = field(default_factory=set)
+    instead: dict[str, tuple[Range, ...]] = field(default_factory=dict)
+
+    def merge(self, held: _Criterion) -> None:
+        """Read these grades on one scale with the others."""
+        self.together.merge(held.numbers)
+        if held.is_mixed:
+            self.units |= held.units
+
+    def scale(
+        self, whole: Range | None = None, but: Mapping[str, Range] = MappingProxyType({})
+    ) -> Scale:
+        """The scale with this range for what shares one, and with others on some criteria."""
+        apart = {**self.apart, **but}
+        if whole is None:
+            often = Counter(apart.values())
+            common = min(often, key=lambda one: (-often[one], str(one)), default=NATIVE)
+            whole = apart.get(HOLISTIC, common)
+        return Scale.of_ranges(whole, apart)
 
 
 class Evidence:
@@ -144,7 +214,10 @@ class Evidence:
     def may_be_native(self) -> bool:
         """Whether all grades, or half of those on each criterion and some above 5, are on 1-10."""
         return all(
-            _may_be_native(held.numbers) if held.numbers.n else held.written() in (None, NATIVE)
+            not held.is_mixed
+            and (
+                _may_be_native(held.numbers) if held.numbers.n else held.written() in (None, NATIVE)
+            )
             for held in self._criteria.values()
         )
 
@@ -152,49 +225,53 @@ class Evidence:
         """The scale of the source.
 
         All criteria together are read on one scale, but for those that are on another beyond
-        doubt: fractions up to 1 beside whole grades, or grades up to 100.
+        doubt: fractions up to 1 beside whole grades, or grades up to 100. Grades out of different
+        numbers, and in per cent beside others, are shares of their best. The order in which grades
+        come by decides nothing.
 
         Raises
         ------
         UnclearScale
             If the numbers fit no scale, or two as well.
         """
-        apart, together, alternatives = self._parted()
-        whole = NATIVE
-        if together.n:
-            whole, alternatives = _read(together, None)
-        elif apart:
-            whole = apart.get(HOLISTIC, Counter(apart.values()).most_common(1)[0][0])
-        found = Scale.of_ranges(whole, apart)
-        return replace(found, recognised=True, instead=tuple(map(str, alternatives)))
+        parts = _parted(self._criteria)
+        whole: Range | None = None
+        others: tuple[Range, ...] = ()
+        if parts.together.n:
+            whole, others = _read(parts.together, None)
+            if whole.low == 1 and whole.high in parts.units:
+                whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60 % are one grade
+        found = parts.scale(whole)
+        instead = {str(parts.scale(other)): None for other in others}
+        for name, others in parts.instead.items():
+            instead |= {str(parts.scale(whole, {name: other})): None for other in others}
+        mixed = any(held.is_mixed for held in self._criteria.values())
+        return replace(found, recognised=True, instead=tuple(instead), shares=mixed)
 
-    def _parted(self) -> tuple[dict[str, Range], _Numbers, tuple[Range, ...]]:
-        """Criteria on a scale of their own, the numbers of the others, and what else fits."""
-        apart: dict[str, Range] = {}
-        together = _Numbers()
-        binary: dict[str, _Numbers] = {}
-        alternatives: tuple[Range, ...] = ()
-        for name, held in self._criteria.items():
-            numbers = held.numbers
-            if not numbers.n:
-                if (said := held.written()) is not None:
-                    apart[name] = said
-            elif _is_binary(numbers):
-                binary[name] = numbers
-            elif _stands_alone(numbers):
-                apart[name], alternatives = _read(numbers, name)
-            else:
-                together.merge(numbers)
-        others = together.n, together.low
-        for name, numbers in binary.items():
-            # 0 and 1 are the ends of 0-1, unless others make them grades of a wider scale.
-            if others[0] and (others[1] < 1 or numbers.low == 1):
-                together.merge(numbers)
-            else:
-                apart[name] = UNIT
-        if binary and all(numbers.low == 1 for numbers in binary.values()):
-            alternatives = FIVE, NATIVE
-        return apart, together, alternatives
+
+def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
+    """The criteria on a scale of their own, and the numbers of the others."""
+    parts = _Parts()
+    binary: dict[str, _Criterion] = {}
+    for name, held in sorted(criteria.items()):
+        numbers = held.numbers
+        if not numbers.n:
+            if (said := held.written()) is not None:
+                parts.apart[name] = said
+        elif _is_binary(numbers):
+            binary[name] = held
+        elif _stands_alone(numbers):
+            parts.apart[name], parts.instead[name] = _read(numbers, name)
+        else:
+            parts.merge(held)
+    others = parts.together.n, parts.together.low
+    for name, held in binary.items():
+        # 0 and 1 are the ends of 0-1, unless others make them grades of a wider scale.
+        if others[0] and (others[1] < 1 or held.numbers.low == 1):
+            parts.merge(held)
+        else:
+            parts.apart[name], parts.instead[name] = _read(held.numbers, name)
+    return parts
 
 
 def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:

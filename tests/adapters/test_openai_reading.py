@@ -1,6 +1,7 @@
 """The body of a completion: any cut of it reads the same, and nothing is made up."""
 
 import json
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from witan.adapters.openai_reading import LONGEST_REPLY, Reading, words_of
 from witan.adapters.redaction import Redaction
-from witan.deliberation.ports import Reply, Usage
+from witan.deliberation.ports import BilledFailure, Reply, Usage
 from witan.errors import ModelError
 
 
@@ -205,6 +206,40 @@ class TestErrors:
             read(body)
 
         assert caught.value.transient is transient
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            whole("", usage={"prompt_tokens": 3, "completion_tokens": 4, "cost": 0.5}),
+            stream(
+                delta(finish="length"),
+                {"choices": [], "usage": {"prompt_tokens": 3, "total_tokens": 7, "cost": 0.5}},
+            ),
+            json.dumps(
+                {
+                    "error": {"message": "Oh", "code": 502},
+                    "usage": {"prompt_tokens": 3, "completion_tokens": 4, "cost": 0.5},
+                }
+            ).encode(),
+        ],
+        ids=["empty", "cut", "failed"],
+    )
+    def test_what_is_billed_without_a_text_is_known(self, body):
+        """The error holds tokens and dollars, and can be pickled with them."""
+        with pytest.raises(BilledFailure) as caught:
+            read(body)
+
+        assert caught.value.bill == Reply("", Usage(3, 4), 0.5)
+        again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+        assert (again.bill, again.args) == (caught.value.bill, caught.value.args)
+
+    def test_what_a_stream_that_breaks_off_counts_is_no_bill(self):
+        """A count in its middle is not that of the end."""
+        usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+        with pytest.raises(ModelError, match="broke off") as caught:
+            read(stream(delta("So"), usage, end=""))
+
+        assert not isinstance(caught.value, BilledFailure)
 
     @pytest.mark.parametrize(
         ("error", "problem", "status", "transient"),

@@ -150,6 +150,30 @@ class TestBillsFromLoopback:
         [note] = [n for n in said.json["notes"] if n.startswith("a: ")]
         assert "its server bills calls that were to cost nothing; its price is unknown" in note
 
+    @pytest.mark.parametrize("kind", ["empty", "null"])
+    @pytest.mark.parametrize("prices", [[], ["--price", "a=1,2"]], ids=["free", "priced"])
+    def test_an_empty_reply_costs_what_its_server_bills(self, witan, kind, prices):
+        """Each attempt counts in full, though it brought no answer."""
+        with Billing(0.5) as server:
+            server.fault("a", kind, stage="answer")
+            asked = ["ask", "Which?", *server.members, *prices, "--attempts", 2, "--json"]
+            said = witan(*asked)
+
+        [failed] = [x for x in said.json["events"] if x["event"] == "answer_failed"]
+        assert failed["spent"]["calls"] == 2
+        assert failed["spent"]["cost_usd"] == pytest.approx(1.0)
+
+    def test_a_free_seat_that_bills_empty_replies_is_not_called_again(self, witan):
+        """Under a ceiling its first bill ends its calls."""
+        with Billing(1.2) as server:
+            server.fault("a", "empty", stage="answer")
+            said = witan("ask", "Which?", *server.members, "--max-cost", 0.01, "--json")
+            calls = len(server.calls("a"))
+
+        [failed] = [x for x in said.json["events"] if x["event"] == "answer_failed"]
+        assert calls == 1
+        assert "its server's bills disprove its price" in failed["reason"]
+
     @pytest.mark.parametrize("usd", [900.0, -2, 10**400])
     def test_an_impossible_bill_leaves_the_cost_unknown(self, witan, usd):
         """It is not taken at the price of the tokens, and a ceiling ends the calls there."""

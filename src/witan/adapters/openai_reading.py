@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from witan.adapters.event_stream import EventStream
 from witan.adapters.redaction import Redaction
 from witan.deliberation.bills import read_cost, read_tokens
 from witan.deliberation.blank import is_blank
-from witan.deliberation.ports import Hear, Reply, Usage
+from witan.deliberation.ports import BilledFailure, Hear, Reply, Usage
 from witan.errors import ModelError
 
 __all__ = ["LONGEST_REPLY", "Reading", "is_transient", "words_of"]
@@ -18,6 +19,8 @@ LONGEST_REPLY = 8_000_000
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
+NO_USAGE: Mapping[str, Any] = MappingProxyType({})
+
 _IN_A_CIRCLE = 508
 """Whom the call would come back to refuses it again."""
 
@@ -112,12 +115,7 @@ class Reading:
         text = self._redact.hide(_sound("".join(self._text or self._refusal)))
         if is_blank(text):
             raise self._silence()
-        cost, problems = read_cost(self._usage.get("cost"))
-        ignored = bool(problems)
-        for name, what in (("prompt_tokens", "read"), ("completion_tokens", "written")):
-            problems += read_tokens(self._usage.get(name), what)[1]
-        usage = Usage(self._tokens("prompt_tokens"), self._written())
-        return Reply(text, usage, cost, self._finish == "length", problems, ignored)
+        return _reply(text, self._usage, cut=self._finish == "length")
 
     def _recognise(self) -> None:
         """Tell a whole completion from a stream, as soon as there is enough of it."""
@@ -150,13 +148,14 @@ class Reading:
             completion = completion[0]
         if not isinstance(completion, dict):
             raise self._strange()
-        self._check(completion)
-        if isinstance(usage := completion.get("usage"), dict):
-            self._usage = usage
+        usage = completion.get("usage")
+        billed = usage if isinstance(usage, dict) else {}
+        self._check(completion, billed)
+        self._usage = billed or self._usage
         choices = completion.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                self._check(choice)
+                self._check(choice, billed)
                 self._choose(choice)
 
     def _choose(self, choice: Mapping[str, Any]) -> None:
@@ -188,8 +187,8 @@ class Reading:
             self._unheard.clear()
             self._hear(self._redact.hide(_sound(text)))
 
-    def _check(self, part: Mapping[str, Any]) -> None:
-        """Raise the error that stands where a completion should."""
+    def _check(self, part: Mapping[str, Any], billed: Mapping[str, Any]) -> None:
+        """Raise the error that stands where a completion should, with what is billed for it."""
         error = part.get("error")
         if not error and "error" in (part.get("object"), part.get("type")):
             error = part
@@ -205,27 +204,17 @@ class Reading:
             f"failed: {words}" if status is None else f"failed ({status}): {words}",
             status=status,
             transient=not lasting if status is None else is_transient(status),
+            billed=billed,
         )
 
-    def _tokens(self, name: str) -> int | None:
-        return read_tokens(self._usage.get(name), name)[0]
-
-    def _written(self) -> int | None:
-        """The tokens of the reply; some servers count what was thought in the total alone."""
-        read, total = self._tokens("prompt_tokens"), self._tokens("total_tokens")
-        written = self._tokens("completion_tokens")
-        if read is None or total is None or total < read:
-            return written
-        return max(written or 0, total - read)
-
     def _silence(self) -> ModelError:
+        problem = "said nothing"
         if self._finish == "content_filter":
-            return self._error("said nothing: its provider's content filter withheld the reply")
-        if self._finish == "length":
-            return self._error(
-                "said nothing before it reached its limit of tokens; raise max_tokens"
-            )
-        return self._error("said nothing", transient=True)
+            problem += ": its provider's content filter withheld the reply"
+        elif self._finish == "length":
+            problem += " before it reached its limit of tokens; raise max_tokens"
+        transient = self._finish not in ("content_filter", "length")
+        return self._error(problem, transient=transient, billed=self._usage)
 
     def _strange(self) -> ModelError:
         return self._error("sent something that is no chat completion; check its address")
@@ -234,9 +223,29 @@ class Reading:
         return self._error(f"sent more than the {LONGEST_REPLY:,} bytes that a reply may have")
 
     def _error(
-        self, problem: str, *, status: int | None = None, transient: bool = False
+        self,
+        problem: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        billed: Mapping[str, Any] = NO_USAGE,
     ) -> ModelError:
+        if billed:
+            bill = _reply("", billed, cut=False)
+            return BilledFailure(bill, self._model, problem, status, None, transient)
         return ModelError(self._model, problem, status=status, transient=transient)
+
+
+def _reply(text: str, billed: Mapping[str, Any], *, cut: bool) -> Reply:
+    """Make the reply of a text and of what its server says that it took."""
+    cost, problems = read_cost(billed.get("cost"))
+    ignored = bool(problems)
+    read, unread = read_tokens(billed.get("prompt_tokens"), "read")
+    written, unwritten = read_tokens(billed.get("completion_tokens"), "written")
+    total, _ = read_tokens(billed.get("total_tokens"), "in all")
+    if read is not None and total is not None and total >= read:
+        written = max(written or 0, total - read)  # some count what was thought in the total alone
+    return Reply(text, Usage(read, written), cost, cut, (*problems, *unread, *unwritten), ignored)
 
 
 def _sound(text: str) -> str:

@@ -22,7 +22,7 @@ from witan.adapters.redaction import Redaction
 from witan.adapters.via import via_header
 from witan.deliberation.bills import read_cost, read_tokens
 from witan.deliberation.blank import is_blank
-from witan.deliberation.ports import Call, Hear, Message, Reply, Usage
+from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
 
 if TYPE_CHECKING:
@@ -250,14 +250,10 @@ class PydanticAIModel:
 
     def _reply(self, response: "m.ModelResponse") -> Reply:
         text = self._secrets.hide(_text(response))
-        if is_blank(text):
-            if response.finish_reason == "content_filter":
-                raise ModelError(self.name, "kept its reply back: its content filter stepped in")
-            raise ModelError(self.name, "said nothing", transient=True)
         cost, problems = read_cost((response.provider_details or {}).get("cost"))
         read, more = read_tokens(response.usage.input_tokens, "read")
         written, others = read_tokens(response.usage.output_tokens, "written")
-        return Reply(
+        reply = Reply(
             text,
             Usage(read or None, written or None),  # 0 is the library's for what nobody said
             cost_usd=cost,
@@ -265,6 +261,12 @@ class PydanticAIModel:
             notes=(*problems, *more, *others),
             bill_ignored=bool(problems),
         )
+        if not is_blank(text):
+            return reply
+        filtered = response.finish_reason == "content_filter"
+        problem = "kept its reply back: its content filter stepped in"
+        problem = problem if filtered else "said nothing"
+        raise BilledFailure(reply, self.name, problem, None, None, not filtered)
 
 
 def _require_package(name: str, provider: str) -> None:

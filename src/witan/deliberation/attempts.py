@@ -11,7 +11,7 @@ from witan.deliberation.bills import check_bill
 from witan.deliberation.blank import is_blank
 from witan.deliberation.limits import Throttle
 from witan.deliberation.money import NOTHING, Purse, Reservation
-from witan.deliberation.ports import Call, Clock, Hear, Member, Reply, Spent, deaf
+from witan.deliberation.ports import BilledFailure, Call, Clock, Hear, Member, Reply, Spent, deaf
 from witan.deliberation.thoughts import ThoughtFilter, split_thoughts
 from witan.errors import MissingExtra, MissingKey, ModelError, WitanError
 
@@ -274,6 +274,9 @@ async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Repl
     try:
         reply: object = await errand.member.model.complete(errand.call, ear)
         ear.close()
+    except BilledFailure as error:
+        reservation.settle(check_bill(errand.member, errand.call, error.bill))
+        raise
     except WitanError as error:
         if not ear.heard and _refused(error):
             reservation.release()

@@ -6,12 +6,13 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
-from witan.errors import InvalidParameter
+from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
     from witan.core.learned import Learned
 
 __all__ = [
+    "BilledFailure",
     "Call",
     "Clock",
     "Effort",
@@ -159,6 +160,23 @@ class Reply:
                 raise InvalidParameter(name, tokens, "a whole number, 0 or more, or None")
 
 
+class BilledFailure(ModelError):
+    """A call brought no text, and says what it cost all the same.
+
+    Parameters
+    ----------
+    bill
+        A reply without text, for what it says of tokens and money.
+    error
+        As of `ModelError`.
+    """
+
+    def __init__(self, bill: Reply, *error: Any) -> None:
+        super().__init__(*error)
+        self.bill = bill
+        self.args = (bill, *self.args)
+
+
 class Model(Protocol):
     """Anything that answers a call. Implementations keep no state of a session."""
 
@@ -166,7 +184,8 @@ class Model(Protocol):
         """Answer one call, handing each piece of text to `hear` as it arrives, or none.
 
         One attempt: deadlines, retries and limits are the caller's. A call that brings no reply
-        raises `ModelError`; cancelling it closes whatever it opened.
+        raises `ModelError`, or `BilledFailure` where it is billed; cancelling it closes whatever it
+        opened.
         """
         ...
 

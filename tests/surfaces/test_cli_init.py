@@ -92,13 +92,15 @@ class TestDefaults:
         assert gateway.paths == []
 
     def test_without_a_key_it_says_how_to_go_on(self, monkeypatch, tmp_path):
-        """The sentence is that of every command without a council; nothing is written."""
+        """It names a key and the option that needs none; nothing is written."""
         monkeypatch.delenv("OPENAI_API_KEY")
 
         said = run("init", "--yes")
 
         assert said.returncode == 2
-        assert "set a provider's key" in said.stderr
+        assert (
+            "export a key such as OPENAI_API_KEY, or name the members with --member" in said.stderr
+        )
         assert not (tmp_path / "witan.toml").exists()
 
 

@@ -45,6 +45,7 @@ class TestText:
         status, out = doctor(
             'members = ["script:a.toml", "script:b.toml"]\nrule = "borda"',
             "--offline",
+            "--settings",
             WITAN_LIMITS_CALL_SECONDS="30",
         )
 
@@ -53,8 +54,18 @@ class TestText:
         assert lines["rule"][1].endswith("witan.toml")
         assert lines["limits.call_seconds"] == ["30", "WITAN_LIMITS_CALL_SECONDS"]
         assert lines["quorum"] == ["2", "default"]
-        assert out.splitlines()[-1] == "A council could sit: a and b."
+        assert out.splitlines()[0] == "A council could sit: a and b."
         assert status == Status.ANSWERED
+
+    def test_the_answer_comes_first_and_defaults_only_when_asked_for(self, doctor):
+        """Settings come after the seats, those that somebody gave; the others are counted."""
+        _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
+
+        firsts = [line.split()[0] for line in out.splitlines() if line.strip()]
+        assert firsts[0] == "A"
+        assert firsts.index("Members") < firsts.index("Configuration")
+        assert "quorum" not in firsts
+        assert "settings at their defaults: list them with --settings" in out
 
     def test_what_so_many_reviewers_can_separate_is_said(self, doctor):
         """Two are too few, and how many are enough is said."""
@@ -101,7 +112,8 @@ class TestText:
         status, out = doctor('members = ["script:a.toml", "script:b.toml"]\nrule = "brda"',
                              "--offline")  # fmt: skip
 
-        assert out.splitlines()[-1].endswith(
+        assert out.splitlines()[0] == "No council could sit:"
+        assert out.splitlines()[1].endswith(
             "rule names an unknown rule 'brda'; did you mean 'borda'?"
         )
         assert "its script can be read" in out
@@ -256,7 +268,8 @@ class TestEndpoints:
 
     def test_nobody_configured_is_looked_for_where_providers_are(self, doctor):
         """An address and a key that are configured are those that models are looked for with."""
-        with listing("m", "n", "o") as server:
+        price = {"pricing": {"prompt": "0.000001", "completion": "0.000002"}}
+        with listing(*({"id": name, **price} for name in "mno")) as server:
             _, out = doctor(
                 f'[providers.openai]\nurl = "{server.url}"\nkey = "TEAM_KEY"',
                 "--json",

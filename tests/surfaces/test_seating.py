@@ -14,7 +14,7 @@ from witan.adapters.connections import Connections
 from witan.adapters.openai_compatible import OpenAICompatible
 from witan.deliberation.ports import Member, Price
 from witan.errors import ConfigError, MissingKey, NoCouncil
-from witan.surfaces.finding import Found, find_council
+from witan.surfaces.finding import Found, find_council, searched
 from witan.surfaces.providers import PROVIDERS, Provider, Reach, is_loopback
 from witan.surfaces.seating import (
     SeatSpec,
@@ -475,9 +475,7 @@ class TestFinding:
             )
 
         assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
-        assert found.notes[-1] == (
-            "openai: refuses the key (401) (the key is that of OPENAI_API_KEY)"
-        )
+        assert found.notes[-1] == "openai: refuses the key (401) (key from OPENAI_API_KEY)"
 
     def test_a_blank_model_is_no_model(self, provider):
         """Ids that name nothing are passed over, at a provider and at a server here."""
@@ -532,13 +530,23 @@ class TestFinding:
 
         assert "anthropic needs an extra: pip install 'witan[anthropic]'" in run.stdout
 
-    def test_nothing_found_says_what_was_looked_for_and_the_ways_on(self):
-        """The sentence names variables, servers, and how to seat a council."""
+    def test_nothing_found_names_three_ways_on_in_two_lines(self):
+        """A key, `witan init` and the demonstration; the sentence fits two lines of a terminal."""
         with pytest.raises(NoCouncil) as caught:
             find(servers={"ollama": NOWHERE}, providers=dict(PROVIDERS))
 
-        for words in ("OPENAI_API_KEY", "ollama", "witan.toml", "--member", "witan demo"):
+        for words in ("export a key such as OPENAI_API_KEY", "witan init", "witan demo"):
             assert words in str(caught.value)
+        assert len(f"witan: {caught.value}") <= 160
+
+    def test_every_place_that_is_searched_can_be_said(self):
+        """All variables of keys and all servers by name, none left out."""
+        said = searched()
+
+        assert "OPENAI_API_KEY" in said
+        assert "NEBIUS_API_KEY" in said
+        assert "ollama" in said
+        assert "more" not in said
 
     def test_a_provider_s_failure_is_told_when_nobody_sits(self, provider):
         """With a key that is refused, that is the reason, not a missing key."""

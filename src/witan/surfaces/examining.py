@@ -33,7 +33,7 @@ from witan.surfaces.examining_serve import (
     serve_shown,
     shown_value,
 )
-from witan.surfaces.finding import Found, find_council, shared_votes
+from witan.surfaces.finding import Found, find_council, searched, shared_votes
 from witan.surfaces.plan_text import separation_sentence
 from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
 from witan.surfaces.seating import (
@@ -159,6 +159,8 @@ async def examine(
             notes += found.notes
         except (ConfigError, NoCouncil) as error:
             problems.append(str(error))
+            if not offline:
+                notes.append(searched(servers, config.reached))
     else:
         notes += shared_votes(config.jury or members)
     async with Connections() as connections:

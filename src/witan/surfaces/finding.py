@@ -23,7 +23,17 @@ from witan.surfaces.seating import (
 )
 from witan.surfaces.text import listed
 
-__all__ = ["FEWEST", "Found", "Source", "deal", "find_council", "find_sources", "shared_votes"]
+__all__ = [
+    "FEWEST",
+    "NOTHING_HERE",
+    "Found",
+    "Source",
+    "deal",
+    "find_council",
+    "find_sources",
+    "searched",
+    "shared_votes",
+]
 
 LOOK_SECONDS = 5.0
 """How long a provider may take to list its models."""
@@ -46,6 +56,8 @@ class Found:
 Source = tuple[SeatSpec, ...]
 """The models of one provider or server, the one to take first first."""
 
+
+NOTHING_HERE = "no provider's key is set and no model server runs here"
 
 NOT_MOVED: Mapping[str, Reach] = MappingProxyType({})
 
@@ -93,11 +105,11 @@ async def find_council(
     Raises
     ------
     NoCouncil
-        If there is no model; it says what was looked for and how to seat a council.
+        If there is no model; it says why, and how to seat a council.
     """
     sources, problems = await find_sources(environment, servers, providers, reached)
     if not sources:
-        raise _nobody(problems, servers, reached)
+        raise _nobody(problems, reached)
     seats = deal(sources)
     named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
     note = f"no council is configured; these were found: {listed([s.source for s in named])}"
@@ -222,7 +234,7 @@ async def _ask(
                 key_header=asked.provider.key_header,
             )
         except ModelError as error:
-            told = "" if asked.key is None else f" (the key is that of {asked.key[0]})"
+            told = "" if asked.key is None else f" (key from {asked.key[0]})"
             lists[name] = f"{error}{told}"
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
@@ -254,19 +266,30 @@ def _served(server: LocalServer, environment: Mapping[str, str], silent: list[st
     )
 
 
-def _nobody(
-    problems: Sequence[str], servers: Mapping[str, str], reached: Mapping[str, Reach]
-) -> NoCouncil:
+def searched(
+    servers: Mapping[str, str] = LOCAL_SERVERS, reached: Mapping[str, Reach] = NOT_MOVED
+) -> str:
+    """Say where `find_council` looks for keys and for servers."""
     specs = [
         SeatSpec("", p.name, "", key_variable=reached.get(p.name, Reach()).key_variable)
         for p in PROVIDERS.values()
         if p.listing(None)
     ]
     variables = dict.fromkeys(v for spec in specs for v in key_variables(spec))
-    tried = problems or [f"no key in {listed([*variables])}"]
+    keys = listed([*variables], most=len(variables))
+    return f"looked for keys in {keys}, and for {listed([*servers], most=len(servers))} here"
+
+
+def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
+    """The error for want of any model: why, and three ways on."""
+    if not problems:
+        configured = [reach.key_variable for reach in reached.values() if reach.key_variable]
+        key = configured[0] if configured else "OPENAI_API_KEY"
+        return NoCouncil(
+            f"no model to ask: {NOTHING_HERE}",
+            f"export a key such as {key}, or run witan init, or try witan demo",
+        )
     return NoCouncil(
-        f"no council is configured and nothing was found to seat: {'; '.join(tried)}; "
-        f"no models on this machine from {listed([*servers], most=len(servers))}",
-        "write members = [...] into witan.toml, or name seats as in --member openai:MODEL, or set "
-        "a provider's key or start a local server; witan demo needs none of these",
+        f"no model to ask: {'; '.join(problems)}",
+        "export another provider's key, or run witan init, or try witan demo",
     )

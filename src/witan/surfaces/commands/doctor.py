@@ -1,4 +1,4 @@
-"""``witan doctor``: what is configured, where it comes from, and whether a council could sit."""
+"""``witan doctor``: whether a council could sit, what stops it, and what is configured where."""
 
 import os
 import sys
@@ -34,17 +34,23 @@ Examples:
 
 
 @click.command(
-    "doctor", short_help="Say what is configured, and whether a council could sit.", epilog=EXAMPLES
+    "doctor", short_help="Say whether a council could sit, and what is configured.", epilog=EXAMPLES
 )
 @config_option
 @history_option
 @json_option
 @click.option("--offline", is_flag=True, help="Ask no endpoint and look for no server.")
-def command(config: Path | None, history: str | None, *, as_json: bool, offline: bool) -> int:
-    """Show every setting with its source, every seat with its key and endpoint, history and server.
+@click.option(
+    "--settings", "with_defaults", is_flag=True, help="List every setting, defaults included."
+)
+def command(
+    config: Path | None, history: str | None, *, as_json: bool, offline: bool, with_defaults: bool
+) -> int:
+    """Say whether a council could sit, and what stops it.
 
-    Keys and tokens are never shown, only the variables that hold them. Exit status: 0 if a council
-    could sit, 2 if not.
+    Below that stand every seat with its key and endpoint, servers, history, server and profiles,
+    and every setting that is not a default, with its source. Keys and tokens are never shown, only
+    the variables that hold them. Exit status: 0 if a council could sit, 2 if not.
     """
     import anyio
 
@@ -58,13 +64,14 @@ def command(config: Path | None, history: str | None, *, as_json: bool, offline:
 
         echo(to_json(_object(found)))
     else:
-        echo("\n".join(_text(Page.of(sys.stdout), found)))
+        page = Page.of(sys.stdout)
+        echo("\n".join(_text(page, found, with_defaults=with_defaults)))
     return Status.ANSWERED if found.can_sit else Status.MISUSED
 
 
-def _text(page: Page, found: "Examination") -> Iterator[str]:
-    """The settings, the seats, the servers, the versions, then the verdict."""
-    yield from _settings(page, found)
+def _text(page: Page, found: "Examination", *, with_defaults: bool) -> Iterator[str]:
+    """The verdict first, then seats, servers, history and settings, and the versions."""
+    yield from _verdict(page, found)
     for title, seats in (
         ("Members", found.members),
         ("Jury", found.jury),
@@ -86,10 +93,13 @@ def _text(page: Page, found: "Examination") -> Iterator[str]:
     for profile in found.profiles:
         yield from _profile(page, profile)
     yield ""
-    yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
+    yield from _settings(page, found, with_defaults=with_defaults)
     yield ""
-    for note in found.notes:
-        yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
+    yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
+
+
+def _verdict(page: Page, found: "Examination") -> Iterator[str]:
+    """Whether a council could sit, what stops it, and what else there is to know."""
     if found.can_sit:
         names = listed([seat.name for seat in found.members])
         jury = f", judged by {listed([seat.name for seat in found.jury])}" if found.jury else ""
@@ -98,9 +108,12 @@ def _text(page: Page, found: "Examination") -> Iterator[str]:
         yield page.sentence("No council could sit:", "bold")
     for problem in found.problems:
         yield page.sentence(f"  {problem}", "warning", hang=4)
+    for note in found.notes:
+        yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
 
 
-def _settings(page: Page, found: "Examination") -> Iterator[str]:
+def _settings(page: Page, found: "Examination", *, with_defaults: bool) -> Iterator[str]:
+    """The settings that a file, a variable or an option gave; with defaults all of them."""
     from witan.surfaces.tables import Column, table
 
     files = listed(found.files) or "none"
@@ -110,9 +123,15 @@ def _settings(page: Page, found: "Examination") -> Iterator[str]:
         Column("value", "left", elastic=True),
         Column("from", "left", elastic=True),
     ]
-    rows = [[line.key, _shown(line.value), line.where] for line in found.settings]
-    given = [number for number, line in enumerate(found.settings) if line.where != "default"]
-    yield from table(page, columns, rows, bold=given)
+    given = [line for line in found.settings if line.where != "default"]
+    lines = found.settings if with_defaults else given
+    rows = [[line.key, _shown(line.value), line.where] for line in lines]
+    bold = [number for number, line in enumerate(lines) if with_defaults and line in given]
+    if rows:
+        yield from table(page, columns, rows, bold=bold)
+    if not with_defaults:
+        n_defaults = counted(len(found.settings) - len(given), "setting")
+        yield page.sentence(f"{n_defaults} at their defaults: list them with --settings.", "dim")
 
 
 def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.errors import NoCouncil
 from witan.surfaces.exits import Status
 from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, listed
@@ -117,7 +118,7 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
 
     import anyio
 
-    from witan.surfaces.finding import FEWEST, deal, find_council, find_sources
+    from witan.surfaces.finding import FEWEST, NOTHING_HERE, deal, find_sources
     from witan.surfaces.initial import prefer_known
     from witan.surfaces.providers import PROVIDERS, key_of
     from witan.surfaces.seating import name_seats
@@ -139,10 +140,13 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
                 raise click.UsageError(f"there is no key for {name!r}; there is one for {known}")
     providers = {n: p for n, p in PROVIDERS.items() if n in used or n not in held}
     sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
+    if not sources:
+        raise NoCouncil(
+            f"no model to choose from: {'; '.join(problems) or NOTHING_HERE}",
+            "export a key such as OPENAI_API_KEY, or name the members with --member",
+        )
     for problem in problems:
         asking.say(problem)
-    if not sources:
-        anyio.run(partial(find_council, os.environ, providers=providers))  # it says why nobody sits
     sources = prefer_known(sources)
     offers = [spec for source in sources for spec in source[:OFFERED]]
     seats = deal(sources)

@@ -1,7 +1,9 @@
 """Every rule side by side on the same ballots."""
 
+import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from elections import ballots
@@ -108,3 +110,36 @@ def test_nothing_to_compare():
         compare_rules([], Settings())
     with pytest.raises(UnknownName, match="did you mean 'borda'"):
         compare_rules(ballots("x: a > b"), Settings(), ["bordo"])
+
+
+class TestGoingOn:
+    """Whoever counts is asked again and again whether to go on."""
+
+    def test_no_piece_of_the_work_is_long(self):
+        """A thousand sessions under three rules are asked about in small pieces."""
+        cast = [
+            ballot
+            for number in range(1000)
+            for ballot in ballots("x: a > b > c", "y: a > c > b", session=str(number))
+        ]
+        times = [time.process_time()]
+
+        def go_on():
+            times.append(time.process_time())
+
+        compare_rules(cast, Settings(), ["borda", "schulze", "irv"], go_on)
+        go_on()
+
+        assert np.diff(times).max() < 0.15 * (times[-1] - times[0])
+
+    @pytest.mark.parametrize("n_asked", [0, 5, -1])
+    def test_what_is_raised_ends_it(self, n_asked):
+        """The first answer counts, and so does the last."""
+        cast = ballots("x: a > b > c", "y: a > c > b", "z: b > a > c")
+        asked = []
+        compare_rules(cast, Settings(), ["borda"], lambda: asked.append(None))
+        left = [None] * (n_asked % len(asked))
+
+        with pytest.raises(IndexError):
+            compare_rules(cast, Settings(), ["borda"], left.pop)
+        assert left == []

@@ -1,14 +1,17 @@
 """Every rule on the same ballots, side by side."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations_with_replacement
+from typing import TypeVar
 
 import numpy as np
 
 from witan.core.agreement import kendall_tau
 from witan.core.ballot import Ballot
 from witan.core.batch import by_shape, failed_candidates, stack
-from witan.core.counted import decider
+from witan.core.counted import GoOn, decider, forever
 from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
@@ -20,6 +23,8 @@ from witan.core.weighing import learn_weights
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 __all__ = ["Comparison", "compare_rules"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def compare_rules(
     ballots: Iterable[Ballot],
     settings: Settings,
     rules: Sequence[str] | None = None,
-    on_outcome: Callable[[Outcome], None] | None = None,
+    go_on: GoOn = forever,
     only: Collection[str] | None = None,
 ) -> Comparison:
     """Count every session under every rule that can, but those that need a history.
@@ -69,8 +74,8 @@ def compare_rules(
         As for `tally_sessions`; its rule is ignored, parameters go to the rule that knows them.
     rules
         Names in `RULES`; None: all.
-    on_outcome
-        Called with every outcome as it comes; what it raises ends the counting.
+    go_on
+        Called before every piece of the work; what it raises ends the counting.
     only
         Compare on these sessions alone; None: on all. What is learned across sessions is learned
         from all of them.
@@ -104,13 +109,12 @@ def compare_rules(
             continue
         chosen = _under(settings, name)
         problems: list[UnsuitableBallots] = []
-        counting = tally_electorates(everyone, chosen, problems.append, sessions)
-        found = list(_reported(counting, on_outcome))
+        found = list(tally_electorates(everyone, chosen, problems.append, sessions, go_on))
         if not found:
             skipped[name] = problems[0].problem if problems else "nothing to count"
             continue
         counted.append(name)
-        stability[name] = _stability(everyone, chosen, sessions)
+        stability[name] = _stability(everyone, chosen, sessions, go_on)
         for outcome in found:
             outcomes[outcome.session][name] = outcome
     return Comparison(
@@ -118,19 +122,21 @@ def compare_rules(
         skipped=skipped,
         sessions=sessions,
         outcomes=outcomes,
-        tau=tuple(tuple(_mean_tau(outcomes, a, b) for b in counted) for a in counted),
-        leader_differs=tuple(tuple(_differs(outcomes, a, b) for b in counted) for a in counted),
+        tau=_matrix(counted, partial(_mean_tau, outcomes), go_on),
+        leader_differs=_matrix(counted, partial(_differs, outcomes), go_on),
         stability=stability,
     )
 
 
-def _reported(
-    outcomes: Iterator[Outcome], on_outcome: Callable[[Outcome], None] | None
-) -> Iterator[Outcome]:
-    for outcome in outcomes:
-        if on_outcome is not None:
-            on_outcome(outcome)
-        yield outcome
+def _matrix(
+    rules: Sequence[str], compare: Callable[[str, str], T], go_on: GoOn
+) -> tuple[tuple[T, ...], ...]:
+    """Compare every rule with every rule; the order of two makes no difference."""
+    found: dict[tuple[str, str], T] = {}
+    for a, b in combinations_with_replacement(rules, 2):
+        go_on()
+        found[a, b] = found[b, a] = compare(a, b)
+    return tuple(tuple(found[a, b] for b in rules) for a in rules)
 
 
 def _under(settings: Settings, name: str) -> Settings:
@@ -166,7 +172,10 @@ def _differs(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> i
 
 
 def _stability(
-    everyone: Sequence[Electorate], settings: Settings, sessions: Collection[str]
+    everyone: Sequence[Electorate],
+    settings: Settings,
+    sessions: Collection[str],
+    go_on: GoOn,
 ) -> float | None:
     """Mean over sessions of the share of single removals that leave the leaders as they were."""
     rule = RULES[settings.rule]
@@ -190,6 +199,6 @@ def _stability(
         chosen = [everyone[number] for number in numbers]
         weights = None if learned is None else [learned[number] for number in numbers]
         profile = stack(chosen, reliability=weights)
-        decide = decider(rule, settings, failed_candidates(chosen))
+        decide = decider(rule, settings, failed_candidates(chosen), go_on)
         shares.append(lead_kept_without_one(profile, decide))
     return float(np.concatenate(shares).mean()) if shares else None

@@ -26,10 +26,17 @@ from witan.core.settings import Settings
 from witan.core.uncertainty import Uncertainty
 from witan.errors import TooLarge, UnsuitableBallots
 
-__all__ = ["Counted", "Fitted", "count", "decider", "fits_of", "score"]
+__all__ = ["Counted", "Fitted", "GoOn", "count", "decider", "fits_of", "forever", "score"]
 
 Fitted = tuple[AdditiveFit, int, Unit]
 """A fit of many sessions, which of them is meant, and what it was fitted on."""
+
+GoOn = Callable[[], None]
+"""Called again and again while counting takes long; what it raises ends it."""
+
+
+def forever() -> None:
+    """Go on in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,11 @@ class Counted:
 
 
 def count(
-    name: str, profile: Profile, electorates: Sequence[Electorate], settings: Settings
+    name: str,
+    profile: Profile,
+    electorates: Sequence[Electorate],
+    settings: Settings,
+    go_on: GoOn = forever,
 ) -> Counted:
     """Score and rank every session, and search for the ballots its lead hangs on."""
     rule = RULES[name]
@@ -109,7 +120,7 @@ def count(
         flips, exact = ballots_to_flip(
             profile,
             placing.leads,
-            decider(rule, settings, failed),
+            decider(rule, settings, failed, go_on),
             effective=effective_ballots(profile, rule),
             max_cells=rule.recount_cells,
         )
@@ -144,12 +155,13 @@ def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
 
 
 def decider(
-    rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None
+    rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, go_on: GoOn = forever
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
     """Who leads a recount: the same rule, parameters, tie-break and gate."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
     def decide(profile: Profile, origin: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        go_on()
         scores = score(rule, profile, **parameters)
         barred = None if failed is None else failed[:, origin]
         return place(scores, profile, rule, tie_break=settings.tie_break, failed=barred).leads

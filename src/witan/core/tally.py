@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot
 from witan.core.batch import by_shape, gradable, stack, timeline
 from witan.core.borrowing import borrow
-from witan.core.counted import Counted, count
+from witan.core.counted import Counted, GoOn, count, forever
 from witan.core.interpretation import Electorate, interpret
 from witan.core.outcome import Outcome
 from witan.core.profile import Profile
@@ -76,15 +77,17 @@ def tally_sessions(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
     only: Collection[str] | None = None,
+    go_on: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count every session among the ballots, in the order of their first ballot.
 
     A session that the rule cannot count goes to `on_unsuitable` and has no outcome; without
     `on_unsuitable` it is raised. With `only`, just these sessions are counted, but what is learned
-    across sessions is still learned from all.
+    across sessions is still learned from all. `go_on` is called before every piece of the work;
+    what it raises ends the counting.
     """
     everyone, borrowed = prepare(ballots, settings, on_unsuitable)
-    return tally_electorates(everyone, borrowed, on_unsuitable, only)
+    return tally_electorates(everyone, borrowed, on_unsuitable, only, go_on)
 
 
 def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
@@ -171,6 +174,7 @@ def tally_electorates(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
     only: Collection[str] | None = None,
+    go_on: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count what `prepare` made ready; see `tally_sessions` for the rest."""
     if _needs_history(settings):
@@ -186,7 +190,7 @@ def tally_electorates(
     for start in range(0, len(counting), SESSIONS_AT_ONCE):
         part = slice(start, start + SESSIONS_AT_ONCE)
         weights = learned[part] if learned is not None else None
-        yield from _in_order(counting[part], settings, weights, on_unsuitable)
+        yield from _in_order(counting[part], settings, weights, on_unsuitable, go_on)
 
 
 def _needs_history(settings: Settings) -> bool:
@@ -208,6 +212,7 @@ def _in_order(
     settings: Settings,
     learned: Sequence[Mapping[str, float]] | None,
     on_unsuitable: OnUnsuitable | None,
+    go_on: GoOn,
 ) -> Iterator[Outcome]:
     """Count shape by shape, then give the outcomes back in the order of the sessions."""
     outcomes: dict[int, Outcome] = {}
@@ -227,8 +232,10 @@ def _in_order(
         numbers = task.numbers[usable]
         chosen = [everyone[number] for number in numbers]
         profile = _some(task.profile, np.array(usable))
-        for counted, columns in _counted(task.rule, profile, chosen, settings, on_unsuitable):
+        counting = partial(count, settings=settings, go_on=go_on)
+        for counted, columns in _counted(task.rule, profile, chosen, counting, on_unsuitable):
             for column, at in enumerate(columns):
+                go_on()
                 outcomes[int(numbers[at])] = report(counted, column, task.why)
     for number in sorted(outcomes):
         yield outcomes[number]
@@ -238,12 +245,12 @@ def _counted(
     rule: str,
     profile: Profile,
     chosen: Sequence[Electorate],
-    settings: Settings,
+    count_under: Callable[[str, Profile, Sequence[Electorate]], Counted],
     on_unsuitable: OnUnsuitable | None,
 ) -> Iterator[tuple[Counted, Sequence[int]]]:
     """Count all at once; if one of them cannot be, each alone, so that it spares the others."""
     try:
-        yield count(rule, profile, chosen, settings), range(len(chosen))
+        yield count_under(rule, profile, chosen), range(len(chosen))
         return
     except UnsuitableBallots:
         if on_unsuitable is None:
@@ -251,7 +258,7 @@ def _counted(
     for column, electorate in enumerate(chosen):
         try:
             one = profile.take(slice(column, column + 1))
-            yield count(rule, one, [electorate], settings), [column]
+            yield count_under(rule, one, [electorate]), [column]
         except UnsuitableBallots as found:
             where = electorate.session
             on_unsuitable(UnsuitableBallots(found.rule, found.problem, found.remedy, where))

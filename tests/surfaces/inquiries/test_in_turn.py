@@ -1,5 +1,6 @@
 """Counting that may take long, a few at a time."""
 
+import asyncio
 from threading import Event
 
 import anyio
@@ -107,6 +108,24 @@ async def test_all_counting_can_be_broken_off():
             await break_off_counting(4)
 
     assert told == ["the server is about to stop; ask again when it is back"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's
+async def test_a_count_that_does_not_hear_of_the_end_is_told_of_it_all_the_same():
+    """The server ends its tasks then; that is no mistake within it, and nothing else is begun."""
+    over, counting = Event(), Event()
+    waiting = asyncio.ensure_future(in_turn(lambda: (counting.set(), over.wait(20))))
+    await until(counting)
+    await break_off_counting(0.05)
+
+    waiting.cancel()
+    try:
+        with pytest.raises(Busy, match="about to stop"):
+            await waiting
+        with pytest.raises(Busy, match="about to stop"):
+            await in_turn(lambda: "counted", "session")
+    finally:
+        over.set()
 
 
 class TestOnce:

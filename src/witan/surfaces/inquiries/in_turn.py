@@ -28,7 +28,7 @@ _wanted: RunVar[dict[Hashable, "_Wanted"]] = RunVar("witan_counting_wanted")
 
 _places: RunVar[dict[Of, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
 
-_under_way: RunVar[set[anyio.CancelScope]] = RunVar("witan_counting_under_way")
+_under_way: RunVar["_UnderWay"] = RunVar("witan_counting_under_way")
 
 
 async def in_turn(work: Callable[[], T], of: Of = "kept") -> T:
@@ -41,14 +41,22 @@ async def in_turn(work: Callable[[], T], of: Of = "kept") -> T:
     Busy
         If all counting is broken off.
     """
-    under_way = _held(_under_way, set)
+    under_way = _held(_under_way, _UnderWay)
+    stopping = Busy("the server is about to stop", "ask again when it is back", 5)
+    if under_way.stopping:
+        raise stopping
     with anyio.CancelScope() as scope:
-        under_way.add(scope)
+        under_way.scopes.add(scope)
         try:
             return await anyio.to_thread.run_sync(work, limiter=_limiters()[of])
+        except anyio.get_cancelled_exc_class():
+            # The server's end cancels its tasks, too, where a count was slow to hear of it.
+            if under_way.stopping:
+                raise stopping from None
+            raise
         finally:
-            under_way.discard(scope)
-    raise Busy("the server is about to stop", "ask again when it is back", 5)
+            under_way.scopes.discard(scope)
+    raise stopping
 
 
 def go_on() -> None:
@@ -60,13 +68,22 @@ def go_on() -> None:
 
 
 async def break_off_counting(patience: float) -> None:
-    """Break off whatever is counted, and wait so many seconds until it has ended."""
-    under_way = _held(_under_way, set)
-    for scope in under_way:
+    """Break off whatever is counted, wait so many seconds for it to end, and let nothing begin."""
+    under_way = _held(_under_way, _UnderWay)
+    under_way.stopping = True
+    for scope in under_way.scopes:
         scope.cancel()
     with anyio.move_on_after(patience):
-        while under_way:  # noqa: ASYNC110 - threads end it, which set no event
+        while under_way.scopes:  # noqa: ASYNC110 - threads end it, which set no event
             await anyio.sleep(0.01)
+
+
+class _UnderWay:
+    """What is counted now, and whether all of it is to end."""
+
+    def __init__(self) -> None:
+        self.scopes: set[anyio.CancelScope] = set()
+        self.stopping = False
 
 
 def _limiters() -> dict[Of, anyio.CapacityLimiter]:

@@ -164,18 +164,12 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
         If a setting does not suit them.
     """
     not_counted: list[UnsuitableBallots] = []
-    counting = tally_sessions(posted, settings, not_counted.append, sessions or None)
-    outcomes = tuple(_while_wanted(counting))
+    counting = tally_sessions(posted, settings, not_counted.append, sessions or None, go_on)
+    outcomes = tuple(counting)
     for name in sessions:
         if name not in posted.sessions:
             raise InvalidParameter("session", name, f"one of {listed([*posted.sessions])}")
     return Tally(outcomes, tuple(not_counted))
-
-
-def _while_wanted(counting: Iterator[Outcome]) -> Iterator[Outcome]:
-    for outcome in counting:
-        go_on()
-        yield outcome
 
 
 def tally_object(posted: Posted, tally: Tally) -> dict[str, Any]:
@@ -200,9 +194,7 @@ def comparison_of(
 ) -> Comparison:
     """Posted ballots, or those of some sessions, under every rule; errors as of `tally_of`."""
     try:
-        return compare_rules(
-            posted, settings, list(rules) or None, lambda _: go_on(), sessions or None
-        )
+        return compare_rules(posted, settings, list(rules) or None, go_on, sessions or None)
     except UnknownName as error:
         raise _as_parameter(error) from None
 

@@ -164,7 +164,7 @@ def test_every_rule_is_explained(rule):
     assert titles[-3:] == [
         "Hence the order",
         "Is the difference more than noise?",
-        "What the lead hangs on",
+        "What the lead depends on",
     ]
     assert len(titles) > 6
     assert len(set(titles)) == len(titles)

@@ -437,7 +437,9 @@ class TestSaidAloud:
 
     def test_an_order_by_nothing_is_an_error(self):
         """Without comparisons there is no order by rating, without scores none by score."""
-        with pytest.raises(NothingToCount, match="no model has a rating at any time; order by"):
+        with pytest.raises(
+            NothingToCount, match="no model has a rating since the first session; order by"
+        ):
             board([{"a": 0.5}], terms=replace(ALL, order_by="rating"))
         with pytest.raises(NothingToCount, match="no model has a score"):
             board([{"a": None}])
@@ -450,7 +452,7 @@ class TestSaidAloud:
 
         assert found.warnings == (
             "a had one and the same score in all 7 sessions: its error is unknown",
-            "no ballot compares two models at any time: there are no ratings",
+            "no ballot compares two models since the first session: there are no ratings",
         )
 
     @pytest.mark.parametrize(

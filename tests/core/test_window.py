@@ -75,4 +75,4 @@ def test_a_window_reads_as_part_of_a_sentence():
         "from 2026-05-01 00:00 UTC until 2026-06-01 00:00 UTC in the category 'coding'"
     )
     assert str(Window(category="law")) == "in the category 'law'"
-    assert str(ALWAYS) == "at any time"
+    assert str(ALWAYS) == "since the first session"

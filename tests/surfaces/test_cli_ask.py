@@ -215,6 +215,25 @@ class TestStatus:
         assert "3 of 3 members approve" in said.err or "0 of 3 members approve" in said.err
         assert ("approved" in said.err) == (status == 0)
 
+    def test_members_without_a_verdict_are_not_counted_as_votes(self, witan, tmp_path):
+        """Where no member gives one, the last line says that and no share of nothing."""
+        answers = {"answer": [{"text": "It depends."}]}
+        chair = {"synthesis": [{"text": "So.\nVERDICT: REJECT"}]}
+        seats = write_council(tmp_path, ada=answers, bob=answers, cyd=answers, chair=chair)
+        said = witan("ask", "May it pass?", "--mode", "verdict", *seats)
+
+        assert "none of 3 members gave a verdict" in said.err
+        assert " of 0 " not in said.err
+
+    def test_one_approval_is_worded_as_one(self, witan, tmp_path):
+        """The verb agrees with the number."""
+        yes, no = ({"answer": [{"text": f"So.\nVERDICT: {v}"}]} for v in ("APPROVE", "REJECT"))
+        chair = {"synthesis": [{"text": "So.\nVERDICT: REJECT"}]}
+        seats = write_council(tmp_path, ada=yes, bob=no, cyd=no, chair=chair)
+        said = witan("ask", "May it pass?", "--mode", "verdict", *seats)
+
+        assert "1 of 3 members approves" in said.err
+
 
 class TestMisuse:
     """What cannot be asked is refused in one sentence, with status 2."""

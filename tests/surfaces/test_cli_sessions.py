@@ -199,7 +199,7 @@ class TestResume:
         story.answers(a="VERDICT: APPROVE", b="VERDICT: REJECT").casts("a: b").casts("b: a")
         path = record(story.closing("So.", mode="verdict", approved=False).closed())
 
-        assert witan("resume", path).err.startswith("rejected · 1 of 2 members approve · ")
+        assert witan("resume", path).err.startswith("rejected · 1 of 2 members approves · ")
         assert witan("resume", path, "--quiet").err == ""
 
     def test_an_answer_that_failed_the_gate_is_said(self, witan, record):

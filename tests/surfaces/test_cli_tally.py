@@ -17,7 +17,7 @@ class TestOneSession:
         assert said.lines[0].startswith("q1 · borda · chosen automatically")
         assert said.lines[1] == "x is ahead, but cannot be told apart from y."
         assert said.lines[-4] == (
-            "4 of 5 reviewers · x and y cannot be told apart · 2 ballots would flip it · "
+            "4 of 5 reviewers · x and y cannot be told apart · 2 ballots could end the lead · "
             "effective votes unknown"
         )
         assert said.lines[-3] == "x beats every rival head to head."

@@ -43,12 +43,12 @@ class TestTrust:
     """One line says how far the text above it can be trusted."""
 
     def test_a_complete_session_says_votes_cost_and_time(self):
-        """Reviewers, ties, flips, effective votes, cost and seconds stand in this order."""
+        """Reviewers, ties, the firmness of the lead, effective votes, cost and seconds in order."""
         parts = session_trust(Session.of(three().closing("Yes.").closed())).split(" · ")
 
         assert parts[0] == "3 of 3 reviewers"
         assert parts[-2:] == ["$0.070", "38 s"]
-        assert any("flip" in part for part in parts)
+        assert any("could end the lead" in part for part in parts)
         assert any("effective votes" in part for part in parts)
 
     def test_a_degraded_session_says_by_what(self):

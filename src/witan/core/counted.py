@@ -107,7 +107,7 @@ def count(
     settings: Settings,
     go_on: GoOn = forever,
 ) -> Counted:
-    """Score and rank every session, and search for the ballots its lead hangs on."""
+    """Score and rank every session, and search for the ballots its lead depends on."""
     rule = RULES[name]
     parameters = settings.parameters if settings.rule == name else {}
     scores = score(rule, profile, **parameters)

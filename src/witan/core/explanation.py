@@ -124,7 +124,7 @@ def _steps(cast: Sequence[Ballot], counted: Counted, outcome: Outcome) -> Iterat
     yield _standings(outcome)
     if len(top) == 2:
         yield _difference(counted, outcome, top)
-    yield Step("What the lead hangs on", (_flips(outcome),))
+    yield Step("What the lead depends on", (_flips(outcome),))
 
 
 def _as_cast(cast: Sequence[Ballot]) -> Step:

@@ -1,4 +1,4 @@
-"""How many ballots the lead hangs on: recounts with ballots removed or reversed.
+"""How many ballots the lead depends on: recounts with ballots removed or reversed.
 
 Each recount is one more session for the rule, so that thousands of them are one call.
 """

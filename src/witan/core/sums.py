@@ -213,7 +213,7 @@ class LengthSums:
 class UnitSums:
     """Per bucket and kind: candidates that two reviewers or more judged, own votes left out.
 
-    Ballots that compare two are left out: there a share hangs on the rival.
+    Ballots that compare two are left out: there a share depends on the rival.
 
     For `measure` 0 (shares) or 1 (grades): `units` such candidates with `n` values in all, `total`
     and `squares` their sums, and `within` the sum over candidates of (n·Σx² − (Σx)²)/(n − 1), from

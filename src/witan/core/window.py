@@ -79,7 +79,7 @@ class Window:
         ]
         if self.category is not None:
             parts.append(f"in the category {self.category!r}")
-        return " ".join(parts) if parts else "at any time"
+        return " ".join(parts) if parts else "since the first session"
 
 
 ALWAYS = Window()

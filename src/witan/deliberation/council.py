@@ -252,7 +252,7 @@ class Council:
     ) -> Session:
         """Ask the seats that failed in a closed session again (None: all), in one of its own.
 
-        What does not hang on them stands, and costs nothing; the limits are those of this council.
+        What does not depend on them stands and costs nothing; the limits are those of this council.
 
         Raises
         ------

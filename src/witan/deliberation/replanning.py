@@ -27,7 +27,7 @@ def plan_rest(session: Session) -> Plan:
 
 
 def plan_again(session: Session, seats: Iterable[str] | None, limits: Limits) -> Plan:
-    """What a retry asks for: of these seats that failed, and of whoever hangs on them.
+    """What a retry asks for: of these seats that failed, and of whoever depends on them.
 
     Raises
     ------

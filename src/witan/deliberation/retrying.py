@@ -1,6 +1,6 @@
-"""A session that asks again those who failed in an earlier one; what does not hang on them stands.
+"""Retry the seats that failed in an earlier session, and keep what does not depend on them.
 
-What a seat says, all that comes after it may hang on. So the events of the parent are cut at the
+All that comes after what a seat says may depend on it. So the events of the parent are cut at the
 first failure that is retried, and what is kept of them opens the new session, which then goes on
 as an interrupted one does. What was cut off waits in reserve: where those who are asked again fail
 again, it stands after all, and nobody else is asked for the same a second time.

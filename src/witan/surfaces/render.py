@@ -101,7 +101,7 @@ def p_best_text(probability: float | None) -> str:
 
 
 def trust_line(outcome: Outcome) -> str:
-    """Who voted, what is tied, what the lead hangs on, what the votes are worth, what is borrowed.
+    """Say who voted, who leads and how firmly, what the votes are worth, and what is borrowed.
 
     A history lends strength, and teaches the error that reviewers share.
     """
@@ -152,16 +152,16 @@ def _tied(outcome: Outcome) -> str:
         return f"{listed(tied)} cannot be told apart"
     if len(outcome.standings) < 2:
         return ""
-    return f"{tied[0]} stands apart at {outcome.level * 100:g}%"
+    return f"{tied[0]} leads clearly at {outcome.level * 100:g}% confidence"
 
 
 def _flips_sentence(outcome: Outcome) -> str:
     if outcome.ballots_to_flip is None:
-        return "ballots to flip not searched" if outcome.leaders else ""
+        return "how many ballots could end the lead was not searched" if outcome.leaders else ""
     if outcome.ballots_to_flip == 0:
         return "the first place is shared"
-    most = "" if outcome.flip_is_exact else "at most "
-    return f"{most}{counted(outcome.ballots_to_flip, 'ballot')} would flip it"
+    fewer = "" if outcome.flip_is_exact else " or fewer"
+    return f"{counted(outcome.ballots_to_flip, 'ballot')}{fewer} could end the lead"
 
 
 def flips(outcome: Outcome) -> str:

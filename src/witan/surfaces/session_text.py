@@ -45,7 +45,7 @@ def relation_text(relation: str | None, parent: str) -> str:
 
 
 def session_trust(session: Session) -> str:
-    """Who voted, what is tied, what the lead hangs on, what it cost, and what is missing."""
+    """Say who voted, who leads and how firmly, what it cost, and what is missing."""
     parts = ["simulated"] if session.simulated else []
     if session.synthesis is not None and session.synthesis.mode == "verdict":
         parts.append(verdict_text(session.synthesis.approved))
@@ -126,7 +126,11 @@ def approval_text(approval: Approval | None) -> Iterator[str]:
     if approval is None:
         return
     voted = approval.approve + approval.reject
-    yield f"{approval.approve} of {counted(voted, 'member')} approve"
+    if not voted:
+        yield f"none of {counted(approval.silent, 'member')} gave a verdict"
+        return
+    verb = "approves" if approval.approve == 1 else "approve"
+    yield f"{approval.approve} of {counted(voted, 'member')} {verb}"
     if approval.silent:
         yield f"{approval.silent} gave no verdict"
     if approval.p_majority is not None:

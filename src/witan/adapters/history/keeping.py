@@ -92,7 +92,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
     """Delete sessions; return the day and the shard of each that was there.
 
     Their rows are locked in the order of their names, as every writer locks them, and go before all
-    that hangs on them: whoever waits for one finds it gone, and adds nothing.
+    that depends on them: whoever waits for one finds it gone, and adds nothing.
     """
     if not sessions:
         return []

@@ -185,7 +185,7 @@ class SqliteDatabase(Database):
                 raise
             finally:
                 self._connection.set_progress_handler(None, 0)
-        return None if found == [("ok",)] else "its pages do not hang together"
+        return None if found == [("ok",)] else "its pages do not fit together"
 
     def _pragma(self, pragma: str) -> None:
         with self._translating():

@@ -53,7 +53,7 @@ def command(
     plan: bool,
     **options: Any,
 ) -> int:
-    """Ask the seats that failed in a session again; what does not hang on them is kept.
+    """Ask the seats that failed in a session again; what does not depend on them is kept.
 
     Without --seat, every seat that failed or abstained. After a review the ballots are counted and
     the closing text is written again; after an answer all reviews are made again as well; after a

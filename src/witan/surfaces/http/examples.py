@@ -56,7 +56,8 @@ _RECORD = told(
     "The record of the session.",
     {
         "under_way": False,
-        "trust": "3 of 3 reviewers · ada leads clearly · 2 ballots would flip it",
+        "trust": "3 of 3 reviewers · ada leads clearly at 95% confidence · 2 ballots could end "
+        "the lead",
         "record_problem": None,
         "witan_session": 1,
         "witan": "0.1.0",
@@ -128,7 +129,7 @@ _IMPORT = told(
     "What is known of a session that came in as ballots.",
     {
         "under_way": False,
-        "trust": "2 of 2 reviewers · b leads · 1 ballot would flip it",
+        "trust": "2 of 2 reviewers · a and b cannot be told apart · 1 ballot could end the lead",
         "record_problem": None,
         "witan_imported": 1,
         "session": "exam/1",

@@ -122,7 +122,7 @@ COUNTING: tuple[Tool[Any], ...] = (
         "tally",
         "Count ballots",
         "Count ballots that you have, and say who leads and how sure that is: standings with "
-        "intervals, ties, how many ballots would flip it. Nothing is kept; no model is called.",
+        "intervals, ties, how many ballots could end the lead. Keeps nothing and calls no model.",
         TallyArguments,
         tally,
         reads=True,

@@ -50,7 +50,7 @@ REMARK = "#a34700"
 """The vermilion of what failed, dark enough for small words on white."""
 
 CHARACTER = 6.1
-"""Mean width of a character of a label, in pixels; only line breaks and limits hang on it."""
+"""Mean width of a character of a label, in pixels; only line breaks and limits depend on it."""
 
 TITLE_LINES = 4
 """Lines a title may take; the description always holds all of it."""
@@ -216,7 +216,7 @@ def two_states(states: Sequence[str], shapes: Sequence[str]) -> tuple[Spec, Spec
 
 
 def circumstances(outcome: Outcome) -> list[str]:
-    """Session, rule and ballots: what any chart of one outcome hangs on."""
+    """Session, rule and ballots: what any chart of one outcome depends on."""
     abstained = f" ({counted(outcome.n_abstentions, 'abstention')})" * (outcome.n_abstentions > 0)
     return [
         *([f"session {outcome.session}"] if outcome.session else []),

@@ -65,7 +65,7 @@ def leaderboard_chart(board: Leaderboard) -> Spec:
 
 
 def circumstances(board: Leaderboard) -> list[str]:
-    """Rule, ballots and window: what any chart of a leaderboard hangs on."""
+    """Rule, ballots and window: what any chart of a leaderboard depends on."""
     whose = "ballots of models" if board.terms.kind == "model" else "ballots of people"
     return [f"rule {board.terms.rule}", whose, str(board.terms.window)]
 

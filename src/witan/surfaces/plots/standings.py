@@ -211,7 +211,7 @@ def _columns(y: Spec) -> list[Spec]:
 
 
 def _notes(outcome: Outcome) -> list[str]:
-    """Say what the standings hang on, and what their intervals mean."""
+    """Say what the standings depend on, and what their intervals mean."""
     levels = [line.interval.level for line in outcome.standings if line.interval is not None]
     worth = outcome.effective_votes
     return [

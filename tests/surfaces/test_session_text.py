@@ -1,5 +1,6 @@
 """A session as text: the line of trust, a model's words made safe, and everything it produced."""
 
+import json
 import re
 
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions import Story
+from witan.core.blinding import Sheet
 from witan.deliberation import events as e
+from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Cost, Session
 from witan.surfaces.session_text import (
     cost_text,
@@ -236,3 +239,28 @@ class TestWhole:
         text = shown(three(simulated=True).closing("Yes.").closed())
 
         assert text.count("simulated · ") == 9
+
+
+class TestInterrupted:
+    """A session that was broken off."""
+
+    def test_reviewers_that_were_never_asked_did_not_abstain(self):
+        """Its ballots, and its record, say how far each reviewer came."""
+        story = Story("a", "b", "c", "d").answers(a="Yes.", b="No.", c="Perhaps.", d="Never.")
+        story.casts("a: b > c > d").abstains("b", "timed out")
+        story.tell(e.SheetDrawn, sheet=Sheet("c", ("a", "b", "d"), ("A", "B", "C"), "n"))
+        record = json.loads(session_to_json(Session.of(story)))
+
+        lines = shown(story).splitlines()
+        assert {"b abstained: timed out", "c: did not finish", "d: not asked"} < set(lines)
+        assert [ballot.get("reason") for ballot in record["ballots"]] == [
+            None, "timed out", "did not finish", "not asked"
+        ]  # fmt: skip
+
+    def test_members_that_were_never_asked_did_not_fail(self):
+        """Only an answer that was begun did not finish."""
+        story = Story("a", "b", "c").answers(a="Yes.").tell(e.AnswerStarted, seat="b")
+        session = Session.of(story)
+
+        assert session.unanswered == {"b": "did not finish", "c": "not asked"}
+        assert [ballot.reason for ballot in session.ballots] == ["not asked"] * 3

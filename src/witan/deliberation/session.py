@@ -187,6 +187,14 @@ class Session(Displayed):
         return ", ".join(parts)
 
     @property
+    def outstanding(self) -> frozenset[str]:
+        """Reviewers whose reviews an interruption left open."""
+        if self.status != "interrupted":
+            return frozenset()
+        done = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
+        return frozenset(seat.name for seat in self.opened.reviewers if seat.name not in done)
+
+    @property
     def in_vain(self) -> bool:
         """Whether it asked seats that failed again, and ended without hearing any of them."""
         opened = self.opened
@@ -315,6 +323,10 @@ class Session(Displayed):
         return replace(kept, **{name: own[name] for name in own if name != "counting"})
 
 
+NOT_ASKED = "not asked"
+"""Why a seat has no answer or ballot that the session ended without having it asked."""
+
+
 def _of(there: int, asked: int, noun: str) -> str:
     return f"{there} of {asked} {noun}{'' if asked == 1 else 's'}"
 
@@ -343,6 +355,8 @@ class _Fold:
         self.ballots: dict[str, Ballot] = {}
         self.rounds: dict[str, int] = {}
         self.abstained: dict[str, str] = {}
+        self.requested: set[str] = set()
+        self.sheets: set[str] = set()
         self.outcome: Outcome | None = None
         self.synthesis: Synthesis | None = None
         self.fell: dict[str, str] = {}
@@ -354,6 +368,8 @@ class _Fold:
         self._check_seat(event)
         self.costing.take(event)
         match event:
+            case e.AnswerStarted():
+                self.requested.add(event.seat)
             case e.AnswerDone():
                 self.answers[event.seat] = Answer(
                     event.seat, event.text, event.round, event.cut, event.spent
@@ -381,6 +397,8 @@ class _Fold:
     def _take_later(self, event: e.Event) -> None:
         """Fold in what came after the answers."""
         match event:
+            case e.SheetDrawn():
+                self.sheets.add(event.sheet.reviewer)
             case e.BallotCast() if event.round >= self.rounds.get(event.seat, 0):
                 self.ballots[event.seat] = event.ballot
                 self.rounds[event.seat] = event.round
@@ -411,11 +429,7 @@ class _Fold:
             events=events,
             opened=self.opened,
             answers={name: self.answers[name] for name in seats if name in self.answers},
-            unanswered={
-                name: self.unanswered.get(name, "did not finish")
-                for name in seats
-                if name not in self.answers
-            },
+            unanswered={name: self._unanswered(name) for name in seats if name not in self.answers},
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(self._ballot(seat.name) for seat in self.opened.reviewers),
             outcome=self.outcome,
@@ -443,17 +457,23 @@ class _Fold:
         unresolved = unresolved_citations(written.text, written.labels, before)
         return replace(written, unresolved=unresolved) if unresolved else written
 
+    def _unanswered(self, name: str) -> str:
+        """Why a seat has no answer."""
+        return self.unanswered.get(name, "did not finish" if name in self.requested else NOT_ASKED)
+
     def _ballot(self, name: str) -> Ballot:
         if name in self.ballots:
             return self.ballots[name]
         if name in self.abstained:
             reason = self.abstained[name]
-        elif _agree(self.opened, self.answers):
-            reason = "had nothing to review: all answers are the same"
-        elif name in self.answers or self.opened.jury:
+        elif name in self.sheets:
             reason = "did not finish"
+        elif self.closed is not None and _agree(self.opened, self.answers):
+            reason = "had nothing to review: all answers are the same"
+        elif name in self.answers or self.opened.jury or name not in self.unanswered:
+            reason = NOT_ASKED
         else:
-            reason = f"did not answer: {self.unanswered.get(name, 'did not finish')}"
+            reason = f"did not answer: {self.unanswered[name]}"
         roster = tuple(s.name for s in self.opened.seats if s.name in self.answers)
         abstained = Ballot(
             name,

@@ -248,7 +248,8 @@ def _ballots(page: Page, session: Session) -> Iterator[str]:
     for ballot in session.ballots:
         if ballot.abstained:
             why = ballot.reason or "no reason given"
-            yield page.sentence(f"{ballot.reviewer} abstained: {why}", hang=2)
+            abstained = "" if ballot.reviewer in session.outstanding else " abstained"
+            yield page.sentence(f"{ballot.reviewer}{abstained}: {why}", hang=2)
             continue
         yield page.sentence(f"{ballot.reviewer}: {_order(ballot, rubric)}", hang=2)
         if ballot.notes:

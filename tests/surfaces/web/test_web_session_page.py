@@ -10,6 +10,7 @@ import pytest
 from councils import council, member, members
 from markup import Element, parsed
 from sessions import Story, spent
+from witan.core.blinding import Sheet
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
@@ -100,6 +101,24 @@ class TestTrust:
 
         assert box.one("h2").text == "This session is interrupted"
         assert box.one("form").attrs["action"] == "/sessions/s1/resume"
+
+    def test_a_reviewer_that_was_never_asked_did_not_abstain(self):
+        """An interruption before a review is no abstention; one on record stays one."""
+        story = Story("ada", "bob", "cyd", "dan").answers(**ANSWERS, dan="Dan says.")
+        story.casts("ada: bob > cyd > dan").abstains("bob", "timed out")
+        sheet = Sheet("cyd", ("ada", "bob", "dan"), ("A", "B", "C"), "n")
+        root = page(Session.of(story.tell(e.SheetDrawn, sheet=sheet)))
+
+        rows = {row.one("th").text: row for row in root.one(class_="matrix").all("tr")[1:]}
+        cells = {name: row.all(class_="abstained") for name, row in rows.items()}
+        assert {name: " ".join(cell.text for cell in found) for name, found in cells.items()} == {
+            "ada": "",
+            "bob": "abstained timed out",
+            "cyd": "did not finish",
+            "dan": "not asked",
+        }
+        reviews = {one.one("h3").text: one.one("p").text for one in root.all(class_="review")}
+        assert reviews["Review by dan"] == "not asked"
 
     def test_simulated_sessions_are_marked_on_every_part(self):
         """Every heading of a part says that scripts wrote what is under it."""

@@ -99,6 +99,8 @@ class Row:
         What stands for the reviewer in forms and addresses.
     abstained
         Why there is no ballot; empty: there is one.
+    outstanding
+        The session was interrupted before its review: it did not abstain.
     pending
         It may still come.
     left_out
@@ -110,6 +112,7 @@ class Row:
     value: str
     cells: tuple[Cell, ...]
     abstained: str
+    outstanding: bool
     pending: bool
     left_out: bool
     weight: str
@@ -147,6 +150,7 @@ def matrix(
     candidates = [*naming.ordered(session.answers)]
     own = Authorship.of(session.opened).own
     rows = []
+    outstanding = session.outstanding
     cast = {ballot.reviewer: ballot for ballot in session.ballots}
     for key, reviewer in enumerate(naming.ordered(cast)):
         ballot = cast[reviewer]
@@ -164,6 +168,7 @@ def matrix(
                 value=naming.value(ballot.reviewer),
                 cells=cells,
                 abstained=_why(ballot, naming),
+                outstanding=ballot.reviewer in outstanding,
                 pending=pending,
                 left_out=ballot.reviewer in without,
                 weight="" if note is None or note.weight == 1 else f"{note.weight:.2f}",

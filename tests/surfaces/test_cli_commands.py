@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pages import ROOT
 from witan.surfaces.cli import COMMANDS
 from witan.surfaces.exits import Status
 
@@ -336,4 +337,14 @@ def test_the_help_names_every_exit_status(witan, arguments):
     meant = said.partition("Exit status: ")[2].partition(". ")[0].split(", ")
 
     numbers = [int(each.split()[0]) for each in meant if each.split()[0].isdigit()]
-    assert set(Status) - {Status.PIPE_CLOSED} == set(numbers)
+    assert set(Status) == set(numbers)
+
+
+def test_readme_and_manual_name_every_exit_status():
+    """A sentence in the one, a table in the other."""
+    manual = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    sentence = readme.partition("what became of a command: ")[2].partition(". ")[0]
+
+    assert [int(row) for row in re.findall(r"^\| (\d+) \| ", manual, re.MULTILINE)] == list(Status)
+    assert [int(each.split()[0]) for each in sentence.split(", ")] == list(Status)

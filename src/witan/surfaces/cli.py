@@ -87,7 +87,8 @@ def cli(context: click.Context) -> None:
     The answer goes to standard output, everything else to standard error.
     Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,
     3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
-    6 not kept by the history, 7 not written to standard output, 130 interrupted.
+    6 not kept by the history, 7 not written to standard output, 130 interrupted, 141 the reader of
+    standard output has left.
     """
     if context.invoked_subcommand is None:
         echo(context.get_help())

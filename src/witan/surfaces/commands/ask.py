@@ -50,7 +50,7 @@ def command(**options: Any) -> int:
     Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps what came
     in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict), 2 misuse,
     3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not kept by the history,
-    7 not written to standard output, 130 interrupted.
+    7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.
     """
     telling = Telling.of(options)
     earlier = options["earlier"]

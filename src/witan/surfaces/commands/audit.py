@@ -52,7 +52,7 @@ def command(as_json: bool, **options: Any) -> int:
     Reads the history, or instead of it FILE..., as `witan import` would, and sessions by ID.
     What stands out is marked; a measure without enough data says so. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration. Exit status:
-    0 answered, 2 misuse, 3 no session to count.
+    0 answered, 2 misuse, 3 no session to count, 7 not written to standard output.
     """
     from witan.adapters.charts import check_chart
     from witan.adapters.reports.audits import audit_of

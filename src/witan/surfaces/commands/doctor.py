@@ -50,7 +50,8 @@ def command(
 
     Below that stand every seat with its key and endpoint, servers, history, server and profiles,
     and every setting that is not a default, with its source. Keys and tokens are never shown, only
-    the variables that hold them. Exit status: 0 if a council could sit, 2 if not.
+    the variables that hold them. Exit status: 0 if a council could sit, 2 if not,
+    7 not written to standard output.
     """
     import anyio
 

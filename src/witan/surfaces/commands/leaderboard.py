@@ -90,7 +90,7 @@ def command(as_json: bool, **options: Any) -> int:
     With FILE..., the sessions of these files stand for the history; an ID is one of its sessions.
     Every session counts once. Simulated sessions never count. Models with few sessions stand
     apart. With --since, changes are shown against the window of equal length before. Exit status:
-    0 answered, 2 misuse, 3 no session to count.
+    0 answered, 2 misuse, 3 no session to count, 7 not written to standard output.
     """
     from witan.adapters.charts import check_chart
     from witan.adapters.reports.leaderboards import board_of

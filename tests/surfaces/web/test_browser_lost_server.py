@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 
@@ -9,6 +10,7 @@ import pytest
 
 from browsers import NEEDS
 from desks import write_desk
+from recorded import WITAN
 from served import free_port, serving_process
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -40,6 +42,18 @@ class Place:
             *options, "--port", self._port, cwd=self._folder, environment=environment
         )
         self.url, self.process = self._running.enter_context(running)
+
+    def resume(self, session):
+        """Resume a session by the command, beside the server, with reviewers that reply."""
+        for script in self._folder.glob("*.toml"):
+            text = script.read_text(encoding="utf-8")
+            script.write_text(text.replace("(hang)", "(no more)"), encoding="utf-8")
+        options = ("--config", self._file, "--history", self._folder / "history.sqlite")
+        command = [*WITAN, "resume", session, "--take-over", *map(str, options)]
+        ended = subprocess.run(  # noqa: S603
+            command, check=False, cwd=self._folder, capture_output=True, text=True
+        )
+        assert ended.returncode == 0, ended.stderr
 
     def kill(self):
         self.process.kill()
@@ -125,6 +139,27 @@ def test_a_killed_server_is_noticed_and_so_is_its_return(context, tmp_path):
         page.get_by_role("button", name="Resume it").click()
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
         expect(page.locator(".lane .prose").first).to_contain_text("says so")
+
+
+def test_a_page_goes_on_once_its_session_is_resumed_elsewhere(context, tmp_path):
+    """Another tab resumes it, then a command of this machine; no page has to be loaded by hand."""
+    with started(tmp_path) as place:
+        first = asked(context, place)
+        tabs = [first, another(context, first)]
+        first.bring_to_front()
+        first.get_by_role("button", name="Break it off").click()
+        for tab in tabs:
+            tab.bring_to_front()
+            shows_interrupted(tab)
+        first.bring_to_front()
+        first.get_by_role("button", name="Resume it").click()
+        tabs[1].bring_to_front()
+        expect(tabs[1].locator("#status")).to_contain_text("reviews: 0 of 3", timeout=6000)
+
+        tabs[1].get_by_role("button", name="Break it off").click()
+        shows_interrupted(tabs[1])
+        place.resume(first.url.rpartition("/")[2])
+        expect(tabs[1].locator("#h-shortfall")).to_be_hidden(timeout=6000)
 
 
 def test_a_session_that_was_broken_off_meanwhile_is_shown_as_such(context, chrome, tmp_path):

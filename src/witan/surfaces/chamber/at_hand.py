@@ -7,7 +7,7 @@ import anyio
 
 from witan.adapters.history import History
 from witan.deliberation.session import Session
-from witan.errors import HistoryConflict, UnknownName
+from witan.errors import HistoryConflict, HistoryError, UnknownName
 from witan.surfaces.chamber.running import Running
 
 __all__ = ["AtHand"]
@@ -111,10 +111,20 @@ class AtHand:
     async def session(self, name: str) -> Session:
         """A session as it is recorded, whole or as far as it came; errors as of `named`."""
         whole = await self.named(name)
-        if (running := self._known.get(whole)) is not None:
+        running = self._known.get(whole)
+        if running is not None and not (self._history and running.stream.interrupted):
             return running.held
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
-        return await anyio.to_thread.run_sync(self._history.session, whole)
+        try:
+            found = await anyio.to_thread.run_sync(self._history.session, whole)
+        except HistoryError:
+            if running is None:
+                raise
+            return running.held  # it could not be recorded
+        if running is None or running.held.events[-1].seq >= found.events[-1].seq:
+            return found if running is None else running.held
+        self.drop(whole)  # another process took it up
+        return found
 
     async def named(self, name: str) -> str:
         """The whole name of a session; ``last`` is the latest.

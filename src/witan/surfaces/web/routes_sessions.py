@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.errors import HistoryConflict, NothingToCount, WitanError
+from witan.errors import HistoryConflict, NothingToCount, UnknownName, WitanError
 from witan.surfaces.chamber import Chamber, Running
 from witan.surfaces.discretion import outward
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
@@ -87,6 +87,28 @@ async def live(
         problem=lambda: _problem(running),
     )
     return streamed(request, following)
+
+
+@router.get("/sessions/{session:path}/state")
+async def state(session: str, chamber: ChamberOf) -> Response:
+    """Answer the page of an interrupted session: 204, or 205 once it is out of date."""
+    try:
+        waiting = await _is_interrupted(chamber, await chamber.named(session))
+    except UnknownName:  # it was deleted, which its page says
+        waiting = False
+    return Response(status_code=204 if waiting else 205, headers=UNKEPT)
+
+
+async def _is_interrupted(chamber: Chamber, whole: str) -> bool:
+    """Whether a session waits to be resumed; a page asks often, so its events are not read."""
+    running = chamber.running(whole)
+    if running is not None and running.under_way:
+        return False
+    if chamber.history is not None:
+        with suppress(UnknownName):  # it may never have been kept
+            about = await anyio.to_thread.run_sync(chamber.history.about, whole)
+            return about.status == "interrupted"
+    return (await chamber.session(whole)).status == "interrupted"
 
 
 @router.post("/sessions/{session:path}/cancel")
@@ -193,6 +215,7 @@ async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) 
     if imported is not None:
         return await _import(request, imported, here, refused)
     found = await chamber.session(whole)
+    running = chamber.running(whole)  # no longer where another process took the session up
     seats = tuple(seat_called(found, each) for each in here.without)
     recounted, refused = None, None
     try:

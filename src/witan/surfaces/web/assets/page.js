@@ -1,5 +1,6 @@
 // What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, a place in what
-// comes later than its page, and a live page that has lost its server.
+// comes later than its page, a live page that has lost its server, and a page of an interrupted
+// session that goes on.
 "use strict";
 
 const began = new WeakMap();
@@ -119,6 +120,27 @@ function listen() {
 }
 
 if (live) listen();
+
+// An interrupted session may be resumed elsewhere: its page then goes on by itself.
+const OUT_OF_DATE = 205;
+let asking = false;
+
+function askState() {
+  const at = document.querySelector("[data-state]")?.dataset.state;
+  if (!at || asking || document.hidden) return;
+  asking = true;
+  fetch(at, { signal: AbortSignal.timeout(RETRY_MS) })
+    .then(({ status }) => {
+      if (status === OUT_OF_DATE) location.reload();
+    })
+    .catch(() => null)
+    .finally(() => {
+      asking = false;
+    });
+}
+
+setInterval(askState, RETRY_MS);
+document.addEventListener("visibilitychange", askState);
 
 let sought = location.hash.slice(1);
 

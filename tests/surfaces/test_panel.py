@@ -1,5 +1,6 @@
 """The live view: what each event changes of it, and what it looks like."""
 
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from itertools import accumulate, groupby
@@ -201,6 +202,14 @@ class TestPicture:
 
         assert lines[0].startswith("witan · degraded · ")
         assert "\n".join(lines).count("timed out") == 1
+
+    def test_what_the_history_lacks_is_said_to_be_unsaved_until_it_has_it(self):
+        """The title says so of an event that is shown early, and no longer of the next."""
+        events = [*Story("a", "b").answers(a="x", b="y")]
+        early = [*events[:-2], replace(events[-2], provisional=True)]
+
+        assert picture(board_after(early))[0].endswith(" · not saved yet")
+        assert "saved" not in picture(board_after([*early, events[-1]]))[0]
 
     def test_the_last_picture_is_true_for_good(self):
         """Nobody is shown at work, and no stage as going on, where nothing is redrawn any more."""

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from witan.surfaces import terminal
 from witan.surfaces.terminal import styled
-from witan.surfaces.text import clean, counted, decimals, number, shorten, span
+from witan.surfaces.text import UNSAVED, clean, counted, decimals, number, shorten, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -151,7 +151,7 @@ class Panel:
             doing = board.ending or "opening"
         parts = ["witan", doing, self._since(board.began or self._began)]
         if board.provisional and not self._settled:
-            parts.append("not in the history yet")
+            parts.append(UNSAVED)
         return " · ".join(["simulated", *parts] if board.scripted else parts)
 
     def _seats(

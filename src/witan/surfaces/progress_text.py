@@ -7,7 +7,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.surfaces.render import p_best_text
 from witan.surfaces.session_text import duration_text
-from witan.surfaces.text import clean, counted, listed, number
+from witan.surfaces.text import UNSAVED, clean, counted, listed, number
 
 __all__ = ["Progress", "told_in_short"]
 
@@ -39,7 +39,7 @@ class Progress:
         if isinstance(event, e.ReviewStarted) and event.round > 1:
             self.voted = 0
         said = clean(_said(event, self))
-        yet = " (not in the history yet)" if event.provisional else ""
+        yet = f" ({UNSAVED})" if event.provisional else ""
         return f"{self._mark}{said}{yet}" if said else ""
 
     def once(self, said: str) -> str:

@@ -13,6 +13,7 @@ from witan.core.escaping import clean, readable
 
 __all__ = [
     "UNKNOWN",
+    "UNSAVED",
     "Folding",
     "Page",
     "clean",
@@ -27,6 +28,9 @@ __all__ = [
 
 UNKNOWN = "–"
 """What stands where a number is not known."""
+
+UNSAVED = "not saved yet"
+"""Said of what is shown before the history has it."""
 
 MANY_NAMES = 5
 """More names than this in one sentence are counted instead of listed."""

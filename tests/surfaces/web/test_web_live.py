@@ -1,6 +1,7 @@
 """A session under way: its page at any moment, and what is patched into it after that."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -170,6 +171,20 @@ class TestPatches:
         assert patch["#ranking innerMorph"].all("circle")
         assert "1 of 2 cast" in patch["#ballots innerMorph"].text
         assert "waited for" in patch["#ballots innerMorph"].text
+
+    def test_what_the_history_lacks_is_said_to_be_unsaved_until_it_has_it(self):
+        """The words come with an event that is shown early, and go with one that is not."""
+        live = after(3)
+        early = patched(live, replace(EVENTS[5], provisional=True))["#status innerHTML"].text
+        same = patched(live, replace(EVENTS[6], provisional=True))
+        later = patched(live, EVENTS[7])["#status innerHTML"].text
+
+        assert early.split("\n")[0].endswith("not saved yet")
+        assert "not saved yet" in same["#status innerHTML"].text
+        assert "saved" not in later
+        assert "not saved yet" in render_live(
+            LiveSession([*EVENTS[:5], replace(EVENTS[5], provisional=True)])
+        )
 
     def test_who_did_not_answer_is_not_waited_for_to_review(self):
         """Its row says why at once, and it is none of those whose reviews are counted."""

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.surfaces.board import Board, Line
-from witan.surfaces.text import clean, counted, readable
+from witan.surfaces.text import UNSAVED, clean, counted, readable
 from witan.surfaces.views.lanes import Lane, lane, lanes
 from witan.surfaces.views.matrix import matrix
 from witan.surfaces.views.naming import CHAIRMAN, Naming
@@ -34,11 +34,12 @@ LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is going on, in a few words that are read out when they change."""
+    """The state of a session in a few words; `unsaved`: said where the history lacks some of it."""
 
     doing: str
     news: tuple[str, ...]
     simulated: bool
+    unsaved: str
 
 
 class LiveSession:
@@ -100,6 +101,7 @@ class LiveSession:
         }
         self._changes.writer |= _at_rest(before) != _at_rest(self._board)
         self._changes.news |= before.news != self._board.news
+        self._changes.news |= before.provisional != self._board.provisional
         self._take_text(event)
 
     def _take_text(self, event: e.Event) -> None:
@@ -187,7 +189,8 @@ class LiveSession:
             "closed": board.ending,
         }[board.phase]
         news = tuple(map(self.naming.said, board.news))
-        return Status(doing, news, simulated=bool(board.scripted))
+        unsaved = UNSAVED if board.provisional else ""
+        return Status(doing, news, simulated=bool(board.scripted), unsaved=unsaved)
 
     @property
     def authors(self) -> frozenset[str]:

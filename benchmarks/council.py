@@ -4,6 +4,9 @@ Five members, eleven calls (five answers and a closing text streamed, five revie
 server of ours that takes 100 ms for each. `bare` makes the same eleven calls over one shared
 connection pool of httpx2 and reads them as JSON. The figure asked for is 20 ms where those bare
 calls take 3.4 ms, so it is printed as a ratio too.
+
+The same council also records its sessions in a history of SQLite, in turn with the one that keeps
+none: what a durable session costs is the difference within one run.
 """
 
 import gc
@@ -12,6 +15,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +33,7 @@ from witan.deliberation.review_prompts import review_schema
 CRITICAL_SECONDS = 0.3
 QUESTION = "Which of these designs would you take, and why? " * 4
 REPEATS = 20
+ROUNDS = 3
 
 
 @contextmanager
@@ -47,9 +52,10 @@ def server() -> Iterator[str]:
             process.wait()
 
 
-def council(url: str) -> Council:
+def council(url: str, history: Path | None = None) -> Council:
     """Five seats of one server, and the first as chairman."""
-    return Council([f"m{seat}={url}#model-{seat}" for seat in range(5)], chairman="m0")
+    seats = [f"m{seat}={url}#model-{seat}" for seat in range(5)]
+    return Council(seats, chairman="m0", history=history)
 
 
 class Bare:
@@ -134,8 +140,35 @@ async def first_event(held: Council) -> float:
 
 
 def complete(done: Sequence[object]) -> int:
-    """How many of these are complete sessions."""
-    return sum(isinstance(each, Session) and each.status == "complete" for each in done)
+    """Count the complete sessions in which all five members reviewed."""
+    return sum(
+        isinstance(each, Session) and each.status == "complete" and len(each.ballots) == 5
+        for each in done
+    )
+
+
+async def recorded(url: str, folder: Path) -> list[Row]:
+    """Compare a council without a history with one that records, in turn within one run."""
+    figures: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+    async with council(url) as bare, council(url, folder / "history.sqlite") as recording:
+        for _ in range(ROUNDS):
+            for held in (bare, recording):
+                wall, cpu = await one_by_one(held.ask)
+                figures[held is recording].append((wall, cpu, await first_event(held)))
+    unrecorded, durable = (
+        [statistics.median(each) for each in zip(*figures[records], strict=True)]
+        for records in (False, True)
+    )
+    words = ("wall", "CPU", "first event")
+    return [
+        Row(
+            f"recorded, {word}",
+            f"{after * 1e3:.1f} ms, unrecorded {before * 1e3:.1f} ms",
+            "–",
+            None,
+        )
+        for word, before, after in zip(words, unrecorded, durable, strict=True)
+    ]
 
 
 async def measure(url: str) -> list[Row]:
@@ -170,8 +203,9 @@ async def measure(url: str) -> list[Row]:
 
 def main() -> None:
     """Print one table."""
-    with server() as url:
+    with server() as url, tempfile.TemporaryDirectory() as folder:
         rows = anyio.run(measure, url)
+        rows += anyio.run(recorded, url, Path(folder))
     show("Five members, eleven calls of 100 ms, over HTTP", rows)
 
 

@@ -58,7 +58,7 @@ class TestMoney:
         jury = [replace(seat, price=Price(1.0, 2.0)) for seat in members("xyz")]
         before = await held()
 
-        with pytest.raises(OverBudget, match="its reviews set aside at once"):
+        with pytest.raises(OverBudget, match="the reviews are requested together"):
             await judged(before, jury, max_cost_usd=1e-9)
 
 

@@ -465,25 +465,27 @@ class TestPlan:
         found = witan("plan", "Which?", "--json", *members).json["separation"]
 
         said = (
-            "3 reviewers cannot separate any answers; 4 separate answers 4.0 grades apart (80 % of"
+            "3 members cannot separate any answers: none judges its own, so each answer gets 2 "
+            "reviews; 4 separate answers 4.0 grades apart (80 % of the time), or let a jury judge."
         )
         assert said in " ".join(three.out.split())
         assert (
-            "4 reviewers separate answers 4.0 grades apart (80 % of the time); 5 separate 2.8."
+            "4 members separate answers 4.0 grades apart (80 % of the time); 5 separate 2.8."
             in (" ".join(four.out.split()))
         )
         assert (found["reviewers"], round(found["grades"], 1), found["power"]) == (4, 4.0, 0.8)
         assert (found["next_reviewers"], round(found["next_grades"], 1)) == (5, 2.8)
+        jury = [w for name in "xyz" for w in ("--jury", f"{name}=http://192.0.2.1/v1#{name}")]
+        judged = " ".join(witan("plan", "Which?", *members[:6], *jury).out.split())
+        assert "3 reviewers separate answers" in judged
 
     def test_a_question_to_too_few_says_so_before_anything_is_called(self, witan, counter):
-        """Off a terminal it is said of three reviewers, and --quiet silences it."""
+        """Off a terminal it is said of three members, and --quiet silences it."""
         url, _ = counter
         three = [word for name in "abc" for word in ("--member", f"{name}={url}#m")]
         limits = ("--no-history", "--attempts", 1)
 
-        assert (
-            "3 reviewers cannot separate any answers" in witan("ask", "Which?", *three, *limits).err
-        )
+        assert "3 members cannot separate" in witan("ask", "Which?", *three, *limits).err
         assert "separate" not in witan("ask", "Which?", *three, *limits, "--quiet").err
 
     def test_the_sum_is_that_of_the_lines(self, witan, seats):

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,10 +11,14 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from sqlite3 import connect
 
+import httpx2
 import pytest
 
+from chambers import seatings
 from misbehaving import MisbehavingServer
 from recorded import WITAN, listed, place_of_its_own
+from served import served
+from witan.adapters.history import History
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows kills otherwise")
 
@@ -170,3 +175,91 @@ def test_what_is_paid_in_vain_is_not_forgotten(witan, server, config, worst, cei
     assert len(whole["answers"]) == 2
     unknown = whole["cost"]["committed_usd"] - whole["cost"]["known_usd"]
     assert unknown == pytest.approx(after["cost"]["committed_usd"])
+
+
+class TestRefusedBeforehand:
+    """What a ceiling cannot hold is refused before its first call, with the sum that is needed."""
+
+    @pytest.fixture
+    def interrupted(self, witan, server, config, worst):
+        """A session that has its answers under a ceiling with nothing left for reviews."""
+        server.fault(None, "hang", stage="review", times=2)
+        ask = ["ask", "Which?", "--config", config, "--max-cost", 3 * worst]
+        killed(started(*ask), server, calls=4)
+        return listed(witan)[0]["session"]
+
+    def needed(self, said) -> float:
+        """The sum in a refusal."""
+        assert said.out == ""
+        return float(re.search(r"the \$([\d.]+) that", said.err)[1])
+
+    def test_a_session_that_is_taken_up(self, witan, server, interrupted, worst):
+        """The refusal says what is spent; the session stays interrupted."""
+        said = witan("resume", interrupted)
+
+        assert said.status == 4
+        assert len(said.err.splitlines()) == 1
+        assert "of it spent) leaves less than the $" in said.err
+        assert "a session that is taken up keeps its ceiling" in said.err
+        assert 0 < self.needed(said) < 4 * worst
+        assert len(server.calls()) == 4
+        assert listed(witan)[0]["status"] == "interrupted"
+
+    def test_a_session_that_is_taken_up_over_http(self, server, config, place, interrupted):
+        """It is a 402 each time, and the session can still be resumed by another."""
+        path = f"/api/sessions/{interrupted}/resume"
+        with (
+            History.open(place) as history,
+            served(seatings(config, history)) as running,
+            httpx2.Client(base_url=running.url, timeout=20) as client,
+        ):
+            refused = [client.post(path) for _ in range(2)]
+            status = client.get(f"/api/sessions/{interrupted}").json()["status"]
+
+        assert [each.status_code for each in refused] == [402, 402]
+        assert "of it spent) leaves less than the $" in refused[0].json()["detail"]
+        assert (status, len(server.calls())) == ("interrupted", 4)
+
+    def test_seats_that_are_asked_again(self, witan, server, config, worst):
+        """A retry has the ceiling of its parent, for its own calls; nothing is called."""
+        server.fault(None, "empty", stage="review")
+        ceiling = ["--max-cost", 5.5 * worst, "--attempts", 1]
+        witan("ask", "Which?", "--config", config, *ceiling)
+        record = json.loads(witan("show", "last", "--json").out)
+        record["events"][0]["procedure"]["limits"]["max_cost_usd"] = 1e-6
+        poor = config.with_name("poor.json")
+        poor.write_text(json.dumps(record), encoding="utf-8")
+        calls = len(server.calls())
+
+        said = witan("retry", poor, "--trust", "--no-history")
+
+        assert said.status == 4
+        assert "the smallest complete session needs" in said.err
+        assert "the reviews are requested together" in said.err
+        assert self.needed(said) < 4 * worst
+        assert len(server.calls()) == calls
+
+    def test_a_question_that_goes_on(self, witan, server, config):
+        """A follow-up is refused as its first question would be."""
+        witan("ask", "Which?", "--config", config)
+        calls = len(server.calls())
+
+        said = witan("ask", "Why?", "--continue", "last", "--config", config, "--max-cost", 1e-6)
+
+        assert (said.status, len(server.calls())) == (4, calls)
+        assert self.needed(said) > 0
+
+    def test_a_price_of_today_counts(self, config, place, interrupted):
+        """A seat that became free no longer holds up what is left."""
+        config.write_text(config.read_text().replace("[1.0, 2.0]", "[0.0, 0.0]"))
+        path = f"/api/sessions/{interrupted}/resume"
+        with (
+            History.open(place) as history,
+            served(seatings(config, history)) as running,
+            httpx2.Client(base_url=running.url, timeout=20) as client,
+        ):
+            ended = client.post(path, params={"wait": 20})
+            record = client.get(f"/api/sessions/{interrupted}").json()
+
+        assert ended.status_code < 300, ended.text
+        assert record["status"] == "complete"

@@ -52,6 +52,8 @@ class Separation:
         The next larger council that separates any gap, and its gap; None: no larger one is known.
     power, noise
         What it rests on: `POWER` and `TYPICAL_NOISE`, or the noise that a history showed.
+    authors
+        The reviewers wrote the answers, and none judges its own.
     """
 
     reviewers: int
@@ -61,6 +63,7 @@ class Separation:
     next_grades: float | None = None
     power: float = POWER
     noise: float = TYPICAL_NOISE
+    authors: bool = False
 
 
 def separation(
@@ -111,8 +114,9 @@ def separation(
         if reviewers + more > MOST_SIZE or judged > MOST_SIZE:
             break
         if (gap := _gap(reviewers + more, judged, given)) is not None:
-            return Separation(reviewers, candidates, own, reviewers + more, gap, noise=noise)
-    return Separation(reviewers, candidates, own, noise=noise)
+            found = (own, reviewers + more, gap)
+            return Separation(reviewers, candidates, *found, noise=noise, authors=authors)
+    return Separation(reviewers, candidates, own, noise=noise, authors=authors)
 
 
 @dataclass(frozen=True, slots=True)

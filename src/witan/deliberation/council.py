@@ -33,14 +33,16 @@ from witan.deliberation.opening import (
     session_name,
 )
 from witan.deliberation.pipeline import sit
-from witan.deliberation.plan import Plan, check_affordable
+from witan.deliberation.plan import RAISE_CEILING, Plan, check_affordable
 from witan.deliberation.planning import make_plan
-from witan.deliberation.ports import Clock, Member, Message, Teacher
+from witan.deliberation.planning_stored import plan_whole
+from witan.deliberation.ports import Clock, Member, Message, Seat, Teacher
 from witan.deliberation.preparing import Preparation
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.recorder import Listener, Recorder
 from witan.deliberation.rehearsal import check_procedure
 from witan.deliberation.rejudging import rejudging
+from witan.deliberation.replanning import plan_again, plan_rest
 from witan.deliberation.retrying import retrying
 from witan.deliberation.session import Session
 from witan.deliberation.sitting import Sitting, standing
@@ -55,6 +57,11 @@ STOPS_BY_RANKINGS = (
     "ballot"
 )
 """Says which rule ``auto`` became, where reviewers grade."""
+
+KEEPS_CEILING = (
+    "a session that is taken up keeps its ceiling; put its question anew under a higher one"
+)
+"""What to do where the ceiling of an interrupted session is used up."""
 
 JITTER = 5
 """Which of the session's draws the waits between attempts come from."""
@@ -223,7 +230,7 @@ class Council:
         check_question(question)
         check_material(conversation, files)
         opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
-        self._check_affordable(opening.plan)
+        self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
         opening = await taught(continuing(opening, parent), self._teacher)
         return await self._held(self._sitting(opening, (), listener))
 
@@ -237,10 +244,15 @@ class Council:
         ------
         NoCouncil
             If the session was begun by other members or chairmen.
+        OverBudget
+            If what is left of its ceiling cannot hold what is still to come.
         """
         if session.status != "interrupted":
             return session
         self._check_begun_by(session)
+        spent = session.cost.committed_usd
+        rest = plan_rest(self._priced(session))
+        self._check_affordable(rest, self._ceiling(session.opened, spent), spent, KEEPS_CEILING)
         return await self._held(self._sitting(session.opened, session.events, listener))
 
     async def retry(
@@ -260,8 +272,14 @@ class Council:
             If the session is not closed, or no seat failed in it, or not these.
         NoCouncil
             If the session was begun by other members or chairmen.
+        OverBudget
+            If the ceiling cannot hold what is asked again.
         """
         self._check_begun_by(session)
+        seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
+        limits = self.procedure.limits
+        again = plan_again(self._priced(session), seats, limits)
+        self._check_affordable(again, limits.max_cost_usd)
         asked = session.opened
         as_asked = self._opened(
             asked.question, asked.conversation, asked.files, asked.seed, category=asked.category
@@ -303,7 +321,7 @@ class Council:
             asked.question, asked.conversation, asked.files, seed, category=asked.category
         )
         judging = rejudging(as_asked, session, self.reviewers, self.chairmen)
-        self._check_affordable(judging.plan)
+        self._check_affordable(judging.plan, self.procedure.limits.max_cost_usd)
         opening = await taught(judging, self._teacher)
         return await self._held(self._sitting(opening, (), listener))
 
@@ -327,7 +345,7 @@ class Council:
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
         opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
-        self._check_affordable(opening.plan)
+        self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
         opening = await taught(continuing(opening, parent), self._teacher)
 
         def tell(event: Event) -> None:
@@ -353,12 +371,43 @@ class Council:
         finally:
             scope.cancel()
 
-    def _check_affordable(self, plan: Plan) -> None:
+    def _check_affordable(
+        self,
+        plan: Plan,
+        ceiling: float | None,
+        spent_usd: float = 0.0,
+        remedy: str = RAISE_CEILING,
+    ) -> None:
         """Refuse what the ceiling cannot hold, as far as its calls are made at once."""
-        limits = self.procedure.limits
-        held = limits.providers.values()
-        if all(each.concurrency >= len(plan.lines) for each in held):
-            check_affordable(plan, limits.max_cost_usd)
+        providers = self.procedure.limits.providers.values()
+        if all(each.concurrency >= len(plan.lines) for each in providers):
+            check_affordable(plan, ceiling, spent_usd, remedy)
+
+    def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
+        """The most that a session may cost in all: by its own limits, and by this council's."""
+        more = self.procedure.limits.max_cost_usd
+        own = opened.procedure.limits.max_cost_usd
+        ceilings = (own, None if more is None else spent_usd + more)
+        return min((each for each in ceilings if each is not None), default=None)
+
+    def _priced(self, session: Session) -> Session:
+        """A session whose seats have the prices at which they are called now."""
+        opened = session.opened
+        prices = {each.name: each.price for seats in self._seated(opened) for each in seats}
+
+        def priced(seats: Sequence[Seat]) -> tuple[Seat, ...]:
+            return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
+
+        today = replace(
+            opened,
+            seats=priced(opened.seats),
+            jury=priced(opened.jury),
+            chairmen=priced(opened.chairmen),
+        )
+        if today == opened:
+            return session
+        today = replace(today, plan=plan_whole(today))
+        return Session.of((today, *session.events[1:]))
 
     def _opened(
         self,
@@ -415,13 +464,10 @@ class Council:
         members, reviewers, chairmen = self._seated(opened)
         limits = opened.procedure.limits
         before = Session.of(earlier).cost.committed_usd if earlier else 0.0
-        more = self.procedure.limits.max_cost_usd
-        ceilings = (limits.max_cost_usd, None if more is None else before + more)
-        ceiling = min((each for each in ceilings if each is not None), default=None)
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
-            purse=Purse(ceiling, before, self._doubted(earlier)),
+            purse=Purse(self._ceiling(opened, before), before, self._doubted(earlier)),
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
             notice=recorder.retried,

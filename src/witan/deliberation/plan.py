@@ -122,34 +122,47 @@ class Plan(Displayed):
         return tuple(dict.fromkeys(line.seat for line in self.lines if line.worst_usd is None))
 
 
-def check_affordable(plan: Plan, ceiling: float | None) -> None:
+RAISE_CEILING = "raise the ceiling (max_cost_usd) or lower max_tokens"
+
+
+def check_affordable(
+    plan: Plan, ceiling: float | None, spent_usd: float = 0.0, remedy: str = RAISE_CEILING
+) -> None:
     """Refuse a session that its ceiling on cost cannot hold, before anything is called.
+
+    Parameters
+    ----------
+    spent_usd
+        What of the ceiling is spent.
 
     Raises
     ------
     OverBudget
-        If a stage sets aside more than the ceiling; it names the sum that is needed.
+        If a stage sets aside more than the ceiling leaves; it names the sum that is needed.
     """
     least = plan.least_usd()
-    if ceiling is None or least is None or least[1] <= ceiling + ROUNDING_USD:
+    if ceiling is None or least is None or spent_usd + least[1] <= ceiling + ROUNDING_USD:
         return
     stage, usd = least
     enough = ""
     if plan.usual_usd is not None:
-        enough = f", and ${_up(plan.usual_usd)} holds all that can be written when nothing fails"
+        enough = f"; ${_up(plan.usual_usd)} covers all that can be written when nothing fails"
+    below, left = "is below", "the smallest complete session"
+    if spent_usd:
+        below = f"(${spent_usd:.4f} of it spent) leaves less than"
+        left = "what is still to come"
     raise OverBudget(
         "the council",
-        f"the ceiling of ${ceiling:.4f} is below the ${_up(usd)} that its {_STAGES[stage]} set "
-        f"aside at once; the smallest complete session needs that much{enough}; raise the ceiling "
-        "(max_cost_usd) or lower max_tokens",
+        f"the ceiling of ${ceiling:.4f} {below} the ${_up(usd)} that {left} needs: "
+        f"{_STAGES[stage]}{enough}; {remedy}",
     )
 
 
 _STAGES: Mapping[Stage, str] = {
-    "answer": "answers",
-    "review": "reviews",
-    "repair": "repairs",
-    "synthesis": "final answer",
+    "answer": "the answers are requested together, and could cost that much",
+    "review": "the reviews are requested together, and could cost that much even of short answers",
+    "repair": "the repairs are requested together, and could cost that much",
+    "synthesis": "the final answer could cost that much even from short answers",
 }
 
 

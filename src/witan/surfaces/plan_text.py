@@ -71,14 +71,23 @@ def _row(seat: str, stage: str, lines: "Sequence[PlanLine]") -> list[str]:
 def separation_sentence(found: "Separation") -> str:
     """Say how far apart answers must be for a council of this size to separate them."""
     share = f"{100 * found.power:.0f} % of the time"
-    more, reviewers = found.next_reviewers, counted(found.reviewers, "reviewer")
-    if found.grades is None:
-        can = f"{reviewers} cannot separate any answers"
-        apart = f"{more} separate answers {found.next_grades:.1f} grades apart ({share})"
-    else:
+    more, reviewers = found.next_reviewers, _reviewers(found)
+    if found.grades is not None:
         can = f"{reviewers} separate answers {found.grades:.1f} grades apart ({share})"
-        apart = f"{more} separate {found.next_grades:.1f}"
-    return f"{can}." if more is None else f"{can}; {apart}."
+        return f"{can}." if more is None else f"{can}; {more} separate {found.next_grades:.1f}."
+    can = f"{reviewers} cannot separate any answers"
+    if found.authors:
+        reviews = counted(found.reviewers - 1, "review")
+        can += f": none judges its own, so each answer gets {reviews}"
+    if more is None:
+        return f"{can}."
+    apart = f"{more} separate answers {found.next_grades:.1f} grades apart ({share})"
+    return f"{can}; {apart}{', or let a jury judge' if found.authors else ''}."
+
+
+def _reviewers(found: "Separation") -> str:
+    """Count who judges: members who judge each other, or others."""
+    return counted(found.reviewers, "member" if found.authors else "reviewer")
 
 
 def _notes(plan: "Plan", ceiling: float | None) -> Iterator[str]:

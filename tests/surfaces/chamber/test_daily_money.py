@@ -113,7 +113,7 @@ class TestRefusals:
         judging = Judging(options={"max_cost_usd": 1e-6})
         async with Chamber.open(seatings(priced()), ledger=ledger) as chamber:
             asker = Asker("ci", daily_usd=1e-4)
-            with pytest.raises(OverBudget, match="the smallest complete session needs that much"):
+            with pytest.raises(OverBudget, match="the smallest complete session needs"):
                 await chamber.ask(Asked("Is it so?", judging=judging), asker)
 
 

@@ -38,8 +38,6 @@ class Undertaking:
         What is left of the ceiling that it was begun under; None: there was none.
     written
         How many of the answers are there.
-    whole
-        It is refused where its ceiling cannot hold all of it.
     """
 
     seat: Callable[[float | None], Council]
@@ -48,7 +46,6 @@ class Undertaking:
     via: tuple[str, ...] = ()
     left_usd: float | None = None
     written: Written = "some"
-    whole: bool = False
 
     def planned(self) -> Plan:
         """What it asks for where nobody has less for it than it may cost."""
@@ -71,7 +68,7 @@ class Undertaking:
         prices = {seat.name: seat.price for seat in seats}
         least = least_call_usd(plan, prices, self.written)
         whole = plan.least_usd()
-        if self.whole and least is not None and whole is not None:
+        if least is not None and whole is not None:
             least = max(least, whole[1])
         own = (self.left_usd, self.seat(most).procedure.limits.max_cost_usd)
         poor = least is not None and any(usd is not None and usd < least for usd in own)
@@ -99,7 +96,7 @@ def asking(
         return council.plan(asked.question, conversation=conversation, files=asked.files)
 
     seat = partial(seatings.council, judging)
-    return Undertaking(seat, hold, plan, judging.via, written="none", whole=True)
+    return Undertaking(seat, hold, plan, judging.via, written="none")
 
 
 def resuming(
@@ -143,4 +140,4 @@ def rejudging(seatings: Seatings, session: Session, judging: Judging) -> Underta
         return plan_jury(session, council.reviewers, council.chairmen, council.procedure)
 
     seat = partial(seatings.council_of_jurors, judging)
-    return Undertaking(seat, hold, plan, judging.via, written="all", whole=True)
+    return Undertaking(seat, hold, plan, judging.via, written="all")

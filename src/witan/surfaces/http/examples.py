@@ -117,6 +117,7 @@ PLAN = {
                 "next_grades": 3.98,
                 "power": 0.8,
                 "noise": 1.0,
+                "authors": True,
             },
             "lines": [{"seat": "ada", "stage": "answer", "calls": 1, "worst_usd": 0.05}],
         },

@@ -7,7 +7,7 @@ import pytest
 
 from councils import council, member
 from markup import parsed
-from witan.deliberation.citations import unresolved_citations
+from witan.deliberation.citations import Strange, check_citations
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import legend_text, session_text, session_trust
@@ -35,18 +35,46 @@ class TestReading:
             ("**[A]** and **[Z]**", ("Z",)),
             ("- It is so [A]\n    - and so [Z]", ("Z",)),
             ("As [A] says, [Z] errs.", ("Z",)),
+            ("It is so [A]. As [K] says, it is not.", ("K",)),
+            ("As [K] says, it is so. According to [Z], it is not.", ("K", "Z")),
+            ("Both [A] and [D] hold this.", ("D",)),
+            ("This holds in both cases [A][D].", ("D",)),
+            ("The last step is wrong [D]. The first is not [B].", ("D",)),
+            ("- [A]: so\n- [B]: so\n- [D]: not so", ("D",)),
+            ("Das gilt immer [A], auch im Winter [D].", ("D",)),
+            ("Answer Z errs [Z], and [A] does not.", ("Z",)),
         ],
     )
     def test_a_label_of_nobody(self, text, unresolved):
         """A label in brackets that no answer has is found."""
-        assert unresolved_citations(text, LABELS) == unresolved
+        assert check_citations(text, LABELS) == Strange(unresolved)
+
+    @pytest.mark.parametrize(
+        ("text", "known", "doubtful"),
+        [
+            ("It is best [A]. Choose option [D].", "", "D"),
+            ("It is so [A]. The rest follows from the matrix [M].", "", "M"),
+            ("It is so [A]. It is multiplied by **matrix** **[M]**.", "", "M"),
+            ("The output is y = M x, and so the gain is bounded by [M]; it is so [A].", "", "M"),
+            ("Milk holds vitamin [D], and so does butter [A].", "", "D"),
+            ("It is widely used [D]. It is so [A].\n\n[D] Down to the last release.", "", "D"),
+            ("Of the four, the last is right [D]. The others agree [A].", "A) x  D) y", "D"),
+            ("Both hold [A] and [D].", "Is it A, B, C or D?", "D"),
+            ("Then press the last key [Q]; it ends [B].", "In vim, what does Q do?", "Q"),
+            ("K lies, as [K] says; so [A].", "K says that M lies. Who lies?", "K"),
+            ("It is so [D].", "", "D"),
+            ("It holds for every field [K]. The proof is short [Q9].", "", ["K", "Q9"]),
+        ],
+    )
+    def test_what_may_be_something_else(self, text, known, doubtful):
+        """A letter that names something, or stands in a text without citations, is in doubt."""
+        assert check_citations(text, LABELS, [known]) == Strange((), tuple(doubtful))
 
     @pytest.mark.parametrize(
         "text",
         [
             "[A], [B, C], [Answer A].",
             "Press [Y] to go on.",
-            "It is vitamin [D], with [H] and [S].",
             "The [H] concentration falls [A].",
             "A footnote[1], and another [2, 3].",
             "- [x] done\n- [X] done, too\n- [ ] open\n1. [X] done",
@@ -62,29 +90,34 @@ class TestReading:
             "A class [A-Z], or [^Z].",
             "[N]obody. [TODO], [API], [sic], [USA].",
             "The interval [P, Q].",
+            "The interval [P, Q], says [A]. The cell a[D] is so [B].",
+            "Press [Y] to go on, as [A] says.",
+            "[Shift] and [Esc], [sic], [2024], [Smith 2020]: not so [A].",
             r"$$[Z]$$, \[Z\] and \(x [Z]\)",
         ],
     )
     def test_other_brackets(self, text):
         """Footnotes, tasks, links, code, indices, classes and formulas are no citations."""
-        assert unresolved_citations(text, LABELS) == ()
+        assert check_citations(text, LABELS) == Strange()
 
     def test_brackets_of_the_question(self):
         """What stands in the question in brackets is no label that somebody made up."""
-        assert unresolved_citations(
-            "Press [Q] or [Z], says [A].", LABELS, ["What does [Q] do?"]
-        ) == ("Z",)
+        known = ["What does [Q] do?"]
+        assert check_citations("Press [Q]. It ends [Z], says [A].", LABELS, known) == Strange(
+            ("Z",)
+        )
+        assert check_citations("Press [Q] or [Z], says [A].", LABELS, known) == Strange()
 
     def test_labels_of_two_letters(self):
         """Where there are more answers than letters, labels have two."""
-        assert unresolved_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == ("AZ",)
+        assert check_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == Strange(("AZ",))
 
     @pytest.mark.parametrize("text", ["[A", "`", "``` ", "[Z] ", "\\[", "[ ", "[A,", "$$ "])
     def test_it_takes_time_by_its_length(self, text):
         """No text is read so slowly that it would hold up a server."""
         started = process_time()
 
-        unresolved_citations(text * 100_000, LABELS)
+        check_citations(text * 100_000, LABELS)
 
         assert process_time() - started < 5
 
@@ -121,6 +154,19 @@ class TestSessions:
         marks = parsed(render_session(session)).all("mark")
         assert [mark.text for mark in marks] == ["[Z]", "[Z]"]
         assert 'title="names no answer">[Z]' in render_session(session)
+
+    async def test_a_doubtful_one_is_noted(self):
+        """A letter that may name something else leaves the session complete, with a note."""
+        session = await closed("Choose option [D], as [A] says.")
+
+        note = "the final answer holds [D], which names no answer but may be no citation"
+        assert (session.status, session.missing) == ("complete", ())
+        assert session.notes[-1] == note
+        assert f"note: {note}" in "\n".join(session_text(Page(), session))
+        assert note in render_session(session)
+        record = json.loads(session_to_json(session))
+        assert note in record["notes"]
+        assert record["synthesis"]["doubtful"] == ["D"]
 
     async def test_sound_citations_are_complete(self):
         """A text that cites answers alone lacks nothing."""

@@ -5,12 +5,15 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-__all__ = ["unresolved_citations"]
+__all__ = ["Strange", "check_citations"]
 
 MOST_NAMED = 20
 
 _BRACKETS = re.compile(r"(?<![!\\])\[([^\[\]\n]{1,80})\](?![(\w])")
 _CALLED = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGNORECASE)
+_CALLED_LABEL = re.compile(
+    r"\b(?:answer|response|candidate|member)s?[ \t]+[A-Z]{1,2}\d{0,3}\b", re.IGNORECASE
+)
 _GOES_ON = re.compile(r"[*_]{0,3}[ \t]+(?!(?:and|or|but|while|whereas)\b)[^\WA-Z]")
 _APART = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
 _LABEL = re.compile(r"[A-Z]\d{0,3}")
@@ -28,26 +31,76 @@ _DEFINITION = re.compile(r"^[ \t]*\[[^\[\]\n]+\]:[ \t]*\S+:\S*", re.MULTILINE)
 _NO_PROSE = (_FENCED, _SPAN, _FORMULA, _TASK, _DEFINITION)
 
 
-class _Cited(NamedTuple):
-    """A pair of brackets: how it stands in the text, and what is in it."""
+_BESIDE = re.compile(r"[ \t]*(?:[,;/&+]|and|or)?[ \t]*", re.IGNORECASE)
+_BEGINS = re.compile(r"[ \t>*_#]*(?:[-+]|\d{1,9}[.)])?[ \t*_]*")
+_QUOTED = re.compile(r"\b(?:according to|in the words of)[ \t]+[*_]{0,3}\Z", re.IGNORECASE)
+_SPEAKS = re.compile(
+    r"[*_]{0,3}[ \t]+(?:says|said|states|argues|claims|notes|points out|holds that|suggests|writes|"
+    r"agrees|disagrees|errs|warns|recommends|proposes|observes|concludes|thinks|believes|reports|"
+    r"contends|objects|explains|adds that)\b"
+)
+_NAMES = re.compile(
+    r"\b(?:options?|choices?|variants?|matri(?:x|ces)|vectors?|tensors?|vitamins?|keys?|buttons?|"
+    r"(?:foot)?notes?|figures?|tables?|appendix|appendices|variables?|parameters?|symbols?|letters?|"
+    r"columns?|rows?|cells?|drives?|pins?|registers?|nodes?|groups?|class(?:es)?|types?|"
+    r"categor(?:y|ies)|sets?|scenarios?|hypothes[ie]s|equations?|theorems?|lemmas?)"
+    r"[*_\"'”’]{0,3}[ \t]+[*_\"'“‘]{0,3}\Z",
+    re.IGNORECASE,
+)
+_LOOK_BACK = 40
 
-    is_joined: bool
+
+class Strange(NamedTuple):
+    """Labels in brackets that name no answer: those cited as if one did, and doubtful ones."""
+
+    unresolved: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+
+
+class _Cited(NamedTuple):
+    """A pair of brackets: how it stands in the text, and what is in it.
+
+    Parameters
+    ----------
+    run
+        Which brackets it stands side by side with.
+    joined
+        It follows a word or brackets without a space, as an index does.
+    goes_on
+        The sentence goes on behind it.
+    begins
+        It begins a line.
+    speaks
+        It is quoted as saying something.
+    is_name
+        The word before it is one that a letter names further.
+    called
+        It is called an answer.
+    sound
+        It names an answer, at least one of its labels.
+    strange
+        Labels in it that name none.
+    """
+
+    run: int
+    joined: bool
     goes_on: bool
-    is_called: bool
-    named: bool
+    begins: bool
+    speaks: bool
+    is_name: bool
+    called: bool
+    sound: bool
     strange: tuple[str, ...]
 
 
-def unresolved_citations(
-    text: str, labels: Collection[str], known: Iterable[str] = ()
-) -> tuple[str, ...]:
-    """Find the labels that a text cites and that name no answer: the first ones, each once.
+def check_citations(text: str, labels: Collection[str], known: Iterable[str] = ()) -> Strange:
+    """Find labels in brackets that name no answer: the first ones, each once.
 
-    A citation is a label in brackets, or several. Where nothing calls it an answer, a letter that
-    names none is a citation only in a text that cites answers, and amid a clause only if they are
-    cited there, too: others write keys and symbols so. Brackets in code, links, formulas, lists of
-    tasks and definitions are none; nor is what joins the word before it, as an index does, unless
-    citations that name an answer do so, too.
+    Such a label is cited if it is called an answer, stands side by side with citations, is quoted
+    as saying something, or stands where this text's citations stand; it is doubtful if the letter,
+    or the word before it, names something else, or if the text cites no answer at all. Brackets in
+    code, links, formulas, lists of tasks and definitions are no citations; nor is what joins the
+    word before it, as an index does, unless citations that name an answer do so, too.
 
     Parameters
     ----------
@@ -55,32 +108,98 @@ def unresolved_citations(
         Those that name answers.
     known
         Texts that were there before, such as the question: brackets that stand in one of them are
-        its own.
+        its own, and a letter that stands alone in one is a name of something.
     """
     for other in _NO_PROSE:
         text = other.sub(" ", text)
     text = _INDENTED.sub(_without_code, text)
-    cited: list[_Cited] = []
-    ended, is_joined = -1, False
-    for found in _BRACKETS.finditer(text):
-        if found.start() != ended:
-            before = text[found.start() - 1 : found.start()]
-            is_joined = before.isalnum() or before in ("_", "]")
-        ended = found.end()
-        goes_on = _GOES_ON.match(text, ended) is not None
-        cited.append(_Cited(is_joined, goes_on, *_cited(found[1], labels)))
-    sound = [each for each in cited if each.named]
-    joins, amid = any(each.is_joined for each in sound), any(each.goes_on for each in sound)
-    unresolved: dict[str, None] = {}
-    for each in cited:
-        is_alike = bool(sound) and (amid or each.named or not each.goes_on)
-        if (each.is_called or is_alike) and (joins or not each.is_joined):
-            unresolved.update(dict.fromkeys(each.strange))
-    if not unresolved:
-        return ()
+    cited = list(_citations(text, labels))
+    if not any(each.strange for each in cited):
+        return Strange()
     texts = list(known)
-    own = (one for one in unresolved if not any(f"[{one}]" in each for each in texts))
-    return tuple(islice(own, MOST_NAMED))
+    own = {x for each in cited for x in each.strange if any(f"[{x}]" in one for one in texts)}
+    sound = {each.run for each in cited if each.sound}
+    foreign = {each.run for each in cited if not own.isdisjoint(each.strange)} - sound
+    cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.strange)]
+    pattern = _Pattern(
+        joins=any(each.joined for each in cited if each.sound),
+        amid=any(each.goes_on and not each.speaks for each in cited if each.sound),
+        begins=any(each.begins for each in cited if each.sound),
+        is_there=bool(sound),
+    )
+    unresolved: dict[str, None] = {}
+    doubtful: dict[str, None] = {}
+    for each in cited:
+        certain = pattern.is_cited(each, beside=each.run in sound)
+        for label in each.strange if certain is not None else ():
+            alone = not each.called and _stands_alone(label, texts)
+            (doubtful if alone or not certain else unresolved)[label] = None
+    named = {x for x in unresolved if _is_defined(x, cited, pattern) or _stands_alone(x, [text])}
+    surely = {x for each in cited if each.called or each.run in sound for x in each.strange}
+    doubtful |= dict.fromkeys(x for x in unresolved if x in named - surely)
+    first = [label for label in unresolved if label not in doubtful]
+    return Strange(
+        tuple(first[:MOST_NAMED]),
+        tuple(islice((x for x in doubtful if x not in first), MOST_NAMED)),
+    )
+
+
+class _Pattern(NamedTuple):
+    """Where citations stand in a text."""
+
+    joins: bool
+    amid: bool
+    begins: bool
+    is_there: bool
+
+    def is_cited(self, each: _Cited, *, beside: bool) -> bool | None:
+        """Tell whether brackets cite an answer: surely, perhaps (False), or not at all (None)."""
+        if each.joined and not (self.joins or each.called):
+            return None
+        if each.called or beside or (each.speaks and not each.is_name):
+            return True
+        if each.goes_on and not self.amid:
+            return None
+        return self.is_there and not each.is_name
+
+
+def _citations(text: str, labels: Collection[str]) -> Iterator[_Cited]:
+    """Read all brackets of a text in which nothing but labels stands."""
+    run, end, joined = 0, -1, False
+    for found in _BRACKETS.finditer(text):
+        between = text[end : found.start()] if end >= 0 else "\n"
+        if len(between) > _LOOK_BACK or _BESIDE.fullmatch(between) is None:
+            run += 1
+        if found.start() != end:
+            last = text[found.start() - 1 : found.start()]
+            joined = last.isalnum() or last in ("_", "]")
+        end = found.end()
+        before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
+        line = before.rpartition("\n")[2]
+        begins = len(line) < _LOOK_BACK and _BEGINS.fullmatch(line) is not None
+        called, sound, strange = _cited(found[1], labels)
+        yield _Cited(
+            run=run,
+            joined=joined,
+            goes_on=_GOES_ON.match(text, end) is not None,
+            begins=begins,
+            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(before)),
+            is_name=_NAMES.search(before) is not None,
+            called=called,
+            sound=sound,
+            strange=strange,
+        )
+
+
+def _is_defined(label: str, cited: Iterable[_Cited], pattern: _Pattern) -> bool:
+    """Tell whether a line begins with a label, as a footnote does, and no citation begins one."""
+    return not pattern.begins and any(each.begins and label in each.strange for each in cited)
+
+
+def _stands_alone(label: str, texts: Iterable[str]) -> bool:
+    """Tell whether a letter is a word of one of these texts, as the name of an option is."""
+    word = re.compile(rf"(?<![\w\[.])(?<!['’-]){label}(?![\w\]'’]|\.\w)")
+    return label != "I" and any(word.search(_CALLED_LABEL.sub(" ", text)) for text in texts)
 
 
 def _without_code(found: re.Match[str]) -> str:

@@ -16,9 +16,10 @@ from witan.core.rules import RULES
 from witan.core.scale_recognition import declared
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
+from witan.core.wording import listed
 from witan.deliberation import events as e
 from witan.deliberation.answer_prompts import read_verdict
-from witan.deliberation.citations import unresolved_citations
+from witan.deliberation.citations import check_citations
 from witan.deliberation.costing import Cost, Costing
 from witan.deliberation.jury import Authorship, double_roles
 from witan.deliberation.ports import Message
@@ -58,6 +59,8 @@ class Synthesis:
         Chairman to reason, in the order in which they were tried.
     unresolved
         Labels that the text cites and that stand for no answer.
+    doubtful
+        Letters in brackets that stand for no answer, and for which something else may be meant.
     """
 
     text: str
@@ -68,6 +71,7 @@ class Synthesis:
     cut: bool
     failed: Mapping[str, str]
     unresolved: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +249,10 @@ class Session(Displayed):
                     odd += [f"{event.seat}: {note}" for note in event.notes]
                 case e.SynthesisDone(chairman=str(chairman)):
                     odd += [f"{chairman}: {note}" for note in event.notes]
+        if self.synthesis is not None and self.synthesis.doubtful:
+            held = listed([f"[{label}]" for label in self.synthesis.doubtful])
+            names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
+            odd.append(f"the final answer holds {held}, {names} no answer but may be no citation")
         return tuple(dict.fromkeys((*opened.notes, *odd)))
 
     @property
@@ -454,8 +462,8 @@ class _Fold:
             *opened.files.values(),
             *(answer.text for answer in self.answers.values()),
         )
-        unresolved = unresolved_citations(written.text, written.labels, before)
-        return replace(written, unresolved=unresolved) if unresolved else written
+        found = check_citations(written.text, written.labels, before)
+        return replace(written, unresolved=found.unresolved, doubtful=found.doubtful)
 
     def _unanswered(self, name: str) -> str:
         """Why a seat has no answer."""

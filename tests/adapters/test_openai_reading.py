@@ -306,3 +306,27 @@ class TestWords:
     def test_words(self, error, words):
         """Each server's form gives the words alone."""
         assert words_of(error) == words
+
+
+class Ear:
+    """A listener that is told, too, where reasoning comes apart from the text."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __call__(self, text: str) -> None:
+        self.told.append(text)
+
+    def hear_reasoning(self) -> None:
+        self.told.append("(reasoning)")
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
+def test_a_listener_is_told_of_reasoning_that_comes_apart(field):
+    """Before the first word of the text; the reasoning itself is not heard."""
+    ear = Ear()
+    reading = Reading("test:m", Redaction([]), ear)
+    for said in (delta(**{field: "Hm."}), delta("Four."), delta(finish="stop")):
+        reading.feed(stream(said, end=""))
+
+    assert ear.told == ["(reasoning)", "Four."]

@@ -1,6 +1,7 @@
 """Reasoning that a server leaves in the text: kept apart, however it is marked and cut."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from time import process_time
 
@@ -310,3 +311,39 @@ class TestSessions:
 
         assert withdrawn == [1, 0]
         assert heard[1] == "Five."
+
+    @pytest.mark.parametrize(
+        ("text", "first"),
+        [
+            ("Hm.\n</think>\nFive.", "Five."),
+            ("<think>Hm.</think>Five. And so on.", "Five."),
+            ("Four. And five.", "Four. And five."),
+        ],
+    )
+    async def test_what_may_be_reasoning_is_not_heard_at_first(self, text, first):
+        """A member that may reason is heard once a tag, or the end, says what its text is."""
+        told: list[e.Event] = []
+        careful = replace(seat("careful", answer=text), may_reason=True)
+        async with council([careful, member("a"), member("b")]) as held:
+            session = await held.ask("How many?", listener=told.append)
+
+        own = [x for x in told if getattr(x, "seat", None) == "careful"]
+        heard = [x.text for x in own if isinstance(x, e.AnswerDelta)]
+        assert not [x for x in own if isinstance(x, e.TextWithdrawn)]
+        assert "".join(heard) == session.answers["careful"].text
+        assert "".join(heard).startswith(first)
+
+    async def test_a_member_that_does_not_reason_is_streamed_from_then_on(self):
+        """One text without reasoning tells: the next is heard as it is written."""
+        careful = replace(seat("careful", answer="Four. And five."), may_reason=True)
+        pieces = []
+        async with council([careful, member("a"), member("b")]) as held:
+            for question in ("How many?", "And now?"):
+                told: list[e.Event] = []
+                await held.ask(question, listener=told.append)
+                pieces.append(
+                    sum(isinstance(x, e.AnswerDelta) and x.seat == "careful" for x in told)
+                )
+
+        assert pieces[0] == 1
+        assert pieces[1] > 1

@@ -89,6 +89,17 @@ class TestBoard:
 
         assert (line.words, line.note) == (0, "attempt 1 failed: 429")
 
+    def test_reasoning_that_is_withdrawn_is_said_to_be(self):
+        """Its words are not counted, and the seat's line says why they are gone."""
+        story = Story("a", "b").tell(e.AnswerStarted, seat="a")
+        story.tell(e.AnswerDelta, seat="a", text="one two three")
+        story.tell(e.TextWithdrawn, seat="a", stage="answer")
+
+        line = board_after(story).seats[0]
+
+        assert line.words == 0
+        assert "reasoning, and is withdrawn" in "\n".join(picture(board_after(story)))
+
     def test_a_failed_debate_leaves_the_answer_standing(self):
         """Who fails to revise its answer has answered all the same."""
         story = Story("a", "b").answers(a="yes", b="no")

@@ -9,7 +9,7 @@ from witan.adapters.event_stream import EventStream
 from witan.adapters.redaction import Redaction
 from witan.deliberation.bills import read_cost, read_tokens
 from witan.deliberation.blank import is_blank
-from witan.deliberation.ports import BilledFailure, Hear, Reply, Usage
+from witan.deliberation.ports import BilledFailure, Hear, ReasoningListener, Reply, Usage
 from witan.errors import ModelError
 
 __all__ = ["LONGEST_REPLY", "Reading", "is_transient", "words_of"]
@@ -19,6 +19,9 @@ LONGEST_REPLY = 8_000_000
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+"""Where servers put reasoning that they tell from the text: vLLM, Ollama, OpenRouter and others."""
+
 NO_USAGE: Mapping[str, Any] = MappingProxyType({})
 
 _IN_A_CIRCLE = 508
@@ -162,6 +165,9 @@ class Reading:
         said = choice.get("delta", choice.get("message"))
         if isinstance(said, dict):
             self._chosen = True
+            listener: object = self._hear
+            if isinstance(listener, ReasoningListener) and any(map(said.get, REASONING_FIELDS)):
+                listener.hear_reasoning()
             if content := said.get("content"):
                 self._say(self._text, content)
             if refusal := said.get("refusal"):

@@ -44,7 +44,10 @@ class Errand:
     withdraw
         Called when what was heard so far turns out to be the model's reasoning.
     holds_back
-        The model is known to reason before a closing tag alone: nothing is heard until that comes.
+        The model may reason before a closing tag alone: nothing is heard until that comes, or it is
+        certain that none will.
+    closed_alone
+        It did so in this call.
     """
 
     member: Member
@@ -60,6 +63,7 @@ class Errand:
     begun: Callable[[], Awaitable[None]] | None = None
     withdraw: Callable[[], None] = lambda: None
     holds_back: bool = False
+    closed_alone: bool = False
 
     @property
     def left(self) -> float:
@@ -223,7 +227,13 @@ class _Ear:
         self.heard = True
         if self._attempt.take_floor(self):
             withdrawals = self._thoughts.withdrawals
-            self._pass_on(self._thoughts.feed(text), withdrawals)
+            said = self._thoughts.feed(text)
+            self._holds_back &= not self._thoughts.has_opened
+            self._pass_on(said, withdrawals)
+
+    def hear_reasoning(self) -> None:
+        """Hold nothing back: the server tells reasoning from text."""
+        self._holds_back = False
 
     def close(self) -> None:
         """Pass on what was held back until it was certain to be said."""
@@ -237,7 +247,7 @@ class _Ear:
         errand = self._errand
         try:
             if self._thoughts.withdrawals > withdrawals:
-                errand.holds_back = True
+                errand.holds_back = errand.closed_alone = True
                 self._holds_back = self._thoughts.withdrawals > MOST_WITHDRAWALS
                 self._withheld = ""
                 if self._shown:

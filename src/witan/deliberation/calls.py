@@ -139,15 +139,17 @@ class Caller:
             seconds,
             begun=self._begun,
             withdraw=partial(self._withdraw, member.name, call.stage),
-            holds_back=model in self._throttles.lone_closers,
+            holds_back=self._throttles.closes_alone.get(model, member.may_reason),
         )
         self._errands.setdefault(member.name, []).append(errand)
         try:
             reply = await self._persist(errand)
         except WitanError as error:
             return Failed(error, errand.spent())
-        if errand.holds_back:
-            self._throttles.lone_closers.add(model)
+        if errand.closed_alone:
+            self._throttles.closes_alone[model] = True
+        elif call.schema is None:  # a ballot has a form, in which no model reasons
+            self._throttles.closes_alone.setdefault(model, False)
         return Made.of(reply, errand.spent())
 
     def taken(self, seat: str) -> Spent:

@@ -78,15 +78,16 @@ class Throttles:
 
     Attributes
     ----------
-    lone_closers
-        Models, by provider, source and address, that end their reasoning with a closing tag alone.
+    closes_alone
+        Model, by provider, source and address → whether it ended reasoning with a closing tag
+        alone; what did once is taken to do so again.
     """
 
     def __init__(self, providers: Mapping[str, Throttling], clock: Clock) -> None:
         self._providers = providers
         self._clock = clock
         self._made: dict[str, Throttle] = {}
-        self.lone_closers: set[str] = set()
+        self.closes_alone: dict[str, bool] = {}
 
     def __getitem__(self, provider: str) -> Throttle:
         """The one throttle that all calls to this provider share."""

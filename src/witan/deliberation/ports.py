@@ -23,6 +23,7 @@ __all__ = [
     "Options",
     "Preparable",
     "Price",
+    "ReasoningListener",
     "Reply",
     "Role",
     "Seat",
@@ -191,6 +192,15 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class ReasoningListener(Protocol):
+    """A listener that wants to know where a server sends reasoning apart from the text."""
+
+    def hear_reasoning(self) -> None:
+        """Take note that reasoning comes in a field of its own, and so none in the text."""
+        ...
+
+
+@runtime_checkable
 class Preparable(Protocol):
     """A model that has something to do before its first call, such as importing a library."""
 
@@ -241,6 +251,9 @@ class Member:
         It plays a script; nothing it says is a model's.
     url, key_variable
         The server it calls, and the variable that holds its key, instead of its provider's own.
+    may_reason
+        Its first text may begin with reasoning that only a closing tag ends: nothing of it is heard
+        until that, or something else, tells.
     """
 
     name: str
@@ -252,6 +265,7 @@ class Member:
     simulated: bool = False
     url: str | None = None
     key_variable: str | None = None
+    may_reason: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,11 @@ class ThoughtFilter:
         return _TAIL.sub("", said) if self._channels else said
 
     @property
+    def has_opened(self) -> bool:
+        """Whether reasoning was opened, so that a closing tag will not come alone."""
+        return self._family is not None and self._family != _BARE
+
+    @property
     def reasoning(self) -> str:
         """What was set apart."""
         return "\n\n".join(filter(None, (block.strip() for block in self._blocks)))

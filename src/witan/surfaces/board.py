@@ -20,6 +20,8 @@ State = Literal[
 ]  # fmt: skip
 """What a seat does, or has done last."""
 
+REASONED = "what it wrote at first was reasoning, and is withdrawn"
+
 RUNNING = ("answering", "reviewing", "writing")
 """States in which a seat is waited for."""
 
@@ -306,8 +308,8 @@ def _(event: e.CallRetried, board: Board) -> Board:
 @_after.register
 def _(event: e.TextWithdrawn, board: Board) -> Board:
     if event.stage == "synthesis":
-        return board.write(lambda line: line.void(""))
-    return board.seat(event.seat, lambda line: line.void(""))
+        return board.write(lambda line: line.void(REASONED))
+    return board.seat(event.seat, lambda line: line.void(REASONED))
 
 
 @_after.register

@@ -48,6 +48,15 @@ FREE = Price(0.0, 0.0)
 ELSEWHERE = ("-cloud", ":cloud")
 """How Ollama's names of models end that it passes on to its own cloud, which bills them."""
 
+REASONING_NAMES = re.compile(
+    r"(?:^|[^a-z])(?:r1|qwq|qvq|think(?:ing|er)?|reason(?:er|ing)?|deepseek-r\d|magistral|openthinker"
+    r"|exaone-deep|nemotron|glm-z1|marco-o1|sky-t1|skywork-or1|deepcoder|deephermes|smallthinker"
+    r"|qwen3(?!.*(?:instruct|coder|embed))|smollm3|gpt-oss|seed-oss|ernie-x1|phi-4-mini-flash)"
+    r"(?:$|[^a-z])",
+    re.IGNORECASE,
+)
+"""Models whose chat template may open the reasoning, so that their texts only close it."""
+
 _VERSION = re.compile(r"/v\d+$")
 """The end of an address that holds the version already."""
 
@@ -393,7 +402,15 @@ def seat(
         simulated=spec.provider == "script",
         url=spec.url,
         key_variable=spec.key_variable,
+        may_reason=_may_reason(spec),
     )
+
+
+def _may_reason(spec: SeatSpec) -> bool:
+    """Tell by its name whether a model on a server of one's own may reason in its text."""
+    provider = PROVIDERS.get(spec.provider)
+    served = spec.url is not None or (provider is not None and provider.local)
+    return served and REASONING_NAMES.search(spec.model) is not None
 
 
 def _model(

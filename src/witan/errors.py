@@ -206,6 +206,10 @@ class SessionFileError(WitanError, ValueError):
         return f"{self.path}: {self.problem}"
 
 
+_VERBS = ("is", "has", "was", "cannot", "could", "does", "holds", "needs", "went", "would")
+"""First words of a problem that goes on from its subject."""
+
+
 class HistoryError(WitanError, RuntimeError):
     """A history cannot be opened, read or written; `where` never holds a password."""
 
@@ -214,7 +218,9 @@ class HistoryError(WitanError, RuntimeError):
         super().__init__(where, problem, remedy)
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.problem}; {self.remedy}"
+        # A file is named as every file is; "the history" is the subject of the sentence.
+        is_subject = self.where == "the history" and self.problem.partition(" ")[0] in _VERBS
+        return f"{self.where}{'' if is_subject else ':'} {self.problem}; {self.remedy}"
 
 
 class HistoryConflict(HistoryError):

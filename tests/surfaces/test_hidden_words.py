@@ -113,7 +113,7 @@ class TestSentences:
         away = HistoryError("/srv/h.sqlite", "cannot be read", "look at /srv")
         taken = HistoryConflict("/srv/h.sqlite", "the session /x is under way", "let it end")
 
-        assert outward(away) == "the history: cannot be read; look at …"
+        assert outward(away) == "the history cannot be read; look at …"
         assert outward(taken) == "the session /x is under way; let it end"
         assert outward(ConfigError("/etc/w.toml", "level", "is no number")) == "level is no number"
 

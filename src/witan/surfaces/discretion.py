@@ -310,7 +310,8 @@ def outward(error: BaseException) -> str:
         case HistoryConflict():
             return f"{error.problem}; {error.remedy}"
         case HistoryError():
-            return f"the history: {discreet_words(f'{error.problem}; {error.remedy}')}"
+            problem, remedy = discreet_words(error.problem), discreet_words(error.remedy)
+            return str(HistoryError("the history", problem, remedy))
         case ConfigError():
             return discreet_words(f"{error.key} {error.problem}".strip())
         case ModelError() | NoCouncil() | SessionFileError():

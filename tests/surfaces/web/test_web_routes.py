@@ -283,7 +283,7 @@ class TestSession:
             root = page(httpx2.get(address, headers=HTML), 503)
 
         told = root.one(class_="shortfall", role="alert").text
-        assert told.startswith("It is not counted so: the history: is damaged: no such table")
+        assert told.startswith("It is not counted so: the history is damaged: no such table")
         assert "vault" not in told
         assert any("vault" in str(getattr(each, "fields", "")) for each in caplog.records)
 

@@ -8,9 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from histories import told as events_of
+from chambers import seatings, write_config
+from scripts import write_council
+from served import served
 from witan.adapters.history import History
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -58,6 +61,25 @@ class TestComingIn:
             assert said.status == 2
             assert "came in as ballots" in said.err
 
+    def test_they_are_listed_by_their_time_among_all_others(self, witan, write, place, tmp_path):
+        """By their own, else by that of the import; so over HTTP, and ``last`` is first."""
+        old = [ballot("old", reviewer=r, at="2020-01-01T00:00:00Z") for r in ("a", "b")]
+        witan("ask", "Is it so?", *write_council(tmp_path), "--history", place)
+        witan("import", write("old.jsonl", *old), "--history", place)
+        witan("import", write("new.jsonl", ballot("new")), "--history", place)
+        lines = witan("sessions", "--all", "--json", "--history", place).json["sessions"]
+        sits = write_config(tmp_path)
+        with History.open(place) as history, served(seatings(sits, history)) as server:
+            shown = httpx2.get(f"{server.url}/api/sessions").json()["sessions"]
+
+        names = [line["session"] for line in lines]
+        rows = witan("sessions", "--all", "--limit", 2, "--history", place).lines[1:]
+        assert ["imported from new.jsonl" in row for row in rows] == [True, False]
+        assert [line["imported"] for line in lines] == [True, False, True]
+        assert (names[0], names[2]) == ("new", "old")
+        assert [line["session"] for line in shown] == names
+        assert witan("show", "last", "--json", "--history", place).json["session"] == "new"
+
     def test_it_says_what_came_in(self, witan, write, place):
         """Sessions and ballots are counted, people's apart, and the sessions are there."""
         file = write("votes.jsonl", ballot(), ballot("q2"), ballot(reviewer="ines", kind="human"))
@@ -66,20 +88,6 @@ class TestComingIn:
         assert (said.status, said.err) == (0, "")
         assert said.out == f"{file}: 2 sessions · 3 ballots, 1 by people\n"
         assert [one["session"] for one in listed(witan, place)] == ["q1", "q2"]
-
-    def test_it_stands_behind_what_a_council_held(self, witan, write, place):
-        """A list begins with the sessions that were asked, as ``last`` is one of."""
-        with History.open(place) as history, history.recording() as recording:
-            for event in events_of("asked"):
-                recording(event)
-        witan("import", write("votes.jsonl", *map(ballot, ("q1", "q2"))), "--history", place)
-
-        said = witan("sessions", "--limit", 2, "--history", place, "--json")
-        assert [one["session"] for one in said.json["sessions"]] == ["asked", "q1"]
-        assert [one["imported"] for one in said.json["sessions"]] == [False, True]
-        rows = witan("sessions", "--limit", 2, "--history", place).lines[1:]
-        assert ["imported from votes.jsonl" in row for row in rows] == [False, True]
-        assert witan("show", "last", "--history", place, "--json").json["session"] == "asked"
 
     def test_none_is_called_as_the_latest_is(self, witan, write, place):
         """A session named ``last`` would hide the latest: nothing of the file comes in."""

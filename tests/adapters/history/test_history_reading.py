@@ -8,7 +8,7 @@ import pytest
 
 from elections import ballots
 from histories import ASKED, told
-from witan.adapters.history import Imported, Place, Search
+from witan.adapters.history import Imported, Search
 from witan.adapters.history.database import percent_style
 from witan.adapters.history.schema import bucket_of, code_of
 from witan.adapters.history.writing import microseconds
@@ -36,32 +36,33 @@ class TestFinding:
 
         assert [found.session for found in history.find()] == ["later", "a", "b"]
 
-    def test_what_was_held_comes_before_what_came_in_as_ballots(self, history):
-        """However late these are, in a list of all of them and in the beginning of one."""
+    def test_what_came_in_as_ballots_stands_by_its_time_like_all_others(self, history):
+        """In a list of all of them and in the beginning of one."""
         keep(history, "s1")
         ballots = (Ballot("ada", (("x",), ("y",))),)
         later = [Imported(name, ASKED + timedelta(days=1), ballots=ballots) for name in ("b", "a")]
-        history.add(later, "votes.jsonl", "digest")
+        earlier = Imported("old", ASKED - timedelta(days=1), ballots=ballots)
+        history.add([*later, earlier], "votes.jsonl", "digest")
 
-        assert [found.session for found in history.find()] == ["s1", "a", "b"]
-        assert [found.session for found in history.find(limit=2)] == ["s1", "a"]
-        assert [found.held for found in history.find()] == [True, False, False]
-        assert [found.imported for found in history.find()] == [False, True, True]
+        assert [found.session for found in history.find()] == ["a", "b", "s1", "old"]
+        assert [found.session for found in history.find(limit=2)] == ["a", "b"]
+        assert [found.held for found in history.find()] == [False, False, True, False]
+        assert [found.imported for found in history.find()] == [True, True, False, True]
 
     def test_a_record_that_came_in_from_a_file_was_held_all_the_same(self, history):
-        """It stands among what was held, and still says that it was imported."""
+        """It has a record, and still says that it was imported."""
         record = Session.of(told("s1"))
         later = Imported("b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),))
         history.add([Imported("s1", session_record=record), later], "sessions.jsonl", "digest")
 
         found = history.find()
         assert [(f.session, f.held, f.imported) for f in found] == [
-            ("s1", True, True),
             ("b", False, True),
+            ("s1", True, True),
         ]
 
     def test_page_after_page_each_session_stands_once(self, history):
-        """In the order of the list, however many are of one time, and where the parts meet."""
+        """In the order of the list, however many are of one time."""
         keep(history, "c", "a", "b")
         cast = (Ballot("ada", (("x",), ("y",))),)
         brought = [Imported(f"m{n}", ASKED, ballots=cast) for n in range(7)]
@@ -69,9 +70,11 @@ class TestFinding:
         whole = [found.session for found in history.find()]
 
         for size in (1, 2, 3, 11):
-            seen, place = [], Place()
+            search = Search(until=ASKED + timedelta(days=1))
+            found, place = history.page(search, size)
+            seen = [each.session for each in found]
             while place is not None:
-                found, place = history.page(Search(until=ASKED + timedelta(days=1)), size, place)
+                found, place = history.page(search, size, place)
                 assert len(found) <= size
                 seen += [each.session for each in found]
             assert seen == whole

@@ -664,13 +664,13 @@ class TestReports:
         with desk(tmp_path, filled=False) as here:
             root = page(httpx2.get(f"{here.url}/history", headers=HTML))
 
-        held, cast = root.one("ol", class_="sessions").all("li")
+        cast, held = root.one("ol", class_="sessions").all("li")
         assert "imported from" in held.text
         assert held.all("a")[-1].attrs["href"] == "/sessions/held/vote"
         assert [a.attrs["href"] for a in cast.all("a")] == ["/sessions/q"]
 
     def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
-        """Once: page after page, those held here first, those of one moment as files bring them."""
+        """Once: page after page, also those of one moment, as files bring them."""
         place = kept(
             tmp_path / "history.sqlite",
             [Imported(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
@@ -691,7 +691,7 @@ class TestReports:
                 names = {f"/sessions/{found.session}" for found in history.find()}
 
         assert sorted(seen) == sorted(names)
-        assert {where.rpartition("/")[2][:4] for where in seen[:35]} == {"held"}
+        assert len(seen) == 105
 
     def test_the_leaderboard_says_what_the_command_says(self, browser):
         """Models in tiers with intervals, who beats whom, cost, and how it went over time."""

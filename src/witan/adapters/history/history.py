@@ -246,7 +246,10 @@ class History:
         simulated: bool | None = None,
         parent: str | None = None,
     ) -> list[Found]:
-        """Sessions that a council held, by the latest; then those that came in as ballots.
+        """List sessions by their time, the latest first.
+
+        One that was imported stands by its own time; where its file says none, by that of the
+        import.
 
         Parameters
         ----------
@@ -260,11 +263,13 @@ class History:
             The session that they came of.
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
-        return listing.listed(self.database, search)
+        return reading.find(self.database, search)
 
-    def page(self, search: Search, size: int, place: Place) -> tuple[list[Found], Place | None]:
-        """Sessions as `find` lists them, so many, and where the next page begins, if one does."""
-        return listing.page_of(self.database, search, size, place)
+    def page(
+        self, search: Search, size: int, after: Place | None = None
+    ) -> tuple[list[Found], Place | None]:
+        """Sessions as `find` lists them, so many, and what the next page comes after, if any."""
+        return listing.page_of(self.database, search, size, after)
 
     def about(self, session: str) -> Found:
         """One session, as `find` lists it.

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from witan.adapters.history.database import Database
-from witan.adapters.history.listing import listed
-from witan.adapters.history.reading import require, require_name
+from witan.adapters.history.reading import find, require, require_name
 from witan.adapters.history.searching import Search
 from witan.adapters.history.sessions import LAST
 from witan.adapters.history.writing import storable
@@ -55,7 +54,7 @@ def named(database: Database, name: str) -> str:
 
 def _last(database: Database) -> str:
     """The first session of the list, so `last` and the list cannot disagree."""
-    for found in listed(database, Search(limit=1)):
+    for found in find(database, Search(limit=1)):
         return found.session
     problem = "there is no session yet"
     remedy = "ask a question, import a file, or try witan demo"

@@ -48,9 +48,9 @@ STATUSES = ("complete", "degraded", "failed", "interrupted")
 def command(text: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """List sessions, the latest first; with TEXT, those whose question or closing text has it.
 
-    Sessions that a council held come first, then those that were imported as ballots. The first
-    column is a name that other commands take. Sessions in which scripts sat are left out unless
-    they are asked for.
+    An imported session stands by its own time; where its file says none, by that of the import.
+    The first column is a name that other commands take. Sessions in which scripts sat are left out
+    unless they are asked for.
     """
     from witan.surfaces.histories import configured, open_history
 

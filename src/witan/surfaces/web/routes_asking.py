@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.adapters.history import Place, Search
+from witan.adapters.history import Search
 from witan.deliberation.ports import Seat
 from witan.errors import WitanError
 from witan.surfaces.chamber import DEMO, Asked, Chamber
@@ -135,5 +135,5 @@ def _seated(seat: Seat) -> str:
 def _latest(chamber: Chamber) -> tuple[SessionRow, ...]:
     if chamber.history is None:
         return latest_rows([], chamber.at_hand, most=LATEST)
-    held, _ = chamber.history.page(Search(held=True), LATEST, Place())
+    held, _ = chamber.history.page(Search(held=True), LATEST)
     return latest_rows(held, chamber.under_way, most=LATEST)

@@ -1,7 +1,7 @@
 """The pages over all sessions: history, leaderboard, audit."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlencode
 
 import anyio
@@ -135,7 +135,6 @@ async def history_page(
     *,
     at: str = "",
     after: str = "",
-    part: Literal["", "ballots"] = "",
 ) -> Response:
     """List sessions, and search them."""
     site, refused = site_of(request), None
@@ -144,8 +143,8 @@ async def history_page(
     try:
         held = history_of(chamber)
         below = moment("at", at or None)
-        begins = Place(not part, None if below is None else (below, after))
-        shown, following = await anyio.to_thread.run_sync(_found, held, asked, begins)
+        place = None if below is None else (below, after)
+        shown, following = await anyio.to_thread.run_sync(_found, held, asked, place)
     except WitanError as error:
         refused = error
     html = render(
@@ -156,15 +155,15 @@ async def history_page(
         statuses=STATUSES,
         rows=session_rows(shown, chamber.under_way),
         older="" if following is None else _link(site, asked, following),
-        latest=_link(site, asked, Place()),
-        paged=bool(at or part),
+        latest=_link(site, asked),
+        paged=bool(at),
         searched=asked != Asked(),
         problem="" if refused is None else clean(said_of(request, refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
 
-def _found(history: History, asked: Asked, place: Place) -> tuple[list[Found], Place | None]:
+def _found(history: History, asked: Asked, place: Place | None) -> tuple[list[Found], Place | None]:
     """The sessions of a page, and where the next one begins."""
     window = asked.window
     if asked.simulated not in SIMULATED:
@@ -182,13 +181,11 @@ def _found(history: History, asked: Asked, place: Place) -> tuple[list[Found], P
     return history.page(search, PAGE, place)
 
 
-def _link(site: Site, asked: Asked, place: Place) -> str:
+def _link(site: Site, asked: Asked, place: Place | None = None) -> str:
     fields = {name: getattr(asked, name) for name in Asked.__slots__ if getattr(asked, name)}
-    if place.after is not None:
-        at, fields["after"] = place.after
+    if place is not None:
+        at, fields["after"] = place
         fields["at"] = at.isoformat()
-    if not place.held:
-        fields["part"] = "ballots"
     return f"{site.at('history')}{'?' if fields else ''}{urlencode(fields)}"
 
 

@@ -31,8 +31,8 @@ class TestLong:
 
         assert problems == []
         assert cast == [
-            Ballot("r", groups=(("b",), ("a", "c")), grades={"a": 6, "b": 8.5}, session="q"),
-            Ballot("s", groups=(("a",),), grades={"b": "8/10"}, session="q"),
+            Ballot("r", (("b",), ("a", "c")), {"a": 6, "b": 8.5}, session="q", scale="1-10"),
+            Ballot("s", (("a",),), {"b": "8/10"}, session="q", scale="1-10"),
         ]
 
     def test_criteria_have_columns_and_a_grade_beside_them_is_the_overall_one(self, tmp_path):
@@ -96,7 +96,7 @@ class TestLong:
         """The names other tools give their columns are known."""
         cast, _ = read(tmp_path, "Prompt_ID,Judge,Model,Score,Judge_Kind\nq,j,m,8,llm\n")
 
-        assert cast == [Ballot("j", grades={"m": 8}, session="q")]
+        assert cast == [Ballot("j", grades={"m": 8}, session="q", scale="1-10")]
 
     def test_columns_can_be_named_and_joined(self, tmp_path):
         """A field is read from the column one names; a plus joins two with @."""
@@ -117,7 +117,7 @@ class TestLong:
             tmp_path, "reviewer,candidate,rank,grade\nr,a,1,8\nr,a,,7\nr,b,2,\nr,b,1,\n"
         )
 
-        assert cast == [Ballot("r", groups=(("b",),), grades={"a": 7})]
+        assert cast == [Ballot("r", groups=(("b",),), grades={"a": 7}, scale="1-10")]
         assert len(problems) == 1
         assert problems[0].startswith(
             "votes.csv:3: field 'candidate' stands on one ballot more than once (2 rows"

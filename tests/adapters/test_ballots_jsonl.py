@@ -63,6 +63,7 @@ class TestRecord:
                 kind="human",
                 question="Why?",
                 notes="a note",
+                scale="1-10",
             )
         ]
 

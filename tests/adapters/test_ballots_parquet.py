@@ -40,7 +40,7 @@ def test_the_long_form_is_read_like_a_long_csv(tmp_path):
     at = datetime(2025, 1, 31, 9, 30, tzinfo=UTC)
     assert problems == []
     assert cast == [
-        Ballot("r", groups=(("b",), ("a",)), grades={"a": 8.5}, session="7", at=at),
+        Ballot("r", (("b",), ("a",)), {"a": 8.5}, session="7", at=at, scale="1-10"),
         Ballot("s", groups=(("a",),), session="7", at=at),
     ]
 
@@ -87,7 +87,7 @@ def test_criteria_may_be_a_map_of_maps(tmp_path):
 
     cast, _ = read(tmp_path, table)
 
-    assert cast == [Ballot("r", groups=(("a",), ("b",)), grades={"a": {"accuracy": 9}})]
+    assert cast == [Ballot("r", (("a",), ("b",)), {"a": {"accuracy": 9}}, scale="1-10")]
 
 
 def test_a_bad_row_is_told_by_its_number_and_the_good_ones_count(tmp_path):

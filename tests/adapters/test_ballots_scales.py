@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from witan import RUBRICS, Ballot, read_ballots, tally, write_ballots
 from witan.adapters.ballots.problems import Report
@@ -12,10 +14,36 @@ from witan.adapters.history import History
 from witan.adapters.imports import Meaning, read_imports, take_in
 from witan.adapters.rubric_toml import load_rubric, rubric_to_toml
 from witan.core.scale import Scale
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, UnclearScale, UnsuitableBallots
 
 UNIT = "reviewer,candidate,grade\nr1,a,0.85\nr1,b,0.6\nr1,c,1\nr2,a,0.9\nr2,b,0.5\nr2,c,0.7\n"
 LOW = "reviewer,candidate,grade\nr1,a,4\nr1,b,2\nr2,a,5\nr2,b,3\n"
+
+
+@st.composite
+def casts(draw):
+    """Ballots on any scale, which none of them names."""
+    grade = draw(
+        st.sampled_from([
+            st.integers(1, 5), st.integers(0, 3), st.integers(1, 10), st.integers(0, 100),
+            st.floats(0, 1), st.integers(0, 1), st.integers(-3, 12),
+            st.sampled_from(["3/5", "11/20", "80 %", 7, "n/a", True]),
+        ])
+    )  # fmt: skip
+    rows = st.dictionaries(st.sampled_from("abc"), grade, min_size=1)
+    sheets = draw(st.lists(rows, min_size=1, max_size=4))
+    return [Ballot(f"r{n}", grades=sheet, session="q") for n, sheet in enumerate(sheets)]
+
+
+def counted(ballots):
+    """What comes of counting: an outcome's lines, or the refusal without the name of a file."""
+    try:
+        outcome = tally(ballots, "range")
+    except (UnclearScale, BallotFileError) as error:
+        return str(error).split("the scale of the grades")[-1]
+    except UnsuitableBallots:
+        return "no grades"
+    return outcome.standings, outcome.scales, outcome.warnings
 
 
 @pytest.fixture
@@ -44,14 +72,28 @@ class TestReading:
         assert grades(read_ballots(file("unit.csv", UNIT))) == {"a": 8.875, "b": 5.95, "c": 8.65}
 
     def test_all_sessions_of_a_file_are_on_one_scale(self, file):
-        """A session of low grades is read by the others beside it."""
+        """A session of low grades is read by the others beside it, also when counted alone."""
         lines = [
             {"session": "q1", "reviewer": "r", "grades": {"a": 5, "b": 3}},
             {"session": "q2", "reviewer": "r", "grades": {"a": 9, "b": 2}},
         ]
         path = file("two.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
-        assert [ballot.scale for ballot in read_ballots(path)] == [None, None]
+        low, high = read_ballots(path)
+        assert [str(ballot.scale) for ballot in (low, high)] == ["1-10", "1-10"]
+        assert grades([low]) == {"a": 5, "b": 3}
+        assert tally([low], "range").scales == ()  # what is 1-10 beyond doubt goes unsaid
+
+    @pytest.mark.parametrize("name", ["cast.jsonl", "cast.csv", "cast.parquet"])
+    @given(cast=casts())
+    def test_ballots_made_in_python_count_as_the_file_of_them_does(
+        self, tmp_path_factory, name, cast
+    ):
+        """Whoever counts reads their grades on the same scale, or refuses them alike."""
+        path = tmp_path_factory.mktemp("cast") / name
+        write_ballots(cast, path)
+
+        assert counted(cast) == counted(read_ballots(path))
 
     def test_two_files_are_two_sources(self, file):
         """Each is read on a scale of its own."""
@@ -129,10 +171,10 @@ class TestWriting:
     """What is written names its scale, and reads as it was."""
 
     @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
-    @pytest.mark.parametrize("scale", [None, "0-1", "pass-fail", "1-10,style=1-5"])
+    @pytest.mark.parametrize("scale", ["1-10", "0-1", "pass-fail", "1-10,style=1-5"])
     def test_every_format_keeps_it(self, tmp_path, name, scale):
         """Low grades from 1 to 10 do not come back as grades from 1 to 5."""
-        held = None if scale is None else Scale.parse(scale)
+        held = Scale.parse(scale)
         cast = [Ballot("r", grades={"a": {"style": 4.0}, "b": {"style": 1.0}}, scale=held)]
         write_ballots(cast, tmp_path / name)
 
@@ -173,5 +215,5 @@ class TestHistory:
         path = file("export.jsonl", json.dumps(line) + "\n")
 
         [session] = read_imports(path)
-        assert session.ballots[0].scale is None
-        assert [ballot.scale for ballot in read_ballots(path)] == [None]
+        assert [str(ballot.scale) for ballot in session.ballots] == ["1-10"]
+        assert [str(ballot.scale) for ballot in read_ballots(path)] == ["1-10"]

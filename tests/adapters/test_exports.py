@@ -42,7 +42,9 @@ IMPORTED = Imported(
     "Why\x85not?",
     "maths",
     (
-        ballot("gpt: x > y", session="q1", grades={"x": {"accuracy": 9}, "y": "8/10"}),
+        ballot(
+            "gpt: x > y", session="q1", grades={"x": {"accuracy": 9}, "y": "8/10"}, scale="1-10"
+        ),
         ballot("ines: y > x", session="q1", kind="human", at=NOON, positions={"x": 1, "y": 2}),
         ballot("grok:", session="q1", abstained=True, reason="no reply \ud800"),
     ),

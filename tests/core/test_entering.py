@@ -161,6 +161,7 @@ def random_cast(rng: np.random.Generator, session: str) -> Cast:
                 session,
                 candidates=tuple(names) if rng.random() < 0.8 else None,
                 weight=float(rng.choice([1, 1, 1, 0, 2.5])),
+                scale="1-10" if given else None,
             )
         )
     for person in ("p", "q"):

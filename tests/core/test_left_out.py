@@ -34,6 +34,7 @@ def sheets(draw, stated=True, rubric=False):
                 groups=tuple((name,) for name in ranked),
                 grades={name: draw(grade) for name in shown},
                 candidates=tuple(shown) if stated else None,
+                scale="1-10",
             )
         )
     return ballots

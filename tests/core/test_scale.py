@@ -174,6 +174,8 @@ class TestRecognition:
             ((0.85, 0.6, 1, 8, 9), "--scale 0-1 clamps 2 of 5 grades or --scale 0-10 takes all"),
             ((-3, 250, 40), "to 250; --scale -3-250 takes all"),
             ((1000, 2000), "from 1000 to 2000; "),
+            ((-1, -1), "from -1 to -1; --scale -1-0 takes all"),
+            ((1000, 1000), "from 1000 to 1000; --scale 0-1000 takes all"),
         ],
     )
     def test_what_is_unclear_is_refused(self, grades, said):
@@ -297,14 +299,15 @@ class TestTally:
 
     def test_a_stray_grade_is_no_other_scale(self):
         """Where most are from 1 to 10, what lies outside is the nearer end."""
-        outcome = tally([Ballot("x", grades={"a": 11, "b": 0, "c": 6, "d": 8})], "range")
+        cast = [Ballot(f"r{n}", grades={"a": 10, "b": 1, "c": 6, "d": 8}) for n in range(5)]
+        outcome = tally([*cast, Ballot("x", grades={"a": 11, "b": 1, "c": 6, "d": 8})], "range")
 
         assert [outcome[name].score for name in "abcd"] == [10, 1, 6, 8]
         assert len(outcome.warnings) == 2
 
     def test_grades_from_1_to_10_are_what_they_are(self):
-        """Low ones alone make no other scale, and nothing is said."""
-        outcome = tally([Ballot("x", grades={"a": 5, "b": 2})], "range")
+        """Nothing is said of them."""
+        outcome = tally([Ballot("x", grades={"a": 5, "b": 2, "c": 6})], "range")
 
         assert (outcome["a"].score, outcome["b"].score) == (5, 2)
         assert (outcome.scales, outcome.warnings) == ((), ())

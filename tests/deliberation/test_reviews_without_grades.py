@@ -5,9 +5,11 @@ import json
 import pytest
 
 from councils import council, member, members
+from witan import tally
 from witan.adapters.scripted import Line
 from witan.deliberation.events import BallotRepaired
 from witan.deliberation.ports import Call
+from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.surfaces.session_text import session_trust
 
@@ -51,6 +53,26 @@ async def test_a_ranking_that_stays_without_grades_is_said_to_have_no_effect():
     assert session.outcome.without_effect == ("e",)
     assert "4 of 5 reviewers" in session_trust(session)
     assert session.recount(without=["e"]).standings[0].p_best == session.outcome.standings[0].p_best
+
+
+async def test_low_grades_of_a_council_are_from_1_to_10_whoever_counts_them():
+    """A tally of the session's ballots is the session's outcome, before and after the record."""
+
+    def lowly(call: Call) -> str:
+        labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
+        names = list(call.schema["properties"]["grades"]["properties"][labels[0]]["properties"])
+        grades = {label: dict.fromkeys(names, 5 - n) for n, label in enumerate(labels)}
+        ranking = [[label] for label in labels]
+        return json.dumps({"notes": "None is good.", "ranking": ranking, "grades": grades})
+
+    seated = [member(name, reviews=[lowly]) for name in "abcde"]
+    async with council(seated, synthesis=False) as held:
+        session = await held.ask("What now?")
+
+    again = session_from_json(session_to_json(session))
+    assert tally(session.ballots).standings == session.outcome.standings
+    assert tally(again.ballots).standings == session.outcome.standings
+    assert again == session
 
 
 async def test_a_rule_that_reads_rankings_counts_it_at_once():

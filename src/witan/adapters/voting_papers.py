@@ -17,7 +17,6 @@ from witan.core.blind_vote import (
 )
 from witan.core.blinding import Sheet
 from witan.core.outcome import Outcome
-from witan.core.scale_recognition import declared
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.blank import is_blank
@@ -252,7 +251,7 @@ def reveal(
     if record is None:
         models = [ballot for ballot in held.ballots if ballot.kind == "model"]
         voted = any(not ballot.abstained for ballot in models)
-        outcome = next(iter(tally_sessions(declared(models), Settings())), None) if voted else None
+        outcome = next(iter(tally_sessions(models, Settings())), None) if voted else None
         written = _authors(held.ballots)
     else:
         outcome = record.outcome

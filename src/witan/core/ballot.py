@@ -52,7 +52,7 @@ class Ballot:
         The ballot is one comparison of two candidates. A reviewer may cast several in a session,
         and both orders of one pair are one opinion.
     scale
-        On which the grades are given; None: from 1 to 10.
+        On which the grades are given; None: recognised over all ballots that are counted together.
     """
 
     reviewer: str

@@ -17,10 +17,12 @@ from witan.core.scale import (
     WRITTEN,
     Range,
     Scale,
+    grade_on,
+    is_empty,
 )
 from witan.errors import UnclearScale
 
-__all__ = ["Evidence", "declared", "recognised", "rescaled"]
+__all__ = ["Evidence", "declared", "on_known_scale", "recognised", "rescaled", "undeclared"]
 
 UNIT, THIRDS, HALF = Range(0.0, 1.0), Range(0.0, 3.0), Range(0.0, 5.0)
 FIVE, SEVEN = Range(1.0, 5.0), Range(1.0, 7.0)
@@ -210,17 +212,6 @@ class Evidence:
             found = self._criteria[criterion] = _Criterion()
         return found
 
-    @property
-    def may_be_native(self) -> bool:
-        """Whether all grades, or half of those on each criterion and some above 5, are on 1-10."""
-        return all(
-            not held.is_mixed
-            and (
-                _may_be_native(held.numbers) if held.numbers.n else held.written() in (None, NATIVE)
-            )
-            for held in self._criteria.values()
-        )
-
     def scale(self) -> Scale:
         """The scale of the source.
 
@@ -275,7 +266,7 @@ def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
 
 
 def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
-    """The ballots, with the scale of all that declare none; it stays 1-10 where it may be that.
+    """The ballots, with the scale of all that declare none.
 
     Raises
     ------
@@ -283,28 +274,55 @@ def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
         As `Evidence.scale`.
     """
     given, evidence = list(ballots), Evidence()
+    unknown = False
     for ballot in given:
-        if ballot.grades:
+        if ballot.grades and ballot.scale is None:
+            unknown = True
             evidence.add(ballot)
-    if evidence.may_be_native:
+    if not unknown:
         return given
-    return declared(given, evidence.scale())
+    scale = evidence.scale()
+    return [on_known_scale(ballot, scale) for ballot in given]
 
 
-def declared(ballots: Iterable[Ballot], scale: Scale = NATIVE_SCALE) -> list[Ballot]:
-    """The ballots, with this scale where they declare none; council reviews are from 1 to 10."""
-    return [replace(b, scale=scale) if b.grades and b.scale is None else b for b in ballots]
+def on_known_scale(ballot: Ballot, scale: Scale) -> Ballot:
+    """The ballot on this scale, unless it has one or no grades; 1-10 beyond doubt is plain."""
+    if not ballot.grades or ballot.scale is not None:
+        return ballot
+    beyond_doubt = scale.is_native and not scale.instead and not _has_odd_grades(ballot)
+    return replace(ballot, scale=NATIVE_SCALE if beyond_doubt else scale)
+
+
+def _has_odd_grades(ballot: Ballot) -> bool:
+    """Whether some grade is none from 1 to 10."""
+    for given in ballot.grades.values():
+        for one in given.values() if isinstance(given, Mapping) else (given,):
+            if type(one) is int and 1 <= one <= 10:
+                continue  # as nearly every grade is
+            read = grade_on(NATIVE, one)
+            if (read is None and not is_empty(one)) or (read is not None and read[1]):
+                return True
+    return False
+
+
+def declared(ballot: Ballot) -> Ballot:
+    """The ballot on the scale 1-10 unless it names another, as a council's reviews are."""
+    if not ballot.grades or ballot.scale is not None:
+        return ballot
+    return replace(ballot, scale=NATIVE_SCALE)
+
+
+def undeclared(ballot: Ballot) -> Ballot:
+    """The ballot without the scale 1-10, which the records of councils leave out."""
+    if ballot.scale is None or not ballot.scale.is_native:
+        return ballot
+    return replace(ballot, scale=None)
 
 
 def rescaled(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
     """The ballots with this scale, whatever theirs was."""
     given = Scale.parse(scale) if isinstance(scale, str) else scale
     return [replace(b, scale=given) if b.grades else b for b in ballots]
-
-
-def _may_be_native(numbers: _Numbers) -> bool:
-    inside = numbers.share(NATIVE)
-    return inside == 1 or (inside >= DOUBTFUL and numbers.over_five > 0)
 
 
 def _is_binary(numbers: _Numbers) -> bool:
@@ -340,7 +358,7 @@ def _wider(numbers: _Numbers) -> Range:
     """The smallest known range that holds all, or the range that they span themselves."""
     known = (UNIT, HALF, TEN, TWENTY, HUNDRED)
     fits = (one for one in known if one.low <= numbers.low and numbers.high <= one.high)
-    return next(fits, Range(min(numbers.low, 0.0), numbers.high))
+    return next(fits, Range(min(numbers.low, 0.0), max(numbers.high, 0.0)))
 
 
 def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
@@ -378,6 +396,6 @@ def _unclear(numbers: _Numbers, likely: Range, wider: Range, criterion: str | No
     readings = [(f"{named}{wider}", "takes all of them")]
     if numbers.share(likely) >= DOUBTFUL:
         readings.insert(0, (f"{named}{likely}", numbers.outside(likely)))
-    elif (spanned := Range(numbers.low, numbers.high)) != wider:
+    elif (spanned := Range(numbers.low, numbers.high)) != wider and numbers.low < numbers.high:
         readings.insert(0, (f"{named}{spanned}", "takes all of them"))
     return UnclearScale(f"{problem}{numbers.high:.6g}", readings)

@@ -9,7 +9,6 @@ from witan.core.ballot import Ballot
 from witan.core.decided import decided
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome
-from witan.core.scale_recognition import declared
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
@@ -111,7 +110,7 @@ class Count:
 
     def _in_seat_order(self) -> list[Ballot]:
         """One ballot per seat; those without one count in the coverage, not in the sums."""
-        cast = [
+        return [
             self.ballots.get(member.name)
             or self.sitting.authorship.signed(
                 Ballot(
@@ -124,7 +123,6 @@ class Count:
             )
             for member in self.sitting.reviewers
         ]
-        return declared(cast)
 
     def _is_decided(self) -> bool:
         stops = self.sitting.procedure.stop_when_decided and not self.sitting.retries

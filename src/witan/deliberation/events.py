@@ -21,6 +21,7 @@ from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
 from witan.core.calibration import Calibration
 from witan.core.outcome import Outcome
+from witan.core.scale_recognition import declared
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Message, Seat, Spent, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure
@@ -277,6 +278,10 @@ class BallotCast(Event):
     compared: int = 0
     lost: str | None = None
     spent: Spent
+
+    def __post_init__(self) -> None:
+        # A council asks for grades from 1 to 10, and records do not name that scale.
+        object.__setattr__(self, "ballot", declared(self.ballot))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

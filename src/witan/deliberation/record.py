@@ -14,6 +14,7 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.escaping import escape_json
+from witan.core.scale_recognition import undeclared
 from witan.deliberation.events import EVENTS, Event
 from witan.deliberation.restoring import Misfit, plain, restorer
 from witan.deliberation.review_words import without_sheet_labels
@@ -124,6 +125,7 @@ def _restored(record: object, where: str) -> Event:
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:
     """A ballot as a line of a ballot file has it, without what it leaves at its default."""
+    ballot = undeclared(ballot)
     held = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
     for field in fields(ballot):
         default = field.default if field.default_factory is MISSING else field.default_factory()
@@ -165,6 +167,8 @@ def _leveller(kind: Any) -> Callable[[Any], Any]:
     if len(names) < 2:
         return lambda value: {name: getattr(value, name) for name in names}
     read = attrgetter(*names)
+    if issubclass(kind, Ballot):
+        return lambda value: dict(zip(names, read(undeclared(value)), strict=True))
     return lambda value: dict(zip(names, read(value), strict=True))
 
 

@@ -13,6 +13,8 @@ from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from witan.core.ballot import Ballot
+from witan.core.scale_recognition import undeclared
 from witan.errors import WitanError
 
 __all__ = ["Misfit", "plain", "restorer"]
@@ -37,6 +39,8 @@ class Misfit(Exception):
 
 def plain(value: Any) -> Any:
     """A value as JSON has it; the infinities, which JSON has not, as text."""
+    if isinstance(value, Ballot):
+        value = undeclared(value)
     if is_dataclass(value):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.init}
     if isinstance(value, Mapping):

@@ -15,6 +15,7 @@ from witan.core.ballot import Ballot, Grade
 from witan.core.blinding import Sheet
 from witan.core.rubric import Rubric
 from witan.core.scale import HOLISTIC, NATIVE, grade_on, read_grade
+from witan.core.scale_recognition import declared
 from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, is_remark, tied
 from witan.deliberation.blank import is_blank
 from witan.deliberation.events import ReadBy
@@ -82,7 +83,7 @@ def read_review(
 
 def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
     """The ballot of a reading; a grade that is none is left out, so that a repair asks for it."""
-    return Ballot(
+    ballot = Ballot(
         reviewer=sheet.reviewer,
         groups=reading.groups,
         grades=_legible(reading.grades),
@@ -91,6 +92,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
         positions=sheet.positions,
         notes=reading.remark,
     )
+    return declared(ballot)
 
 
 def _legible(grades: Grades) -> Grades:

@@ -13,7 +13,6 @@ from witan.core.gate import Gate
 from witan.core.measure import Measure
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
-from witan.core.scale_recognition import declared
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
 from witan.core.wording import listed
@@ -311,7 +310,7 @@ class Session(Displayed):
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
             raise NothingToCount(f"no ballot of the session {self.id} is left to count")
-        [outcome] = tally_sessions(declared(ballots), self._recounting(rule, given))
+        [outcome] = tally_sessions(ballots, self._recounting(rule, given))
         return outcome
 
     def _recounting(self, rule: str | None, given: Mapping[str, Any]) -> Settings:

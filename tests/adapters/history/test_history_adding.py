@@ -165,6 +165,7 @@ class TestAdding:
             category="c",
             at=ASKED + timedelta(microseconds=1),
             notes="n",
+            scale="1-10",
         )
         history.add([Imported("s1", ASKED, ballots=(full,))], "f", "d")
 

@@ -277,10 +277,8 @@ def scale_of(value: object) -> Scale:
 
 
 def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
-    """The scale to declare beside the grades of a ballot; None: it has no grades."""
-    if not ballot.grades:
-        return None
-    return (Scale() if ballot.scale is None else ballot.scale).record()
+    """The scale to declare beside the grades of a ballot; None: it has no grades, or names none."""
+    return None if ballot.scale is None or not ballot.grades else ballot.scale.record()
 
 
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -339,9 +337,11 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
     """The record of a ballot, without what it leaves at its default.
 
     With `declares`, it names the scale of its grades, 1-10 included: whoever reads the record
-    elsewhere need not recognise it.
+    elsewhere need not recognise it. In a history and in whole sessions, 1-10 is what goes unsaid.
     """
-    scale = scale_record(ballot) if declares or ballot.scale is not None else None
+    known = ballot.scale is not None and ballot.scale.is_native and not ballot.scale.recognised
+    unsaid = known and not declares
+    scale = None if unsaid else scale_record(ballot)
     plain: dict[str, Any] = {"session": ballot.session or None, "reviewer": ballot.reviewer}
     if ballot.groups:
         plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]

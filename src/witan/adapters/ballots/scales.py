@@ -11,7 +11,7 @@ from witan.adapters.ballots.doubts import off_scale
 from witan.adapters.ballots.problems import Report
 from witan.core.ballot import Ballot
 from witan.core.scale import Scale
-from witan.core.scale_recognition import Evidence
+from witan.core.scale_recognition import Evidence, on_known_scale
 from witan.errors import BallotFileError, UnclearScale
 
 __all__ = ["scaled", "scaled_parts"]
@@ -84,13 +84,12 @@ def _scale_in_file(evidence: Evidence, path: str) -> Scale:
 
 
 def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scale | None) -> Ballot:
-    """The ballot with this scale, or its own, or another; 1-10 beyond doubt needs no name."""
+    """The ballot with this scale, or its own, or another."""
     if not ballot.grades:
         return ballot if ballot.scale is None else replace(ballot, scale=None)
-    found = scale or ballot.scale or otherwise
-    if found is not None and found.is_native and not found.instead and off_scale(ballot) is None:
-        found = None  # nothing that anybody could take for another scale
-    return ballot if found is ballot.scale else replace(ballot, scale=found)
+    if scale is not None:
+        return replace(ballot, scale=scale)
+    return ballot if otherwise is None else on_known_scale(ballot, otherwise)
 
 
 def _told(

@@ -17,6 +17,7 @@ from witan.adapters.history.stored_events import read_events
 from witan.adapters.history.writing import names_of, storable
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
+from witan.core.scale_recognition import declared
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 
@@ -153,8 +154,8 @@ def answers(database: Database, session: str) -> dict[str, str]:
 
 
 def ballot_of(body: str) -> Ballot:
-    """A ballot from its line."""
-    return read_record(json.loads(body))
+    """A ballot from its line, which names every scale but 1-10."""
+    return declared(read_record(json.loads(body)))
 
 
 def find(database: Database, search: Search) -> list[Found]:

@@ -187,11 +187,10 @@ class Body:
     def _read(self, path: str) -> Iterable["Ballot"]:
         if not self._is_file(path):
             from witan.adapters.simulated_ballots import marked
-            from witan.core.scale_recognition import declared, rescaled
+            from witan.core.scale_recognition import rescaled
 
             one = self._stored(path)
-            cast = declared(one.ballots)
-            cast = cast if self.scale is None else rescaled(cast, self.scale)
+            cast = one.ballots if self.scale is None else rescaled(one.ballots, self.scale)
             return map(marked, cast) if one.simulated else cast
         from witan.adapters.ballots import read_ballots
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
-from witan.core.scale_recognition import declared
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.teaching import with_learned
@@ -118,7 +117,7 @@ def imported_outcomes(
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [
         replace(outcome, details={**outcome.details, "simulated": held.simulated})
-        for outcome in tally_sessions(declared(ballots), settings)
+        for outcome in tally_sessions(ballots, settings)
     ]
 
 

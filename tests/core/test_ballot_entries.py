@@ -54,6 +54,18 @@ class TestBallotsAsCast:
 
         assert (row.models, row.positions, row.shares) == (("a", "c"), (2, 1), (1.0, 0.0))
 
+    def test_a_copy_of_an_answer_has_no_place(self):
+        """Those behind it stand farther back: there are as many places as candidates."""
+        sheet = {"a": 2, "b": 1, "c": 2, "d": 3}
+        cast = [ballot("x: a = c > b > d", positions=sheet),
+                ballot("y: a = c > b > d", positions={**sheet, "d": 1, "b": 1, "a": 2}),
+                ballot("z: a = c > b", positions={"a": 2, "c": 2, "b": 1})]  # fmt: skip
+
+        rows = [entries_of(cast_of(each)).ballots[0] for each in cast]
+
+        assert [row.models for row in rows] == [tuple("abcd"), tuple("abcd"), tuple("abc")]
+        assert [row.positions for row in rows] == [(2, 1, 0, 4), (4, 1, 0, 0), (3, 1, 0)]
+
     def test_what_is_not_ranked_has_no_share(self):
         """Nor has a candidate without a rival."""
         [partial] = entered("x: a > b", models={}).ballots

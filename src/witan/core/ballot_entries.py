@@ -124,9 +124,22 @@ def _known(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
 
 
 def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
+    """Places on the sheet; copies of an answer have none, and those behind them stand farther back.
+
+    Candidates with one place are one answer, which was read and judged once: the first of them has
+    the place. So the first place and the last, of as many as there are candidates, count once.
+    """
     if not ballot.positions:
         return (0,) * len(names)
-    return tuple([ballot.positions.get(name, 0) for name in names])
+    places = [ballot.positions.get(name, 0) for name in names]
+    copies = [place for at, place in enumerate(places) if place and place in places[:at]]
+    if not copies or ballot.paired:
+        return tuple(places)
+    last, found = max(places), []
+    for at, place in enumerate(places):
+        ahead = sum(copy < place or copy == place == last != 1 for copy in copies)
+        found.append(0 if not place or place in places[:at] else place + ahead)
+    return tuple(found)
 
 
 def _criteria(

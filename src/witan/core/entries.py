@@ -150,7 +150,8 @@ class BallotEntry:
     grades
         Overall grades after the ceiling; None: none.
     positions
-        Places on the sheet, 1-based; 0: unknown.
+        Places on the sheet, 1-based, of as many as there are candidates; 0: unknown, or a copy of
+        an answer that has its place already.
     chars
         Lengths of the answers in characters; None: unknown.
     paired

@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +17,9 @@ from witan.adapters.history.patience import Patience
 from witan.adapters.history.schema import bucket_of, code_of
 from witan.adapters.lake import write_lake
 from witan.adapters.system_clock import SystemClock
+from witan.core.ballot import Ballot
+from witan.core.casts import Cast
+from witan.core.entering import entries_of
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
 
 # Four models. a ranks b first, c and d tied; b ranks only c above d (partial); c abstains; d
@@ -47,29 +52,56 @@ ENTRIES = Entries(
 )  # fmt: skip
 
 
+# Models a and b gave the same answer, which stood first on the sheet of x and last on that of y.
+COPIED = entries_of(
+    Cast(
+        "q1",
+        datetime(2026, 5, 1, tzinfo=UTC),
+        [
+            Ballot("x", (("c",), ("a", "b"), ("d",)), positions={"a": 1, "b": 1, "c": 2, "d": 3}),
+            Ballot("y", (("d",), ("c",), ("a", "b")), positions={"a": 3, "b": 3, "c": 2, "d": 1}),
+        ],
+    )
+)
+X, Y = code_of("x"), code_of("y")
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
 def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
-    folder = tmp_path_factory.mktemp("by-hand")
-    if request.param == "postgresql":
-        for url in database_of():
-            with open_database(url, SystemClock(), Patience()) as database:
-                store(database, [ENTRIES])
-                yield Reductions(SqlEngine(database))
-        return
-    with open_database(folder / "h.sqlite", SystemClock(), Patience()) as database:
-        store(database, [ENTRIES])
+    with reduced(ENTRIES, request, tmp_path_factory.mktemp("by-hand")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
+def copied(request, tmp_path_factory) -> Iterator[Reductions]:
+    with reduced(COPIED, request, tmp_path_factory.mktemp("copied")) as found:
+        yield found
+
+
+@contextmanager
+def reduced(entries: Entries, request, folder: Path) -> Iterator[Reductions]:
+    """The reductions of these entries by one engine."""
+    with ExitStack() as stack:
+        if request.param == "postgresql":
+            url = stack.enter_context(contextmanager(database_of)())
+            database = stack.enter_context(open_database(url, SystemClock(), Patience()))
+            store(database, [entries])
+            yield Reductions(SqlEngine(database))
+            return
+        place = folder / "h.sqlite"
+        database = stack.enter_context(open_database(place, SystemClock(), Patience()))
+        store(database, [entries])
         if request.param == "sqlite":
             yield Reductions(SqlEngine(database))
             return
         write_lake(SimpleNamespace(database=database), folder / "lake")
-    if request.param == "duckdb":
-        with DuckLake(folder / "lake") as duck:
-            yield Reductions(duck)
-    elif shutil.which("java") is None:
-        pytest.skip("Spark needs Java, and there is none")
-    else:
-        with SparkLake(folder / "lake", session=request.getfixturevalue("spark")) as distributed:
-            yield Reductions(distributed)
+        if request.param == "duckdb":
+            yield Reductions(stack.enter_context(DuckLake(folder / "lake")))
+            return
+        if shutil.which("java") is None:
+            pytest.skip("Spark needs Java, and there is none")
+        session = request.getfixturevalue("spark")
+        yield Reductions(stack.enter_context(SparkLake(folder / "lake", session=session)))
 
 
 def test_a_model_without_votes_appears_and_has_no_score(reductions):
@@ -119,6 +151,21 @@ def test_others_are_those_who_ranked_the_same_candidate(reductions):
     assert found["n_shares"] == 3
     assert (found["share_x"], found["share_y"]) == (1.5, 1.5)
     assert found["share_xy"] == 1.0 * 0.5 + 0.25 * 1.0 + 0.25 * 0.0
+
+
+def test_a_copy_of_an_answer_has_no_place_of_its_own(copied):
+    """The first place and the last of four candidates count one vote each, for all four."""
+    found = merged(copied.positions())
+
+    ends = {key: sums for key, sums in found.items() if key[3] in (1, 4)}
+    assert {key: sums["votes"] for key, sums in ends.items()} == {
+        (BUCKET, X, 0, 1, 4): 1, (BUCKET, X, 0, 4, 4): 1,
+        (BUCKET, Y, 0, 1, 4): 1, (BUCKET, Y, 0, 4, 4): 1,
+    }  # fmt: skip
+    assert [sums["total"] for _, sums in sorted(ends.items()) if _[1] == X] == [0.5, 0.0]
+    assert [sums["total"] for _, sums in sorted(ends.items()) if _[1] == Y] == pytest.approx(
+        [1.0, 1 / 6]
+    )
 
 
 def test_the_longer_of_two_answers(reductions):

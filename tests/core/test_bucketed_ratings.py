@@ -107,7 +107,7 @@ class TestAgainstTheComparisons:
         assert 0.93 - 0.013 <= np.mean(covered) <= 0.97 + 0.013
 
     def test_twenty_models_take_at_most_twenty_milliseconds(self):
-        """A table of 256 buckets and all pairs of twenty models is rated in 20 ms."""
+        """A table of 256 buckets and all pairs of twenty models takes 20 ms of a processor."""
         rng = np.random.default_rng(4)
         i, j = np.triu_indices(20, 1)
         codes = np.array([code(letter) for letter in LETTERS])
@@ -118,9 +118,9 @@ class TestAgainstTheComparisons:
         taken = []
 
         for _ in range(7):
-            start = time.perf_counter()
+            start = time.process_time()  # whatever else the machine does meanwhile
             rate_sums(sums, NAMES)
-            taken.append(time.perf_counter() - start)
+            taken.append(time.process_time() - start)
 
         assert min(taken) < 0.020
 

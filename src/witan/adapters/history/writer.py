@@ -137,6 +137,8 @@ class Writer:
         try:
             while True:
                 given_up = self._taken(told, waiting)
+                if self._blocked is not None:  # else what is given up would be tried once more
+                    self._let_down(told, given_up)
                 database = self._kept(database, told)
                 self._let_down(told, given_up)
                 if told:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -301,6 +302,20 @@ class TestGates:
         file.write_text(line, encoding="utf-8")
 
         assert way in {used for used, _ in ways_out(file)}
+
+
+def test_who_catches_everything_says_why():
+    """An ``except Exception`` stands where anybody's code runs, with its reason beside it."""
+    broad = re.compile(r"\s*except \(?(Base)?Exception\b")
+    clauses = {
+        f"{path.relative_to(SOURCE)}:{number}": line
+        for path in FILES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if broad.match(line)
+    }
+
+    assert len(clauses) <= 9
+    assert [where for where, line in clauses.items() if "#" not in line] == []
 
 
 class TestPublicSurface:

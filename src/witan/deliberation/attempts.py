@@ -258,8 +258,8 @@ class _Ear:
                 said, self._withheld = self._withheld, ""
                 self._shown = errand.hear is not deaf
                 errand.hear(said)
-        except Exception as error:
-            self.fault = error  # the listener's, which no model is to be blamed for
+        except Exception as error:  # a listener may raise anything, which is no fault of the model
+            self.fault = error
             raise
 
 
@@ -291,7 +291,7 @@ async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Repl
         if not ear.heard and _refused(error):
             reservation.release()
         raise
-    except Exception as error:
+    except Exception as error:  # a model may be anybody's code, and raise anything
         if error is ear.fault:
             raise
         raise _told(name, error) from error

@@ -506,7 +506,7 @@ class Council:
         try:
             async with sitting.recorder.showing():
                 return await sit(await self._ready(sitting))
-        except BaseExceptionGroup:
+        except ExceptionGroup:
             if sitting.recorder.failure is None:
                 raise
             raise sitting.recorder.failure from None

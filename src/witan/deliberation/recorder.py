@@ -5,8 +5,8 @@ waited for are shared by everything that happened meanwhile, and by every call t
 made. What could not be made durable in time is shown as `provisional`.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -177,22 +177,19 @@ class Recorder:
     async def _round(self, journal: Journal) -> None:
         """Commit what has happened until now, and show it."""
         n_events = len(self._unshown)
-        try:
+        with self._noting_failure():
             durable = self._durable = await journal.commit()
             showing, self._unshown = self._unshown[:n_events], self._unshown[n_events:]
             for event in showing:
                 open_end = durable is not None and event.seq > durable and not _is_delta(event)
                 journal(replace(event, provisional=True) if open_end else event)
-        except Exception as error:
-            self.failure = self.failure or error
-            raise
 
     def _keep(self, event: Event) -> None:
         self._seq = event.seq
         is_delta = _is_delta(event)
         if not is_delta:
             self.events.append(event)
-        try:
+        with self._noting_failure():
             if self._journal is None:
                 if self._listener is not None:
                     self._listener(event)
@@ -203,8 +200,14 @@ class Recorder:
                     self._journal.keep(event)
                 self._unshown.append(event)
                 self._wanted.set()
-        except Exception as error:
-            self.failure = error
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        """Note the first failure of the listener, which ends the session as it is."""
+        try:
+            yield
+        except Exception as error:  # a listener may be anybody's code, and raise anything
+            self.failure = self.failure or error
             raise
 
 

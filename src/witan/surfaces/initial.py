@@ -135,14 +135,14 @@ def write(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-    except BaseException as error:
+        temporary = None
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror or error}"
+        raise ConfigError(str(path), "", problem) from error
+    finally:
         if temporary is not None:
             with suppress(OSError):
                 Path(temporary).unlink()
-        if isinstance(error, OSError):
-            problem = f"cannot be written: {error.strerror or error}"
-            raise ConfigError(str(path), "", problem) from error
-        raise
 
 
 def _written(spec: SeatSpec) -> str:

@@ -34,8 +34,8 @@ async def while_there(request: Request, work: Callable[[], Awaitable[T]]) -> T:
             group.start_soon(leave)
             found.append(await work())
             group.cancel_scope.cancel()
-    except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None  # told as it is, not in a group
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # what the work raises, without its group
     if not found:
         raise ClientDisconnect
     return found[0]

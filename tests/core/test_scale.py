@@ -278,6 +278,68 @@ class TestShares:
         assert read(grades) == read(rng.sample(grades, len(grades)))
 
 
+class TestReviewersApart:
+    """Reviewers who plainly use different scales are each read on their own."""
+
+    def cast(self, **sheets):
+        """A ballot per sheet."""
+        return [Ballot(name, grades=dict(zip("abcd", held))) for name, held in sheets.items()]  # noqa: B905
+
+    def scales(self, cast):
+        """Reviewer to scale; the shared one where nobody is apart."""
+        evidence = Evidence()
+        for ballot in cast:
+            evidence.add(ballot)
+        return {ballot.reviewer: str(evidence.scales().of(ballot.reviewer)) for ballot in cast}
+
+    @pytest.mark.parametrize(
+        ("sheets", "scales"),
+        [
+            ({"x": (90, 70, 80), "y": (5, 3, 4)}, {"x": "0-100", "y": "1-5"}),
+            ({"x": (90, 70, 80), "y": (9, 3, 4)}, {"x": "0-100", "y": "1-10"}),
+            ({"x": (90, 70, 80), "y": (0.9, 0.3, 1)}, {"x": "0-100", "y": "0-1"}),
+            ({"x": (9, 7, 8), "y": (0.9, 0.3, 1)}, {"x": "1-10", "y": "0-1"}),
+            ({"x": (9, 7, 8), "y": (0, 1, 1)}, {"x": "1-10", "y": "0-1"}),
+            (
+                {"x": (90, 70, 80), "y": (5, 3, 4), "z": (0.5, 0.3, 0.4)},
+                {"x": "0-100", "y": "1-5", "z": "0-1"},
+            ),
+            ({"x": (9, 7, 8), "y": (5, 3, 4)}, {"x": "1-10", "y": "1-10"}),
+            ({"x": (90, 70, 5, 80), "y": (5,)}, {"x": "0-100", "y": "0-100"}),
+            ({"x": (90, 70, 5), "y": (0, 0, 0)}, {"x": "0-100", "y": "0-100"}),
+            ({"x": (2, 3, 0), "y": (0, 1, 1)}, {"x": "0-3", "y": "0-3"}),
+        ],
+    )
+    def test_only_what_is_plain_is_apart(self, sheets, scales):
+        """A strict reviewer stays on the scale of the others; the order of ballots is nothing."""
+        cast = self.cast(**sheets)
+
+        assert self.scales(cast) == scales
+        assert self.scales(cast[::-1]) == scales
+
+    def test_the_outcome_says_whose_grades_are_read_how(self):
+        """And five of five is worth as much as a hundred of a hundred."""
+        outcome = tally(self.cast(x=(100, 70, 0), y=(5, 3, 1), z=(5, 4, 1)), "range")
+
+        assert [outcome[name].score for name in "ac"] == [10, 1]
+        assert [warning.partition(";")[0] for warning in outcome.warnings] == [
+            "grades of x are read as 0-100 (recognised), and converted to 1-10",
+            "grades of y and z are read as 1-5 (recognised), and converted to 1-10",
+        ]
+
+    def test_a_criterion_that_all_use_alike_stays_shared(self):
+        """Only on the criterion where they differ are reviewers apart."""
+        cast = [
+            Ballot("x", grades={"a": {"depth": 90, "style": 9}, "b": {"depth": 70, "style": 6}}),
+            Ballot("y", grades={"a": {"depth": 4, "style": 3}, "b": {"depth": 3, "style": 2}}),
+            Ballot("x", grades={"c": {"depth": 88, "style": 8}}),
+        ]
+        held = [Scale.parse(text) for text in self.scales(cast).values()]
+
+        assert [str(scale.of("style")) for scale in held] == ["1-10", "1-10"]
+        assert [str(scale.of("depth")) for scale in held] == ["0-100", "1-10"]
+
+
 class TestTally:
     """Ballots made in Python may be on any scale."""
 

@@ -110,6 +110,8 @@ class Scale:
         Other scales that the same grades fit.
     shares
         Grades are out of different numbers, or some in per cent: each is a share of its best.
+    reviewers
+        Whose grades it is of, where reviewers of one source plainly use different scales.
     """
 
     whole: Range = NATIVE
@@ -117,6 +119,7 @@ class Scale:
     recognised: bool = field(default=False, compare=False)
     instead: tuple[str, ...] = field(default=(), compare=False)
     shares: bool = field(default=False, compare=False)
+    reviewers: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def parse(cls, text: str) -> "Scale":
@@ -184,11 +187,17 @@ class Scale:
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
         option = f" (scale={self.instead[-1]} reads them so)" if self.instead else ""
         shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
-        return f"grades are read as {', '.join(parts)}{how}{shares}{brought}{other}{option}"
+        whose = f" of {_listed(self.reviewers)}" if self.reviewers else ""
+        return f"grades{whose} are read as {', '.join(parts)}{how}{shares}{brought}{other}{option}"
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""
         return next((one for name, one in self.criteria if name == criterion), self.whole)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = [*names[:5], *([f"{len(names) - 5:,} more"] if len(names) > 5 else [])]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def grade_on(within: Range, value: object) -> tuple[float, bool] | None:

@@ -22,7 +22,15 @@ from witan.core.scale import (
 )
 from witan.errors import UnclearScale
 
-__all__ = ["Evidence", "declared", "on_known_scale", "recognised", "rescaled", "undeclared"]
+__all__ = [
+    "Evidence",
+    "Scales",
+    "declared",
+    "on_known_scale",
+    "recognised",
+    "rescaled",
+    "undeclared",
+]
 
 UNIT, THIRDS, HALF = Range(0.0, 1.0), Range(0.0, 3.0), Range(0.0, 5.0)
 FIVE, SEVEN = Range(1.0, 5.0), Range(1.0, 7.0)
@@ -36,6 +44,12 @@ BULK = 0.9
 
 MOST_VALUES = 4096
 """Different grades on one criterion that are counted one by one before they are summed up."""
+
+MOST_REVIEWERS = 1000
+"""Among more reviewers nobody has a scale of its own."""
+
+CHANCE = 0.1
+"""Where grades such as the others' would all be this low more rarely, their scale is smaller."""
 
 DOUBTFUL = 0.5
 """Where this share does, but not the bulk, the grades are refused."""
@@ -53,6 +67,7 @@ class _Numbers:
     fractions: int = 0
     over_five: int = 0
     over_ten: int = 0
+    fives: int = 0
 
     def add(self, number: float, times: int) -> None:
         self.n += times
@@ -61,6 +76,7 @@ class _Numbers:
         self.fractions += times * (0 < number < 1)
         self.over_five += times * (5 < number <= 10)
         self.over_ten += times * (10 < number <= 100)
+        self.fives += times * (number % 5 == 0)
         for known in (UNIT, TEN, NATIVE, TWENTY, HUNDRED):
             self.within[known] += times * (known.low <= number <= known.high)
 
@@ -72,6 +88,7 @@ class _Numbers:
         self.fractions += other.fractions
         self.over_five += other.over_five
         self.over_ten += other.over_ten
+        self.fives += other.fives
 
     def share(self, known: Range) -> float:
         return self.within[known] / self.n
@@ -189,31 +206,42 @@ class _Parts:
         return Scale.of_ranges(whole, apart)
 
 
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """The scale of a source, and those of reviewers who plainly use another."""
+
+    shared: Scale
+    apart: Mapping[str, Scale] = field(default_factory=dict)
+
+    def of(self, reviewer: str) -> Scale:
+        """The scale of this reviewer's grades."""
+        return self.apart.get(reviewer, self.shared)
+
+
 class Evidence:
     """The grades of one source that declare no scale, counted as they come by."""
 
     def __init__(self) -> None:
-        self._criteria: dict[str, _Criterion] = {}
+        self._reviewers: dict[str, dict[str, _Criterion]] = {}
 
     def add(self, ballot: Ballot) -> None:
         """Take in the grades of a ballot, unless it declares its scale."""
-        if ballot.scale is not None:
+        if ballot.scale is not None or not ballot.grades:
             return
+        criteria = self._reviewers.setdefault(ballot.reviewer, {})
         for given in ballot.grades.values():
             if isinstance(given, Mapping):
                 for criterion, value in given.items():
-                    self._of(criterion).add(value)
+                    _of(criteria, criterion).add(value)
             else:
-                self._of(HOLISTIC).add(given)
-
-    def _of(self, criterion: str) -> _Criterion:
-        found = self._criteria.get(criterion)
-        if found is None:
-            found = self._criteria[criterion] = _Criterion()
-        return found
+                _of(criteria, HOLISTIC).add(given)
 
     def scale(self) -> Scale:
-        """The scale of the source.
+        """The scale of the source, all reviewers together; see `scales`."""
+        return _scale(self._pooled(self._reviewers))
+
+    def scales(self) -> Scales:
+        """The scale of the source, and of the reviewers whose grades are plainly on a smaller one.
 
         All criteria together are read on one scale, but for those that are on another beyond
         doubt: fractions up to 1 beside whole grades, or grades up to 100. Grades out of different
@@ -225,19 +253,116 @@ class Evidence:
         UnclearScale
             If the numbers fit no scale, or two as well.
         """
-        parts = _parted(self._criteria)
-        whole: Range | None = None
-        others: tuple[Range, ...] = ()
-        if parts.together.n:
-            whole, others = _read(parts.together, None)
-            if whole.low == 1 and whole.high in parts.units:
-                whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60 % are one grade
-        found = parts.scale(whole)
-        instead = {str(parts.scale(other)): None for other in others}
-        for name, others in parts.instead.items():
-            instead |= {str(parts.scale(whole, {name: other})): None for other in others}
-        mixed = any(held.is_mixed for held in self._criteria.values())
-        return replace(found, recognised=True, instead=tuple(instead), shares=mixed)
+        sizes = self._sizes() if 1 < len(self._reviewers) <= MOST_REVIEWERS else {}
+        if not sizes:
+            return Scales(self.scale())
+        kinds: dict[tuple[tuple[str, int], ...], list[str]] = {}
+        for reviewer in sorted(self._reviewers):
+            kinds.setdefault(tuple(sorted(sizes.get(reviewer, {}).items())), []).append(reviewer)
+        found: dict[str, Scale] = {}
+        for kind, reviewers in kinds.items():
+            scale = _scale(self._pooled(self._reviewers, dict(kind), sizes))
+            scale = replace(scale, reviewers=tuple(reviewers))
+            found |= dict.fromkeys(reviewers, scale)
+        return Scales(found[next(iter(found))], found)
+
+    def _sizes(self) -> dict[str, dict[str, int]]:
+        """Reviewer to the criteria on which it plainly uses a smaller scale, and to its size."""
+        found: dict[str, dict[str, int]] = {}
+        for criterion in sorted({name for held in self._reviewers.values() for name in held}):
+            numbers = {
+                reviewer: held[criterion].numbers
+                for reviewer, held in self._reviewers.items()
+                if criterion in held and held[criterion].numbers.n
+            }
+            for reviewer, size in _smaller(numbers).items():
+                found.setdefault(reviewer, {})[criterion] = size
+        return found
+
+    def _pooled(
+        self,
+        reviewers: Iterable[str],
+        kind: Mapping[str, int] = MappingProxyType({}),
+        sizes: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    ) -> dict[str, _Criterion]:
+        """The grades on each criterion, of those reviewers who are of this kind on it."""
+        found: dict[str, _Criterion] = {}
+        for reviewer in reviewers:
+            mine = sizes.get(reviewer, {})
+            for criterion, held in self._reviewers[reviewer].items():
+                if mine.get(criterion) == kind.get(criterion):
+                    _of(found, criterion).merge(held)
+        return found
+
+
+def _of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
+    found = criteria.get(name)
+    if found is None:
+        found = criteria[name] = _Criterion()
+    return found
+
+
+def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
+    """The scale of all these grades together."""
+    parts = _parted(criteria)
+    whole: Range | None = None
+    others: tuple[Range, ...] = ()
+    if parts.together.n:
+        whole, others = _read(parts.together, None)
+        if whole.low == 1 and whole.high in parts.units:
+            whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60 % are one grade
+    found = parts.scale(whole)
+    instead = {str(parts.scale(other)): None for other in others}
+    for name, others in parts.instead.items():
+        instead |= {str(parts.scale(whole, {name: other})): None for other in others}
+    mixed = any(held.is_mixed for held in criteria.values())
+    return replace(found, recognised=True, instead=tuple(instead), shares=mixed)
+
+
+SIZES = (UNIT, TEN)
+"""A scale up to 1, one up to 10; what lies beyond is on one up to 100."""
+
+
+def _smaller(numbers: Mapping[str, _Numbers]) -> dict[str, int]:
+    """The reviewers whose grades are plainly on a smaller scale than those of the others.
+
+    A reviewer is on a smaller scale if all its grades lie on one, most of the others' lie beyond,
+    and grades such as those of the others would hardly ever all lie there.
+    """
+    size_of = {reviewer: _size(held) for reviewer, held in numbers.items()}
+    found: dict[str, int] = {}
+    for size, known in enumerate(SIZES):
+        larger = _Numbers()
+        for reviewer, held in numbers.items():
+            if size_of[reviewer] > size:
+                larger.merge(held)
+        if not larger.n or larger.share(known) >= DOUBTFUL:
+            continue
+        if known is TEN and larger.share(TWENTY) >= DOUBTFUL:
+            continue  # twice as high is no other scale beyond doubt
+        chance = (larger.within[known] + 1) / (larger.n + 2)
+        for reviewer, held in numbers.items():
+            if size_of[reviewer] == size and _is_plain(held, larger, chance, known):
+                found[reviewer] = size
+    return found
+
+
+def _size(numbers: _Numbers) -> int:
+    for size, known in enumerate(SIZES):
+        if numbers.share(known) == 1 and numbers.high > 0:
+            return size
+    return len(SIZES)
+
+
+def _is_plain(held: _Numbers, larger: _Numbers, chance: float, known: Range) -> bool:
+    if known is UNIT and not held.fractions:
+        # 0 and 1 may be the lowest grades of a wider scale, unless that begins at 1.
+        binary = held.low == 0 and held.high == 1 and larger.low >= 1
+        return binary and chance**held.n < CHANCE
+    overlaps = larger.within[known] > 0
+    if known is TEN and overlaps and held.fives == held.n:
+        return False  # 0, 5 and 10 of 100 are what a strict reviewer gives
+    return chance**held.n < CHANCE
 
 
 def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
@@ -281,15 +406,17 @@ def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
             evidence.add(ballot)
     if not unknown:
         return given
-    scale = evidence.scale()
-    return [on_known_scale(ballot, scale) for ballot in given]
+    scales = evidence.scales()
+    return [on_known_scale(ballot, scales) for ballot in given]
 
 
-def on_known_scale(ballot: Ballot, scale: Scale) -> Ballot:
-    """The ballot on this scale, unless it has one or no grades; 1-10 beyond doubt is plain."""
+def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
+    """The ballot on the scale of its reviewer, unless it has one or no grades."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
-    beyond_doubt = scale.is_native and not scale.instead and not _has_odd_grades(ballot)
+    scale = scales.of(ballot.reviewer)
+    named = scale.instead or scale.reviewers
+    beyond_doubt = scale.is_native and not named and not _has_odd_grades(ballot)
     return replace(ballot, scale=NATIVE_SCALE if beyond_doubt else scale)
 
 

@@ -11,7 +11,7 @@ from witan.adapters.ballots.doubts import off_scale
 from witan.adapters.ballots.problems import Report
 from witan.core.ballot import Ballot
 from witan.core.scale import Scale
-from witan.core.scale_recognition import Evidence, on_known_scale
+from witan.core.scale_recognition import Evidence, Scales, on_known_scale
 from witan.errors import BallotFileError, UnclearScale
 
 __all__ = ["scaled", "scaled_parts"]
@@ -54,6 +54,7 @@ def scaled_parts(
 ) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
     """The same for ballots that come with something else, as `scaled` does for them alone."""
     evidence, open_ended = Evidence(), scale is None and fallback is None
+    rubric_scale = None if fallback is None else Scales(fallback)
     with ExitStack() as stack:
         held = _Held[Part](stack, most_held)
         for part, ballots in parts:
@@ -62,15 +63,15 @@ def scaled_parts(
                     evidence.add(ballot)
                 held.append(part, ballots, report.line)
             else:
-                known = _told(ballots, (scale, fallback), report.line, report)
+                known = _told(ballots, (scale, rubric_scale), report.line, report)
                 yield part, known
-        recognised = _scale_in_file(evidence, report.path) if held else None
+        recognised = _scales_in_file(evidence, report.path) if held else None
         for part, ballots, line in held:
             yield part, _told(ballots, (scale, recognised), line, report)
 
 
-def _scale_in_file(evidence: Evidence, path: str) -> Scale:
-    """The scale of a file.
+def _scales_in_file(evidence: Evidence, path: str) -> Scales:
+    """The scales of a file.
 
     Raises
     ------
@@ -78,12 +79,12 @@ def _scale_in_file(evidence: Evidence, path: str) -> Scale:
         If its grades fit none, or two as well.
     """
     try:
-        return evidence.scale()
+        return evidence.scales()
     except UnclearScale as error:
         raise BallotFileError(path, str(error)) from error
 
 
-def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scale | None) -> Ballot:
+def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -> Ballot:
     """The ballot with this scale, or its own, or another."""
     if not ballot.grades:
         return ballot if ballot.scale is None else replace(ballot, scale=None)
@@ -94,7 +95,7 @@ def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scale | None) ->
 
 def _told(
     ballots: tuple[Ballot, ...],
-    scales: tuple[Scale | None, Scale | None],
+    scales: tuple[Scale | None, Scales | None],
     line: int,
     report: Report,
 ) -> tuple[Ballot, ...]:

@@ -11,6 +11,7 @@ from witan.core.ballot import Ballot
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, Electorate, Vote, interpret
 from witan.core.rubrics import RUBRICS
+from witan.core.tally import tally
 from witan.errors import InvalidParameter, TooLarge
 
 
@@ -142,6 +143,21 @@ class TestRanking:
         assert electorate.votes[0].grades[0] == 4.0
         assert ranks(electorate.votes[0]) == [2, 1]
         assert electorate.votes[0].mismatch
+
+    @pytest.mark.parametrize("rule", ["auto", "range", "borda"])
+    def test_leaving_out_the_criterion_of_a_ceiling_does_not_help(self, rule):
+        """It counts as the lowest grade where the ballot gives it to others."""
+        good = {"accuracy": 8, "relevance": 8, "completeness": 8, "clarity": 8}
+        fine = dict.fromkeys(("relevance", "completeness", "clarity"), 10)
+
+        def cast(bad):
+            return [Ballot(f"r{n}", grades={"good": good, "bad": bad}) for n in range(3)]
+
+        silent, lowest = tally(cast(fine), rule), tally(cast({**fine, "accuracy": 1}), rule)
+
+        assert silent.leaders == ("good",)
+        assert silent.standings == lowest.standings
+        assert "leaves out 'accuracy' for 'bad', which has a ceiling" in silent.warnings[0]
 
     def test_between_equal_rubric_grades_the_own_order_decides(self):
         """The reviewer's order is kept where its grades say nothing."""

@@ -233,6 +233,8 @@ class _Reader:
         self.own = {} if counting.recusal == "off" else self.written
         self.cast = cast
         self.criteria = {criterion.name for criterion in counting.rubric.criteria}
+        ceilings = counting.rubric.ceilings
+        self.guards = tuple(dict.fromkeys(ceiling.criterion for ceiling in ceilings))
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
         """The candidates shown to this reviewer, its own included."""
@@ -421,14 +423,35 @@ class _Reader:
                     f"{self.counting.rubric.name!r}; its grades are dropped"
                 )
         total = overall(self.counting.rubric, known)
+        guards = self._left_out_guards(ballot, name, given)
+        known |= dict.fromkeys(guards, LOWEST)
         if total.value is not None:
-            return total.value
+            return overall(self.counting.rubric, known).value if guards else total.value
         said = "its holistic grade stands" if holistic is not None else "it gives no grade"
         self._warn(ballot, f"grades {name!r} on less than half of the rubric's weight; {said}")
         if holistic is None:
             return None
         ceiling = trips(self.counting.rubric, holistic, known)
         return holistic if ceiling is None else ceiling.at_most
+
+    def _left_out_guards(
+        self, ballot: Ballot, name: str, given: Mapping[str, float | str]
+    ) -> list[str]:
+        """The criteria with a ceiling that the ballot grades elsewhere, and leaves out here."""
+        found = [
+            criterion
+            for criterion in self.guards
+            if criterion not in given
+            and any(
+                isinstance(other, Mapping) and criterion in other
+                for other in ballot.grades.values()
+            )
+        ]
+        if found:
+            left = " and ".join(map(repr, found))
+            what = f"leaves out {left} for {name!r}, which has a ceiling; the lowest grade counts"
+            self._warn(ballot, what)
+        return found
 
     def _ranking(
         self, ballot: Ballot, groups: Groups, grades: Mapping[str, float], by_rubric: bool

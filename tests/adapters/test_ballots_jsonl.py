@@ -76,13 +76,14 @@ class TestRecord:
         assert cast[0].groups == (("b",), ("e",), ("a", "c"))
 
     def test_bad_grades_are_kept_as_they_were_given(self, tmp_path):
-        """Grades out of range, booleans and words stay on the ballot; null is no grade."""
+        """Grades out of range, booleans and words stay on the ballot; null is an empty one."""
         grades = {"a": 11, "b": True, "c": "good", "d": {"accuracy": "8/10", "clarity": None}}
 
         cast, problems = read(tmp_path, {"reviewer": "r", "grades": {**grades, "e": None}})
 
         assert problems == []
-        assert cast[0].grades == {"a": 11, "b": True, "c": "good", "d": {"accuracy": "8/10"}}
+        empty = {"d": {"accuracy": "8/10", "clarity": ""}, "e": ""}
+        assert cast[0].grades == {"a": 11, "b": True, "c": "good", **empty}
         assert cast[0].grades["b"] is True
 
     def test_names_keep_any_unicode_but_the_space_around_them(self, tmp_path):

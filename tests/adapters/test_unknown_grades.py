@@ -52,7 +52,8 @@ class TestOneThatCannotBeRead:
             self.check(count(f"item,model,r0,r1,r2,r3\n{rows}\n"), cells)
 
     def test_in_json_lines(self, cells):
-        """So is text in place of a grade."""
+        """So is text in place of a grade, and so is null."""
+        cells = [None if cell == "" else cell for cell in cells]
         lines = [
             json.dumps({"reviewer": f"r{k}", "grades": {"a": cell, "b": 7, "c": 5}})
             for k, cell in enumerate(cells)

@@ -97,12 +97,23 @@ def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
             record[field] = {key: _mapped(held) for key, held in value}
     if isinstance(record.get("grades"), list):
         record["grades"] = _grades(record["grades"])
+    elif isinstance(record.get("grades"), dict):
+        record["grades"] = _without_nulls(record["grades"])
     if isinstance(scale := record.get("scale"), str) and scale.startswith("{"):
         record["scale"] = json.loads(scale)
     weight = record.get("weight")
     if isinstance(weight, float) and isnan(weight):
         record["weight"] = None  # how tables say that nothing is given
     return record
+
+
+def _without_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a structure that hold something: the others belong to other rows."""
+    return {
+        key: _without_nulls(held) if isinstance(held, dict) else held
+        for key, held in grades.items()
+        if held is not None
+    }
 
 
 def _mapped(held: Any) -> Any:

@@ -219,13 +219,10 @@ def _grades(value: object) -> dict[str, Any]:
         raise Unreadable("grades", f"is {kind_of(value)}; expected a map from candidate to grade")
     grades: dict[str, Any] = {}
     for candidate, grade in value.items():
-        if grade is None:
-            continue
         if isinstance(grade, Mapping):
             grades[name("grades", candidate)] = {
                 name("grades", criterion): _grade(candidate, one, "a grade")
                 for criterion, one in grade.items()
-                if one is not None
             }
         else:
             wanted = "a grade, or a map from criterion to grade"
@@ -234,7 +231,12 @@ def _grades(value: object) -> dict[str, Any]:
 
 
 def _grade(candidate: str, grade: Any, wanted: str) -> Any:
-    """A grade as it stands: a bad one is kept, for whoever counts to drop it aloud."""
+    """A grade as it stands: a bad one is kept, for whoever counts to drop it aloud.
+
+    One that is null is there and empty: it is unknown, as an empty cell of a table is.
+    """
+    if grade is None:
+        return ""
     if isinstance(grade, int | float | str):  # true and false are grades of pass-fail
         return grade
     raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {wanted}")

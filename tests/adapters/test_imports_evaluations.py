@@ -175,6 +175,18 @@ class TestPromptfoo:
 
         assert list(ballot.grades) == ["gpt (prompt 0)", "gpt (prompt 1)"]
 
+    def test_a_repeated_test_is_a_session_of_its_own(self):
+        """No candidate and no grade is lost, whatever the order of the results."""
+        runs = [("gpt", 0.2), ("grok", 0.4), ("grok", 0.6), ("gpt", 0.8)]
+        whole = {"results": [result(0, who, (KIND, score)) for who, score in runs], "stats": {}}
+        first, second = read_ballots(stream(json.dumps(whole)))
+
+        assert (first.session, dict(first.grades)) == ("file/1", {"gpt": 0.2, "grok": 0.4})
+        assert (second.session, dict(second.grades)) == (
+            "file/1/repeat-2",
+            {"grok": 0.6, "gpt": 0.8},
+        )
+
     def test_a_prompt_of_its_own_needs_no_name(self):
         """A provider is called by its prompt only where it answers several."""
         whole = {"results": [result(0, "gpt"), result(0, "grok", prompt=1)], "stats": {}}

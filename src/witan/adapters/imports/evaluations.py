@@ -29,9 +29,11 @@ _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Imported]:
     """Read one piece per result: a test is a session, a provider a candidate.
 
+    A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
     Every assertion is a reviewer, by its metric, by the model that grades, or by its type. A result
     without assertions is graded by ``promptfoo``; an answer that failed has no grade.
     """
+    runs = Counter[tuple[int, str]]()
     for line, record in records:
         try:
             results = _results(record)
@@ -43,7 +45,7 @@ def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Impo
             try:
                 if not isinstance(one, dict):
                     raise Unreadable(None, "is no object; expected a result of promptfoo")
-                yield _of_result(one, stem, several)
+                yield _of_result(one, stem, several, runs)
             except Unreadable as flaw:
                 where = "results" if len(results) == 1 else f"results[{number - 1}]"
                 field = where if flaw.field is None else f"{where}.{flaw.field}"
@@ -70,11 +72,19 @@ def _of_several_prompts(results: Sequence[Any]) -> set[str]:
     return {provider for provider, held in prompts.items() if len(held) > 1}
 
 
-def _of_result(one: Mapping[str, Any], stem: str, several: Collection[str]) -> Imported:
-    session = session_name("testIdx", f"{stem}/{_test(one)}")
-    candidate = _provider(one.get("provider"))
+def _of_result(
+    one: Mapping[str, Any],
+    stem: str,
+    several: Collection[str],
+    runs: Counter[tuple[int, str]],
+) -> Imported:
+    test, candidate = _test(one), _provider(one.get("provider"))
     if candidate in several:
         candidate = f"{candidate} ({_prompt(one)})"
+    runs[test, candidate] += 1
+    run = runs[test, candidate]
+    again = f"/repeat-{run}" if run > 1 else ""
+    session = session_name("testIdx", f"{stem}/{test}{again}")
     question = one.get("prompt")
     asked = question.get("raw") if isinstance(question, dict) else None
     response = one.get("response")

@@ -74,9 +74,14 @@ class UnknownName(WitanError, KeyError):
         close = difflib.get_close_matches(str(self.name).casefold(), folded, n=1, cutoff=0.6)
         return folded[close[0]] if close else None
 
+    @property
+    def suggestion(self) -> str:
+        """The end of a sentence that asks whether the nearest name was meant; empty without one."""
+        return "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
+
     def __str__(self) -> str:
         if self.nearest is not None:
-            return f"unknown {self.kind} {self.name!r}; did you mean {self.nearest!r}?"
+            return f"unknown {self.kind} {self.name!r}{self.suggestion}"
         if not self.known:
             return f"unknown {self.kind} {self.name!r}; none are known"
         shown = ", ".join(self.known[:20]) + (", …" if len(self.known) > 20 else "")

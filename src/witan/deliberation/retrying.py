@@ -165,8 +165,7 @@ class _NoSuchSeat(UnknownName):
     """A seat that was not there; of those that were, the ones that failed are named."""
 
     def __str__(self) -> str:
-        near = "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
-        return f"unknown seat {self.name!r}{near} (failed here: {', '.join(self.known)})"
+        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {', '.join(self.known)})"
 
 
 def _failures(session: Session) -> set[Failure]:

@@ -1,6 +1,5 @@
 """One ballot as a record: a mapping from field to value, read strictly and written exactly."""
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from typing import Any
 from witan.adapters.ballots.problems import Unreadable
 from witan.core.ballot import Ballot, Groups
 from witan.core.scale import Scale
-from witan.errors import InvalidParameter
+from witan.errors import InvalidParameter, UnknownName
 
 __all__ = [
     "FIELDS",
@@ -330,9 +329,9 @@ def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
     """Refuse a ballot without a vote in which a misspelt field may hold one."""
     for field in record:
         if field not in _READERS:
-            close = difflib.get_close_matches(field, ("ranking", "grades", "abstained"), 1, 0.7)
-            if close:
-                raise Unreadable(field, f"is unknown; did you mean {close[0]!r}?")
+            unknown = UnknownName("field", field, ("ranking", "grades", "abstained"))
+            if unknown.nearest is not None:
+                raise Unreadable(field, f"is unknown{unknown.suggestion}")
 
 
 def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:

@@ -46,8 +46,7 @@ class _UnknownCriterion(UnknownName):
         if self.name == OVERALL:
             told = "which an audit without a criterion tells of"
             return f"{OVERALL!r} is the grade as a whole, {told}; criteria: {known}"
-        near = "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
-        return f"unknown criterion {self.name!r}{near} (known: {known})"
+        return f"unknown criterion {self.name!r}{self.suggestion} (known: {known})"
 
 
 def criteria_of(audit: Audit) -> tuple[str, ...]:

@@ -47,8 +47,7 @@ class _UnknownParameter(UnknownName):
 
     def __str__(self) -> str:
         known = ", ".join(self.known) or "none"
-        near = "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
-        return f"unknown parameter {self.name!r}{near} (known here: {known})"
+        return f"unknown parameter {self.name!r}{self.suggestion} (known here: {known})"
 
 
 class _Repeated(InvalidParameter):

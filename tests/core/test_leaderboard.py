@@ -431,8 +431,18 @@ class TestSaidAloud:
 
         assert str(caught.value) == (
             "no session with models' ballots is counted by borda from 2026-05-01 00:00 UTC until "
-            "2026-06-01 00:00 UTC in the category 'law'; choose a wider window, another category "
-            "or another rule"
+            "2026-06-01 00:00 UTC in the category 'law'; choose a wider window, another category, "
+            "another rule, or the ballots of kind 'human'"
+        )
+
+    def test_no_wider_window_is_advised_where_it_is_open(self):
+        """Only what could help is named: another rule, or the ballots of models."""
+        with pytest.raises(NothingToCount) as caught:
+            board([], terms=Terms(kind="human"))
+
+        assert str(caught.value) == (
+            "no session with people's ballots is counted by borda since the first session; choose "
+            "another rule, or the ballots of kind 'model'"
         )
 
     def test_an_order_by_nothing_is_an_error(self):

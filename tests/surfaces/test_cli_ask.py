@@ -238,6 +238,16 @@ class TestStatus:
 class TestMisuse:
     """What cannot be asked is refused in one sentence, with status 2."""
 
+    @pytest.mark.parametrize("command", ["ask", "plan"])
+    def test_a_question_without_quotes_is_shown_with_them(self, witan, command):
+        """Words of one question that came as several arguments are not guessed at."""
+        said = witan(command, "What", "is", "UTC")
+
+        assert said.status == 2
+        assert said.err == (
+            'witan: the question came as 3 arguments; put it in quotes: "What is UTC"\n'
+        )
+
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [

@@ -147,7 +147,7 @@ def test_a_full_disk_is_one_line():
         )
 
     assert run.returncode == 7
-    assert run.stderr.startswith("witan: the system refused")
+    assert run.stderr.startswith("witan: standard output cannot be written: ")
     assert "Traceback" not in run.stderr
 
 

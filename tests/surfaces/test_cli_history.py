@@ -268,6 +268,13 @@ class TestForget:
         assert "2 sessions would be deleted for good" in said.err
         assert len(listed(witan)) == 2
 
+    def test_the_one_session_to_delete_is_named(self, witan):
+        """A beginning of a name, or `last`, is shown as the whole name."""
+        said = witan("forget", "s2")
+
+        assert said.status == 2
+        assert "1 session (s2) would be deleted for good; add --yes to delete" in said.err
+
     @pytest.mark.parametrize(
         ("arguments", "left"),
         [(["--before", "2026-11-21"], 2), (["--before", "2026-11-22"], 0), (["--all"], 0)],

@@ -19,6 +19,7 @@ from witan.core.outcome import Confidence, Interval
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
 from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.core.window import ALWAYS
 from witan.errors import InvalidParameter, NothingToCount
 
 __all__ = [
@@ -129,10 +130,13 @@ def _check(
 ) -> None:
     """Refuse an empty window, an order by nothing, and a comparison of unlike things."""
     if not standings.appearances.any():
-        ballots = "people's ballots" if terms.kind == "human" else "models' ballots"
+        ballots, others = "models' ballots", "human"
+        if terms.kind == "human":
+            ballots, others = "people's ballots", "model"
+        wider = "" if terms.window == ALWAYS else "a wider window, another category, "
         raise NothingToCount(
             f"no session with {ballots} is counted by {terms.rule} {terms.window}; "
-            "choose a wider window, another category or another rule"
+            f"choose {wider}another rule, or the ballots of kind {others!r}"
         )
     if terms.order_by == "elo" and elo is None:
         raise InvalidParameter("order_by", "elo", "'score' or 'rating', for Elo was not computed")

@@ -173,10 +173,11 @@ def _is_misspelt(error: click.ClickException) -> bool:
 
 def _cannot_write(error: OSError) -> int:
     """Say what the system said, and drop what cannot be written anyway."""
-    what = f" {error.filename}" if error.filename else ""
-    echo(clean(f"witan: the system refused{what}: {error.strerror or error}"), err=True)
-    _pipe_closed()
     is_stream = error.filename is None and error.errno in DISK_ERRORS
+    what = "standard output cannot be written" if is_stream else "the system refused"
+    where = f" {error.filename}" if error.filename else ""
+    echo(clean(f"witan: {what}{where}: {error.strerror or error}"), err=True)
+    _pipe_closed()
     return Status.UNWRITTEN if is_stream else Status.MISUSED
 
 

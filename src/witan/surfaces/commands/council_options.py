@@ -108,6 +108,7 @@ telling_options = section(
         help="Print the legend and the trust line below the text, on standard output, too.",
     ),
     click.option(
+        "-q",
         "--quiet",
         is_flag=True,
         help="Show no progress, legend or trust line; only what is missing.",
@@ -139,9 +140,24 @@ fast_demo_option = click.option(
     "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
 )
 
+
+def _one_question(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - as every callback
+    words: tuple[str, ...],
+) -> str | None:
+    """Return the one argument; refuse several, which are a question without its quotes."""
+    if len(words) > 1:
+        question = " ".join(words)
+        raise click.UsageError(
+            f'the question came as {len(words)} arguments; put it in quotes: "{question}"', ctx
+        )
+    return words[0] if words else None
+
+
 _question_options = section(
     "Question",
-    click.argument("question", required=False),
+    click.argument("question", nargs=-1, metavar="[QUESTION]", callback=_one_question),
     click.option(
         "-f",
         "--file",

@@ -143,7 +143,8 @@ def _ask(chosen: "list[Found]", place: "History") -> None:
     """Have the user confirm; without a terminal, refuse."""
     n = counted(len(chosen), "session")
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{n} would be deleted for good; to have that done, add --yes")
+        which = f" ({clean(chosen[0].session)})" if len(chosen) == 1 else ""
+        raise click.UsageError(f"{n}{which} would be deleted for good; add --yes to delete")
     for found in chosen[:SHOWN]:
         question = clean(" ".join(found.question.split()))
         beginning = question if len(question) <= SHOWN * 6 else f"{question[: SHOWN * 6]}…"

@@ -186,7 +186,7 @@ def _recusals(cast: Sequence[Ballot], recusal: str) -> Iterator[str]:
 
 
 def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
-    """Which grades a ceiling of the rubric lowered."""
+    """List the grades that a ceiling of the rubric lowered."""
     criteria = {criterion.name for criterion in rubric.criteria}
     bare = replace(rubric, ceilings=())
     for ballot in cast:

@@ -1,4 +1,4 @@
-"""Which sessions of a history are meant: a span of time, and a category."""
+"""A selection of sessions by time and category."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

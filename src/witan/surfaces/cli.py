@@ -164,7 +164,7 @@ def _open_closed_streams() -> None:
 
 
 def _is_misspelt(error: click.ClickException) -> bool:
-    """Whether seeing what there is would help: options, arguments, commands; values are not."""
+    """Check that the usage would help: for options, arguments and commands, not for values."""
     kinds = (click.NoSuchOption, click.BadOptionUsage, click.MissingParameter)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return isinstance(error, kinds) or error.ctx.command is cli

@@ -1,4 +1,4 @@
-"""What ``witan doctor`` finds out: settings and their sources, seats, endpoints, servers."""
+"""The findings of ``witan doctor``: settings, seats, endpoints and servers."""
 
 import platform
 import shlex
@@ -48,20 +48,20 @@ from witan.surfaces.seating import (
 __all__ = ["Examination", "SeatFinding", "SettingFinding", "examine"]
 
 ANSWER_SECONDS = 3.0
-"""How long an endpoint may take to list its models."""
+"""Seconds that an endpoint may take to list its models."""
 
 DEFAULT = "default"
 
 PACKAGES = ("numpy", "scipy", "pydantic", "httpx2", "anyio", "pydantic-ai-slim")
 
 State = Literal["ready", "unchecked", "unable"]
-"""Whether a seat could be taken; ``unchecked``: nothing tells that it could not, nor that it could.
+"""The state of a seat; ``unchecked``: nothing shows that it could be taken, nor that it could not.
 
 A server may chat that lists no models, or not the one that is asked for.
 """
 
 _SHUT = (None, 401, 403)
-"""What an endpoint says to whoever could not call it either: nothing, or that the key is wrong."""
+"""Statuses of an endpoint that no call gets past: no reply, or a refused key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _refused(
     procedure: Procedure,
     environment: Mapping[str, str],
 ) -> list[str]:
-    """What keeps a council from being made of these, as whoever asks it would be told."""
+    """The error that `witan ask` would print for a council of these members; empty: none."""
     try:
         with traced(config):
             Council(
@@ -246,7 +246,7 @@ def _refused(
 
 
 def _unable(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
-    """What keeps the seats from being a council."""
+    """The problems that keep the seats from being a council."""
     seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
@@ -304,7 +304,7 @@ def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where models are listed, the variable of the key, and the header it is sent in."""
+    """The address of a list of models, the variable of the key, and the key's header."""
 
     url: str
     variable: str | None
@@ -312,8 +312,8 @@ class _Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """What an endpoint answered: its models where it is ready, else why it lists none."""
+class _Listing:
+    """The reply of an endpoint: its models where it is ready, else the problem."""
 
     state: State
     problem: str
@@ -334,10 +334,10 @@ class _Seats:
         self._config = config
         self._environment, self._connections = environment, connections
         self._offline = offline
-        self._lists: dict[_Endpoint, _Heard] = {}
+        self._lists: dict[_Endpoint, _Listing] = {}
 
     async def look(self, specs: Sequence[SeatSpec]) -> list[SeatFinding]:
-        """What is found about each seat, in order."""
+        """Examine each seat, in order."""
         places = [self._endpoint(spec) for spec in specs]
         async with anyio.create_task_group() as group:
             for place in dict.fromkeys(places):
@@ -346,7 +346,7 @@ class _Seats:
         return [self._finding(spec, place) for spec, place in zip(specs, places, strict=True)]
 
     def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
-        """Where models are listed, or why that is unknown; None: nowhere, or the key is missing."""
+        """The list of models of a seat, or the error in its address; None without list or key."""
         variables = key_variables(spec)
         found = key_of(variables, self._environment)
         provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
@@ -361,7 +361,7 @@ class _Seats:
 
     async def _ask(self, place: _Endpoint) -> None:
         key = None if place.variable is None else self._environment[place.variable].strip()
-        self._lists[place] = _Heard("unable", f"did not answer within {ANSWER_SECONDS:g} s")
+        self._lists[place] = _Listing("unable", f"did not answer within {ANSWER_SECONDS:g} s")
         with anyio.move_on_after(ANSWER_SECONDS):
             try:
                 models = await list_models(
@@ -369,9 +369,9 @@ class _Seats:
                 )
             except ModelError as error:
                 state: State = "unable" if error.status in _SHUT else "unchecked"
-                self._lists[place] = _Heard(state, error.problem)
+                self._lists[place] = _Listing(state, error.problem)
             else:
-                self._lists[place] = _Heard("ready", "", tuple(model.id for model in models))
+                self._lists[place] = _Listing("ready", "", tuple(model.id for model in models))
 
     def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
         variables = key_variables(spec)
@@ -391,7 +391,7 @@ class _Seats:
         )
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
-        """Where a seat is called, and who says so."""
+        """The address at which a seat is called, and its origin."""
         found = address(spec, self._environment)
         provider = PROVIDERS.get(spec.provider)
         url = found.url or (None if provider is None else provider.address)
@@ -413,11 +413,11 @@ class _Seats:
             return "unable", str(place)
         if place is None or self._offline:
             return "unchecked", "not asked"
-        return _told(spec.model, self._lists[place])
+        return _model_state(spec.model, self._lists[place])
 
 
 def _here(spec: SeatSpec) -> tuple[State, str]:
-    """Whether a script can be read, or a program started."""
+    """Check that a script can be read, or a program started."""
     if spec.provider == "cmd":
         there = shutil.which(shlex.split(spec.model)[0]) is not None
         return ("ready", "its program is there") if there else ("unable", "no such program")
@@ -428,12 +428,12 @@ def _here(spec: SeatSpec) -> tuple[State, str]:
     return "ready", "its script can be read"
 
 
-def _told(model: str, heard: _Heard) -> tuple[State, str]:
-    """What an endpoint's list says of a model."""
-    if heard.state != "ready":
-        return heard.state, heard.problem
-    if model in heard.models:
+def _model_state(model: str, listing: _Listing) -> tuple[State, str]:
+    """Look for a model in an endpoint's list."""
+    if listing.state != "ready":
+        return listing.state, listing.problem
+    if model in listing.models:
         return "ready", "answers, knows the model"
-    nearest = UnknownName("model", model, heard.models).nearest
+    nearest = UnknownName("model", model, listing.models).nearest
     hint = "" if nearest is None else f"; did you mean {nearest}?"
     return "unchecked", f"answers, does not list {model}{hint}"

@@ -1,4 +1,4 @@
-"""What the exit status says."""
+"""Exit statuses of all commands."""
 
 from enum import IntEnum
 
@@ -23,7 +23,7 @@ class Status(IntEnum):
 
 
 def status_of(error: WitanError) -> Status:
-    """The exit status that tells an error of ours."""
+    """The exit status of an error of ours."""
     if isinstance(error, OverBudget):
         return Status.OVER_BUDGET
     return Status.NO_QUORUM if isinstance(error, NothingToCount) else Status.MISUSED

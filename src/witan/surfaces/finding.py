@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 LOOK_SECONDS = 5.0
-"""How long a provider may take to list its models."""
+"""Seconds that a provider may take to list its models."""
 
 FEWEST, MOST = 4, 5
 """Seats to fill when there are models for them, and sources that take a seat at most.
@@ -47,7 +47,7 @@ Three reviewers of each other separate nothing.
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Who sits for want of a configuration, and why, a sentence each."""
+    """The seats of a council that nobody configured, with notes, a sentence each."""
 
     seats: tuple[SeatSpec, ...]
     notes: tuple[str, ...]
@@ -179,7 +179,7 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
 def _asked(
     provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
 ) -> _Asked | None:
-    """How a provider is asked for its models; None: it is not, for want of a key or a list."""
+    """The request for a provider's list of models; None without a key or a list."""
     place = reached.get(provider.name, Reach())
     if provider.local and provider.name not in reached:
         return None  # those are looked for where they listen by default
@@ -202,7 +202,7 @@ def _asked(
 def _unseatable(
     asked: _Asked, environment: Mapping[str, str], connections: Connections
 ) -> Source | str:
-    """Why no model of a provider could be seated, whichever it lists; else nobody yet."""
+    """The reason why no model of a provider can be seated; without one no model yet."""
     name = asked.provider.name
     if asked.listing is None:
         return f"{name} is passed over: {asked.problem}"
@@ -234,8 +234,8 @@ async def _ask(
                 key_header=asked.provider.key_header,
             )
         except ModelError as error:
-            told = "" if asked.key is None else f" (key from {asked.key[0]})"
-            lists[name] = f"{error}{told}"
+            origin = "" if asked.key is None else f" (key from {asked.key[0]})"
+            lists[name] = f"{error}{origin}"
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
         chosen = choose(name, models, free=asked.free)

@@ -117,7 +117,7 @@ def _worth(outcome: Outcome) -> str:
 
 
 def _borrowed(outcome: Outcome) -> str:
-    """What it leans on beside its own ballots; empty: nothing."""
+    """The history that lends strength to the outcome; empty: none."""
     prior = outcome.prior
     if prior is None:
         return ""
@@ -127,7 +127,7 @@ def _borrowed(outcome: Outcome) -> str:
 
 
 def _voted(outcome: Outcome) -> str:
-    """How many of the reviewers voted, people apart: they have no seat that could stay silent."""
+    """Count the reviewers who voted, and people apart, who have no seat to stay silent in."""
     people: int = outcome.details.get("people", 0)
     cast = {ballot.reviewer for ballot in outcome.ballots}
     silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
@@ -172,7 +172,7 @@ def flips(outcome: Outcome) -> str:
 
 
 def _notes(outcome: Outcome) -> Iterator[str]:
-    """What else the ballots say."""
+    """Further remarks on the ballots."""
     winner = outcome.condorcet_winner
     if winner is not None:
         though = "" if winner in outcome.leaders else f", yet does not lead under {outcome.rule}"

@@ -32,7 +32,7 @@ AS_CHILD: Mapping[str | None, str] = {
     "continued": "goes on from",
     None: "came of",
 }
-"""How a session is told of its parent, by their relation."""
+"""The sentence that leads to a session's parent, by their relation."""
 
 
 LEAST_USD = 0.0001
@@ -40,7 +40,7 @@ LEAST_USD = 0.0001
 
 
 def relation_text(relation: str | None, parent: str) -> str:
-    """What a session is to the one that it came of, and which that is."""
+    """Name the parent of a session and its relation to it."""
     return f"{AS_CHILD.get(relation, AS_CHILD[None])} {parent}"
 
 
@@ -115,14 +115,14 @@ def reliability_text(session: Session) -> Iterator[str]:
 
 
 def verdict_text(approved: bool | None) -> str:
-    """What a verdict comes to, in one word or a few."""
+    """The verdict in one word or a few."""
     if approved is None:
         return "neither approved nor rejected"
     return "approved" if approved else "rejected"
 
 
 def approval_text(approval: Approval | None) -> Iterator[str]:
-    """How the members voted, and how surely others like them would vote the same."""
+    """Count the members' votes, and say how surely others like them would vote the same."""
     if approval is None:
         return
     voted = approval.approve + approval.reject

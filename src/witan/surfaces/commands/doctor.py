@@ -1,4 +1,4 @@
-"""``witan doctor``: whether a council could sit, what stops it, and what is configured where."""
+"""``witan doctor``: check the configuration, the seats, the history and the server."""
 
 import os
 import sys
@@ -100,7 +100,7 @@ def _text(page: Page, found: "Examination", *, with_defaults: bool) -> Iterator[
 
 
 def _verdict(page: Page, found: "Examination") -> Iterator[str]:
-    """Whether a council could sit, what stops it, and what else there is to know."""
+    """The answer, the problems that stop a council, and notes."""
     if found.can_sit:
         names = listed([seat.name for seat in found.members])
         jury = f", judged by {listed([seat.name for seat in found.jury])}" if found.jury else ""
@@ -164,7 +164,7 @@ def _listed(seat: "SeatFinding") -> bool:
 
 
 def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
-    """Where sessions are kept, and what is there."""
+    """The place, the kind and the contents of the history."""
     yield page.sentence(f"History at {finding.place}", "bold", hang=2)
     if not finding.enabled:
         yield page.sentence("Sessions are not recorded: history.enabled is false.", hang=2)
@@ -190,7 +190,7 @@ def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
 
 
 def _serve(page: Page, finding: "ServeFinding") -> Iterator[str]:
-    """Where the council would be served, and to whom."""
+    """The address and the tokens of the server."""
     yield page.sentence(f"Server at {finding.url or UNKNOWN}", "bold", hang=2)
     for token in finding.tokens:
         held = token.problem or (
@@ -204,7 +204,7 @@ def _serve(page: Page, finding: "ServeFinding") -> Iterator[str]:
 
 
 def _profile(page: Page, finding: "ProfileFinding") -> Iterator[str]:
-    """Who would sit under a profile, or why nobody would."""
+    """The members of a profile, or the reason why it cannot be taken."""
     yield ""
     about = f": {finding.about}" if finding.about else ""
     yield page.sentence(f"Profile {finding.name}{about}", "bold", hang=2)

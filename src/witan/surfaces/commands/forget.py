@@ -127,7 +127,7 @@ def _children(place: "History", chosen: "Sequence[Found]") -> "list[Found]":
 
 
 def _left(children: "Sequence[Found]") -> str | None:
-    """Which sessions still hold the text of one that was forgotten."""
+    """Name the sessions that still hold text of a deleted one."""
     if not children:
         return None
     named = [f"{clean(c.session)} ({c.relation or 'came of it'})" for c in children[:SHOWN]]

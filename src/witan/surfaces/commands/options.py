@@ -114,7 +114,7 @@ json_option = section(
 
 
 def chart_option(name: str, words: str) -> Decorator[Any]:
-    """Where a chart is drawn to."""
+    """An option for the file of a chart."""
     kind = click.Path(dir_okay=False, writable=True)
     return section("Output", click.option(name, type=kind, metavar="OUT.svg", help=words))
 

@@ -90,7 +90,7 @@ def _check_session(rule: str, sessions: tuple[str, ...]) -> None:
 
 
 class _Count:
-    """The outcomes asked for, one after the other, and what is remembered of them."""
+    """Outcomes one after the other, and the totals over them."""
 
     def __init__(self, body: Body, settings: "Settings", options: dict[str, Any]) -> None:
         self.body, self.settings, self.options = body, settings, options
@@ -115,7 +115,7 @@ class _Count:
         self._close()
 
     def draw(self) -> None:
-        """Write the charts asked for."""
+        """Write the charts of the options."""
         for option in ("plot", "matchups"):
             if self.options[option] and self.first is not None:
                 from witan.adapters.charts import save_chart
@@ -125,7 +125,7 @@ class _Count:
                 save_chart(draw(self.first), self.options[option])
 
     def status(self) -> Status:
-        """What the exit status says of all of it."""
+        """The exit status for all sessions together."""
         if not self.n_shown:
             return Status.MISUSED
         if not self.n_counted:
@@ -148,7 +148,7 @@ class _Count:
             )
 
     def _close(self) -> None:
-        """Say what did not happen though it was asked for."""
+        """Report options without effect, and sessions that could not be counted."""
         if self.options["prior"] == "learn" and self.first and self.first.prior is None:
             echo(
                 "no strength was borrowed: a prior is learned from fifty sessions at least",

@@ -120,12 +120,12 @@ class Posted:
         self.problems.append(problem)
 
     def unread(self) -> list[dict[str, Any]]:
-        """What could not be read, line by line."""
+        """The problems of reading, line by line."""
         return [{"line": each.line, "problem": as_request(str(each))} for each in self.problems]
 
 
 def columns_given(written: Sequence[str]) -> Mapping[str, str] | None:
-    """Which column holds which field, as ``FIELD=HEADER`` says it; None: they are called so.
+    """Read which column holds each field, from ``FIELD=HEADER``; None: each its own.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def columns_given(written: Sequence[str]) -> Mapping[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What came of counting: outcomes, and the sessions that could not be counted."""
+    """Outcomes, and the sessions that could not be counted."""
 
     outcomes: tuple[Outcome, ...]
     not_counted: tuple[UnsuitableBallots, ...]
@@ -212,7 +212,7 @@ def _as_parameter(error: UnknownName) -> WitanError:
 
 
 def explanation_of(posted: Posted, settings: Settings, session: str | None = None) -> Explanation:
-    """How the ballots of a session make its outcome; errors as of `tally_of`.
+    """Explain the outcome of a session from its ballots; errors as of `tally_of`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is said to whoever types commands, for whoever sends requests or fills in a form."""
+"""Remedies of the command line in the words of requests and forms."""
 
 import re
 
@@ -18,7 +18,7 @@ _PHRASES = (
     (re.compile(r", with witan resume (\S+)"), " (resume)"),
     (re.compile(r"witan recount with --kind all"), "a recount of the kind all"),
 )
-"""How a remedy is written for the command line, and what of a request does the same."""
+"""The wording of a remedy on the command line, and its equivalent in a request."""
 
 
 def as_request(words: str) -> str:

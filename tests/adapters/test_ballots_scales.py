@@ -95,6 +95,17 @@ class TestReading:
 
         assert counted(cast) == counted(read_ballots(path))
 
+    @pytest.mark.parametrize(
+        "text",
+        ["item,model,j1,j2\nq,a,\"8,5\",\"9,5\"\nq,b,7,\"6,5\"\n",
+         "item,reviewer,a,b\nq,j1,\"8,5\",7\nq,j2,\"9,5\",\"6,5\"\n",
+         "session,judge,model,score\nq,j1,a,\"8,5\"\nq,j1,b,7\nq,j2,a,\"9,5\"\nq,j2,b,\"6,5\"\n"],
+        ids=["judges", "models", "long"],
+    )  # fmt: skip
+    def test_a_decimal_comma_in_quotes_is_one(self, file, text):
+        """In a table that commas separate, in every shape."""
+        assert grades(read_ballots(file("comma.csv", text))) == {"a": 9, "b": 6.75}
+
     def test_two_files_are_two_sources(self, file):
         """Each is read on a scale of its own."""
         paths = file("unit.csv", UNIT), file("low.csv", LOW)
@@ -201,7 +212,9 @@ class TestHistory:
             taken = take_in(history, path, Meaning())
             [ballot, _] = history.whole("q").ballots
 
-        assert taken.scales == ("grades are read as 0-1 (recognised), and converted to 1-10",)
+        assert [scale.sentence for scale in taken.scales] == [
+            "grades are read as 0-1 (recognised), and converted to 1-10"
+        ]
         assert dict(ballot.grades) == {"a": 0.85, "b": 0.6, "c": 1}
         assert str(ballot.scale) == "0-1"
         assert grades([ballot]) == {"c": 10, "a": 8.65, "b": 6.4}

@@ -349,10 +349,24 @@ class TestScales:
         """Unless it is 1 to 10 beyond doubt; where grades fit another, that is named."""
         low = write("low.jsonl", {"reviewer": "r1", "grades": {"x": 5, "y": 3}},
                     {"reviewer": "r2", "grades": {"x": 4, "y": 2}})  # fmt: skip
-        plain = "grades are read as 1-5 (recognised), and converted to 1-10; they also fit 1-10"
+        plain = (
+            "grades are read as 1-5 (recognised), and converted to 1-10; they also fit 1-10 "
+            "(--scale 1-10 reads them so)"
+        )
 
         assert plain in " ".join(witan(command, low).out.split())
         assert "grades are read" not in witan(command, low, "--scale", "1-10").out
+
+    @pytest.mark.parametrize("command", ["leaderboard", "import", "convert"])
+    def test_nothing_is_said_of_grades_from_1_to_10(self, witan, write, tmp_path, command):
+        """Where they are that beyond doubt; else the option is named as one types it."""
+        more = [str(tmp_path / "out.csv")] if command == "convert" else []
+        low = {"session": "q2", "reviewer": "r1", "grades": {"x": 5, "y": 3}}
+        high = {"session": "q", "reviewer": "r1", "grades": {"x": 9, "y": 3}}
+
+        said = witan(command, write("high.jsonl", high), *more)
+        assert "grades are read" not in said.out + said.err
+        assert "(--scale 1-10 reads them so)" in witan(command, write("low.jsonl", low), *more).err
 
     def test_it_is_said_once_of_many_sessions(self, witan, write):
         """Below the lines that stand for them."""

@@ -160,7 +160,7 @@ def interpret(
     failed = {c: gate.failed[c] for c in candidates if gate and c in gate.failed}
     cap = gate.cap if gate else 0.0
     named = dict.fromkeys(b.scale for b in cast if b.scale is not None and b.grades)
-    scales = tuple(scale for scale in named if scale.recognised or not scale.is_native)
+    scales = tuple(scale for scale in named if not scale.is_plain)
     warnings += [scale.sentence for scale in scales]
     reader = _Reader(
         candidates,

@@ -19,6 +19,7 @@ __all__ = [
     "WRITTEN",
     "Range",
     "Scale",
+    "decimal",
     "grade_on",
     "is_empty",
     "may_be_typing_error",
@@ -41,10 +42,14 @@ STARS = (5.0, 10.0)
 """Grades that are all written out of one of these may begin at 1, out of anything else at 0."""
 
 WRITTEN = re.compile(
-    r"([-+]?(?:\d{1,15}(?:\.\d{0,20})?|\.\d{1,20}))\s{0,9}(?:(%)|/\s{0,9}(\d{1,6}(?:\.\d{1,20})?))?",
+    r"([-+]?(?:\d{1,15}(?:\.\d{0,20}|,\d{1,2})?|\.\d{1,20}))\s{0,9}"
+    r"(?:(%)|/\s{0,9}(\d{1,6}(?:\.\d{1,20}|,\d{1,2})?))?",
     re.ASCII,
 )
-"""A number as text, alone, in per cent, or out of another: ``8.5``, ``80 %``, ``4/5``."""
+"""A number as text, alone, in per cent, or out of another: ``8.5``, ``80 %``, ``4/5``.
+
+One or two digits may follow a comma, as in ``8,5``: ``1,200`` may be twelve hundred.
+"""
 
 _RANGE = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:-|–|\.\.|to)\s*([-+]?\d+(?:\.\d+)?)", re.ASCII)
 
@@ -179,16 +184,25 @@ class Scale:
         return self.whole == NATIVE and not self.criteria
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing need be said of it: it is 1–10 beyond doubt."""
+        return self.is_native and not self.recognised
+
+    @property
     def sentence(self) -> str:
-        """How the grades are read, and how else they could be."""
+        """How the grades are read, and how else they could be, in the words of Python and HTTP."""
+        return self.sentence_with("scale=")
+
+    def sentence_with(self, option: str, converted: str = "converted to 1-10") -> str:
+        """The same with the option as a surface calls it, and with what became of the grades."""
         parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
         how = " (recognised)" if self.recognised else ""
-        brought = "" if self.is_native else ", and converted to 1-10"
+        brought = "" if self.is_native else f", and {converted}"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
-        option = f" (scale={self.instead[-1]} reads them so)" if self.instead else ""
+        hint = f" ({option}{self.instead[-1]} reads them so)" if self.instead else ""
         shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
         whose = f" of {_listed(self.reviewers)}" if self.reviewers else ""
-        return f"grades{whose} are read as {', '.join(parts)}{how}{shares}{brought}{other}{option}"
+        return f"grades{whose} are read as {', '.join(parts)}{how}{shares}{brought}{other}{hint}"
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""
@@ -225,6 +239,11 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
     return (HIGHEST if (number > 0) == (within.high > within.low) else LOWEST), True
 
 
+def decimal(text: str) -> float:
+    """The number that a group of `WRITTEN` holds."""
+    return float(text.replace(",", "."))
+
+
 def is_empty(value: object) -> bool:
     """Whether a grade is text without anything in it."""
     return isinstance(value, str) and not value.strip()
@@ -256,13 +275,13 @@ def _written(within: Range, text: str) -> tuple[float, bool] | None:
         if word not in PASSED | FAILED:
             return None
         return (HIGHEST if word in PASSED else LOWEST), False
-    number, percent, most = found[1], found[2], found[3]
-    if percent:
-        return Range(0.0, 100.0).convert(float(number))
-    if most is None or float(most) == within.high:
-        return within.convert(float(number))
-    best = float(most)
-    return None if best == 0 else Range(0.0, best).convert(float(number))
+    number = decimal(found[1])
+    if found[2]:
+        return Range(0.0, 100.0).convert(number)
+    best = within.high if found[3] is None else decimal(found[3])
+    if best == within.high:
+        return within.convert(number)
+    return None if best == 0 else Range(0.0, best).convert(number)
 
 
 def _range(written: str, whole: str) -> Range:

@@ -17,6 +17,7 @@ from witan.core.scale import (
     WRITTEN,
     Range,
     Scale,
+    decimal,
     grade_on,
     is_empty,
 )
@@ -172,11 +173,11 @@ class _Criterion:
         elif found[2]:
             self.percents += times
         elif found[3]:
-            best, number = float(found[3]), float(found[1])
+            best, number = decimal(found[3]), decimal(found[1])
             if best > 0:
                 self.least[best] = min(number, self.least.get(best, inf))
         else:
-            self.plain.add(float(found[1]), times)
+            self.plain.add(decimal(found[1]), times)
 
 
 @dataclass(slots=True)

@@ -31,16 +31,19 @@ def comparison_text(page: Page, comparison: Comparison, shown: Sequence[str]) ->
             cells = [[str(n) for n in row] for row in comparison.leader_differs]
             yield from _triangle(page, comparison.rules, cells)
             yield ""
-    for sentence in _scales(comparison):
+    for sentence in _scales(page, comparison):
         yield page.sentence(f"note: {sentence}", "warning", hang=2)
     for rule, why in comparison.skipped.items():
         yield page.sentence(f"left out: {rule}, because it {_because(why)}", "dim", hang=2)
 
 
-def _scales(comparison: Comparison) -> Iterable[str]:
+def _scales(page: Page, comparison: Comparison) -> Iterable[str]:
     """How the grades of all sessions are read."""
     outcomes = (one for by_rule in comparison.outcomes.values() for one in by_rule.values())
-    return dict.fromkeys(scale.sentence for outcome in outcomes for scale in outcome.scales)
+    option = page.option("scale")
+    return dict.fromkeys(
+        scale.sentence_with(option) for outcome in outcomes for scale in outcome.scales
+    )
 
 
 def _because(why: str) -> str:

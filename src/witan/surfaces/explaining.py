@@ -16,11 +16,13 @@ def explanation_text(page: Page, explanation: Explanation) -> Iterator[str]:
     parts = [outcome.session, outcome.rule, outcome.why]
     yield page.sentence(" · ".join(part for part in parts if part), "bold", hang=2)
     yield page.sentence(outcome.interpretation)
+    option = page.option("scale")
+    own = {scale.sentence: scale.sentence_with(option) for scale in outcome.scales}
     for count, step in enumerate(explanation.steps, 1):
         yield ""
         yield page.sentence(f"{count}. {step.title}", "bold")
         for sentence in step.sentences:
-            yield page.sentence(sentence)
+            yield page.sentence(own.get(sentence, sentence))
         if step.rows:
             yield from _step_table(page, step)
     yield ""

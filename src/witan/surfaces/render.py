@@ -26,7 +26,9 @@ def outcome_text(page: Page, outcome: Outcome, *, simulated: bool = False) -> It
     yield page.sentence(trust, hang=2)
     for note in _notes(outcome):
         yield page.sentence(note, hang=2)
-    for warning in _few([f"note: {text}" for text in outcome.warnings], "note"):
+    own = {scale.sentence: scale.sentence_with(page.option("scale")) for scale in outcome.scales}
+    notes = [f"note: {own.get(text, text)}" for text in outcome.warnings]
+    for warning in _few(notes, "note"):
         yield page.sentence(warning, "warning", hang=2)
 
 

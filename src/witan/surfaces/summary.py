@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
+from witan.core.scale import Scale
 from witan.surfaces.render import flips, p_best_text
 from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page, counted, listed
@@ -27,7 +28,7 @@ class Digest:
     p_best: float | None
     flips: str
     noted: bool
-    scales: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Digest":
@@ -43,7 +44,7 @@ class Digest:
             p_best=outcome[leaders[0]].p_best if leaders else None,
             flips=flips(outcome),
             noted=len(outcome.warnings) > len(outcome.scales),
-            scales=tuple(scale.sentence for scale in outcome.scales),
+            scales=outcome.scales,
         )
 
 
@@ -76,7 +77,9 @@ def summary_text(page: Page, digests: Sequence[Digest]) -> Iterator[str]:
     yield ""
     yield from _leads(page, digests)
     yield ""
-    for sentence in dict.fromkeys(said for digest in digests for said in digest.scales):
+    option = page.option("scale")
+    scales = (scale.sentence_with(option) for digest in digests for scale in digest.scales)
+    for sentence in dict.fromkeys(scales):
         yield page.sentence(f"note: {sentence}", "warning", hang=2)
     if noted := sum(digest.noted for digest in digests):
         carry = "carries a note" if noted == 1 else "carry notes"

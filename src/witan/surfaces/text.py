@@ -57,20 +57,28 @@ class Page:
         Lines are drawn with box characters, as on a terminal.
     coloured
         Bold, dim and colour may be used; nothing is said by them alone.
+    commands
+        The reader types commands: a remedy is an option such as ``--scale 0-1``, not ``scale=0-1``.
     """
 
     width: int | None = None
     ruled: bool = False
     coloured: bool = False
+    commands: bool = False
 
     @classmethod
     def of(cls, stream: TextIO, environment: Mapping[str, str] | None = None) -> "Page":
         """The page behind a stream: a terminal's, or plain text for anything else."""
         if not stream.isatty():
-            return cls()
+            return cls(commands=True)
         known = os.environ if environment is None else environment
         plain = bool(known.get("NO_COLOR")) or known.get("TERM") == "dumb"
-        return cls(width=shutil.get_terminal_size().columns, ruled=True, coloured=not plain)
+        columns = shutil.get_terminal_size().columns
+        return cls(width=columns, ruled=True, coloured=not plain, commands=True)
+
+    def option(self, name: str) -> str:
+        """An option up to its value, as the reader of this page writes it."""
+        return f"--{name} " if self.commands else f"{name}="
 
     def paint(self, text: str, style: str) -> str:
         """The text in a style of `STYLES`, where the page has any."""

@@ -340,8 +340,7 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
     With `declares`, it names the scale of its grades, 1-10 included: whoever reads the record
     elsewhere need not recognise it. In a history and in whole sessions, 1-10 is what goes unsaid.
     """
-    known = ballot.scale is not None and ballot.scale.is_native and not ballot.scale.recognised
-    unsaid = known and not declares
+    unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
     scale = None if unsaid else scale_record(ballot)
     plain: dict[str, Any] = {"session": ballot.session or None, "reviewer": ballot.reviewer}
     if ballot.groups:

@@ -1,6 +1,5 @@
 """Tables of grades with a column per judge, or per model: found, and turned into long ones."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -16,6 +15,7 @@ from witan.adapters.ballots.columns import (
     folded,
 )
 from witan.adapters.ballots.problems import Report
+from witan.core.scale import read_grade
 from witan.errors import BallotFileError
 
 __all__ = ["LONG_FORMS", "SAMPLE", "grade_columns", "has_criteria", "is_grade", "long_rows"]
@@ -37,8 +37,6 @@ _NOT_GRADES = frozenset(
 )
 """Columns of numbers that are no grades, sums of the others among them."""
 
-_GRADE = re.compile(r"[+-]?\d+(?:[.,]\d+)?\s*(?:%|/\s*\d+(?:[.,]\d+)?)?")
-_WORDS = frozenset(("pass", "fail", "passed", "failed", "true", "false", "yes", "no"))
 _NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
 
 
@@ -72,7 +70,7 @@ def _holds_grades(cells: Sequence[str]) -> bool:
 
 def is_grade(text: str) -> bool:
     """Whether a cell reads as a grade on some scale."""
-    return _GRADE.fullmatch(text) is not None or text.casefold() in _WORDS
+    return read_grade(text) is not None
 
 
 def long_rows(

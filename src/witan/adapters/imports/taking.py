@@ -44,13 +44,13 @@ class Taken:
     before
         The very file came in before, and was not read again.
     scales
-        How its grades are read, where that is not from 1 to 10 beyond doubt, in a sentence each.
+        How its grades are read, where that is not from 1 to 10 beyond doubt.
     """
 
     added: Added | None
     problems: tuple[Problem, ...] = ()
     before: bool = False
-    scales: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()
 
 
 def take_in(
@@ -137,7 +137,7 @@ class _Reading:
     def __init__(self, strict: bool, on_problem: Callable[[Problem], None] | None) -> None:
         self._strict, self._tell = strict, on_problem
         self.problems: list[Problem] = []
-        self.scales: dict[str, None] = {}
+        self.scales: dict[Scale, None] = {}
 
     def note(self, problem: Problem) -> None:
         """A line cannot be read."""
@@ -149,8 +149,8 @@ class _Reading:
         """The sessions of the file; at its end it is known whether all of it could be read."""
         for one in chain([first], others):
             for ballot in one.ballots:
-                if ballot.scale is not None:
-                    self.scales[ballot.scale.sentence] = None
+                if ballot.scale is not None and not ballot.scale.is_plain:
+                    self.scales[ballot.scale] = None
             yield one
         if self._strict and self.problems:
             raise _Refused

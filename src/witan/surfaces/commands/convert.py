@@ -46,6 +46,7 @@ def command(out: str, to: str | None, **options: Any) -> None:
     body = Body.of(options, done="written")
     written = write_ballots(body, out, format=to)
     where = "standard output" if out == "-" else clean(out)
-    for sentence in body.scales:
-        echo(sentence.replace(", and converted to 1-10", ", and written with that scale"), err=True)
+    for scale in body.scales:
+        said = scale.sentence_with("--scale ", converted="written with that scale")
+        echo(clean(said), err=True)
     echo(f"{counted(written, 'ballot')} written to {where}", err=True)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from witan.adapters.ballots import Problem
     from witan.adapters.history import History
     from witan.adapters.imports import Meaning, Taken
+    from witan.core.scale import Scale
 
 __all__ = ["command"]
 
@@ -157,7 +158,7 @@ class _Tally:
     refused: int = 0
     refusals: list[BallotFileError] = field(default_factory=list)
     problems: list["Problem"] = field(default_factory=list)
-    scales: dict[str, None] = field(default_factory=dict)
+    scales: dict["Scale", None] = field(default_factory=dict)
 
     def add(self, taken: "Taken") -> None:
         self.files += 1
@@ -198,7 +199,7 @@ class _Tally:
             "ballots_by_models": self.ballots - self.by_people,
             "ballots_by_people": self.by_people,
             "refused": self.refused,
-            "scales": [*self.scales],
+            "scales": [scale.sentence_with("--scale ") for scale in self.scales],
             "problems": [
                 *(
                     {"file": e.path, "line": e.line, "field": None, "problem": e.problem}
@@ -242,8 +243,8 @@ class _Taking:
         self.done.append(tally)
         if tally.files and not self.quiet:
             echo(clean(tally.sentence()))
-        for sentence in () if self.quiet else tally.scales:
-            echo(clean(f"{tally.name}: {sentence}"), err=True)
+        for scale in () if self.quiet else tally.scales:
+            echo(clean(f"{tally.name}: {scale.sentence_with('--scale ')}"), err=True)
         self._told(tally)
 
     def broken_off(self) -> str:

@@ -67,7 +67,7 @@ class Body:
         self.files, self.format, self.columns, self.strict = files, format, columns, strict
         self.done, self.history, self.config = done, history, config
         self.scale, self.rubric = scale, rubric
-        self.scales: dict[str, None] = {}
+        self.scales: dict[Scale, None] = {}
         self.n_ballots = 0
         self.problems: Counter[str] = Counter()
         self.odd: Counter[str] = Counter()
@@ -140,8 +140,8 @@ class Body:
                     watch.look(self.n_ballots)
                     yield one
         self._close()
-        for sentence in self.scales:
-            echo(clean(f"note: {sentence}"), err=True)
+        for scale in self.scales:
+            echo(clean(f"note: {scale.sentence_with('--scale ')}"), err=True)
 
     def _sessions(self, path: str) -> Iterable["Imported"]:
         if not self._is_file(path):
@@ -158,8 +158,8 @@ class Body:
         )
 
     def _note_scale(self, ballot: "Ballot") -> None:
-        if ballot.scale is not None:
-            self.scales[ballot.scale.sentence] = None
+        if ballot.scale is not None and not ballot.scale.is_plain:
+            self.scales[ballot.scale] = None
 
     @property
     def name(self) -> str:

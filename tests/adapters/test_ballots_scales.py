@@ -106,6 +106,18 @@ class TestReading:
         """In a table that commas separate, in every shape."""
         assert grades(read_ballots(file("comma.csv", text))) == {"a": 9, "b": 6.75}
 
+    @pytest.mark.parametrize(
+        "name", ["difficulty", "Prompt Tokens", "latencyMs", "elapsed", "zeit"]
+    )
+    def test_numbers_beside_the_grades_are_no_model(self, file, name):
+        """By their name, or since they all lie beyond the grades of the models; which is said."""
+        text = f"item,gpt,grok,{name}\nq1,8,6,35\nq2,9,7,350\nq3,7,8,70\n"
+        notes = []
+        cast = list(read_ballots(file("models.csv", text), on_note=notes.append))
+
+        assert {name for ballot in cast for name in ballot.grades} == {"gpt", "grok"}
+        assert f"passed over: {name}" in notes[0]
+
     def test_two_files_are_two_sources(self, file):
         """Each is read on a scale of its own."""
         paths = file("unit.csv", UNIT), file("low.csv", LOW)

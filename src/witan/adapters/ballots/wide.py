@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 
-from witan.adapters.ballots.cells import Rows
+from witan.adapters.ballots.cells import Rows, number
 from witan.adapters.ballots.columns import (
     ALIASES,
     CRITERIA,
@@ -31,11 +31,22 @@ _NOT_GRADES = frozenset(
         *("rank", "position", "weight", "turn", "seed", "temperature", "index", "number", "no"),
         *("n", "count", "tokens", "input_tokens", "output_tokens", "latency", "latency_ms"),
         *("seconds", "cost", "cost_usd", "time", "timestamp", "year", "id"),
+        *("difficulty", "level", "length", "words", "turns", "duration", "price", "version", "age"),
+        *("row", "line", "page", "batch", "run", "epoch", "step", "seq", "day", "month"),
         *("mean", "average", "avg", "median", "total", "sum", "std", "stdev", "sd", "variance"),
         *LENGTHS,
     )
 )
 """Columns of numbers that are no grades, sums of the others among them."""
+
+_NOT_GRADES_LAST = frozenset(
+    (
+        *("id", "idx", "index", "no", "number", "count", "tokens", "chars", "words", "length"),
+        *("seconds", "secs", "ms", "latency", "duration", "time", "timestamp", "cost", "usd"),
+        *("price", "difficulty", "seed", "year"),
+    )
+)
+"""Last words of the names of such columns, as in ``prompt_tokens`` and ``latency_ms``."""
 
 _NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
 
@@ -45,14 +56,34 @@ def grade_columns(
 ) -> list[int]:
     """Columns that hold grades in a sample of rows, apart from those of these fields."""
     taken = header.places((*fields, *_BESIDE))
-    return [
-        place
+    cells = {
+        place: [row[place] for row in sample if place < len(row)]
         for place, name in enumerate(header.names)
-        if place not in taken
-        and folded(name)
-        and folded(name) not in _NOT_GRADES
-        and _holds_grades([row[place] for row in sample if place < len(row)])
-    ]
+        if place not in taken and folded(name) and not _is_beside(folded(name))
+    }
+    found = {place: held for place, held in cells.items() if _holds_grades(held)}
+    beyond = _beyond_the_others(found) if len(found) > 2 else set()
+    return [place for place in found if place not in beyond]
+
+
+def _is_beside(name: str) -> bool:
+    """Whether the name of a column says that its numbers are no grades."""
+    return name in _NOT_GRADES or ("_" in name and name.rpartition("_")[2] in _NOT_GRADES_LAST)
+
+
+def _beyond_the_others(columns: Mapping[int, Sequence[str]]) -> set[int]:
+    """The columns whose numbers all lie beyond the scale of the grades in most columns."""
+    numbers = {
+        place: known
+        for place, cells in columns.items()
+        if (known := [n for cell in cells if (n := number(cell.strip())) is not None])
+    }
+    for most in (10, 100):
+        within = [place for place, held in numbers.items() if max(held) <= most]
+        beyond = {place for place, held in numbers.items() if min(held) > most}
+        if beyond and 2 * len(within) > len(columns):
+            return beyond
+    return set()
 
 
 def has_criteria(header: Header) -> bool:

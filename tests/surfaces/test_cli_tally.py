@@ -327,6 +327,16 @@ class TestBadLines:
         assert said.err.splitlines()[-1].startswith("30 lines of ")
 
 
+def test_battles_without_voters_are_votes_and_no_people(witan, tmp_path):
+    """The line of trust counts the comparisons, since nobody knows who made them."""
+    battles = tmp_path / "battles.csv"
+    battles.write_text("model_a,model_b,winner\nx,y,model_a\nx,y,model_b\nx,z,tie\n")
+
+    said = witan("tally", battles).out
+    assert "3 votes · " in said
+    assert "people" not in said
+
+
 class TestScales:
     """Grades count on the scale on which they are given."""
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from witan.adapters.imports.battles import is_unnamed
 from witan.core.audit import PEOPLE
-from witan.core.ballot import Ballot, Groups
+from witan.core.ballot import Ballot, Groups, is_unnamed
 from witan.core.blind_vote import (
     Accord,
     accord,

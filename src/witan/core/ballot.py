@@ -1,5 +1,6 @@
 """What a reviewer said, exactly as cast; nothing is interpreted here."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Literal
 from witan.core.scale import Scale
 from witan.errors import InvalidBallot
 
-__all__ = ["Ballot", "Grade", "Groups", "Kind"]
+__all__ = ["Ballot", "Grade", "Groups", "Kind", "is_unnamed"]
 
 Groups = tuple[tuple[str, ...], ...]
 """A weak order over candidates: groups, best first; a group is tied."""
@@ -97,3 +98,8 @@ class Ballot:
         """Every candidate named on the ballot, in the order of first mention."""
         named = chain(self.candidates or (), chain.from_iterable(self.groups), self.grades)
         return tuple(dict.fromkeys(named))
+
+
+def is_unnamed(person: str) -> bool:
+    """Whether voters without a name are called so: ``human``, ``human-2`` and so on."""
+    return re.fullmatch(r"human(-\d+)?", person, re.IGNORECASE) is not None

@@ -172,7 +172,8 @@ class Outcome(Displayed):
     scales
         On which grades were given, where that is not 1–10 beyond doubt; they count as 1–10.
     details
-        Rule-specific numbers of the session; under ``people`` how many reviewers are people.
+        Rule-specific numbers of the session; under ``people`` how many reviewers are
+        people, and under ``unnamed_votes`` how many of those are comparisons by nobody known.
     """
 
     session: str

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.agreement import effective_votes, kendall_taus, kendall_w
+from witan.core.ballot import is_unnamed
 from witan.core.counted import Counted
 from witan.core.lines import standings
 from witan.core.majority import condorcet_winner, majority_cycles
@@ -79,9 +80,11 @@ def _rho(view: View) -> float | None:
 def _details(view: View) -> dict[str, Any]:
     """The rule's numbers of the session, how it went where it can tell, how many are people."""
     details = view.details(None)
-    people = {vote.reviewer for vote in view.effective_votes() if vote.kind == "human"}
-    if people:
+    cast = [vote for vote in view.effective_votes() if vote.kind == "human"]
+    if people := {vote.reviewer for vote in cast}:
         details["people"] = len(people)
+    if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
+        details["unnamed_votes"] = len(unnamed)
     if view.electorate.votes:
         details |= {name: tell(view.profile, view.names) for name, tell in view.rule.trace.items()}
     return details

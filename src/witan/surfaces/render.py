@@ -139,8 +139,11 @@ def _voted(outcome: Outcome) -> str:
     if voted or silent or not people:
         everyone = voted + without_effect + silent
         said.append(f"{voted:,} of {counted(everyone, 'reviewer')}")
-    if people:
-        said.append(f"{people:,} {'person' if people == 1 else 'people'}")
+    unnamed: int = outcome.details.get("unnamed_votes", 0)
+    if named := people - unnamed:
+        said.append(f"{named:,} {'person' if named == 1 else 'people'}")
+    if unnamed:
+        said.append(counted(unnamed, "unnamed vote" if named else "vote"))
     return ", ".join(said)
 
 

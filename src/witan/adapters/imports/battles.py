@@ -17,7 +17,7 @@ from witan.adapters.ballots.records import KINDS, in_years, moment, session_name
 from witan.adapters.history.importing import Imported
 from witan.core.ballot import Ballot, Groups
 
-__all__ = ["BOTH_BAD", "is_unnamed", "people_apart", "read_battles"]
+__all__ = ["BOTH_BAD", "people_apart", "read_battles"]
 
 BOTH_BAD = "both bad"
 """The note of a tie between answers that are both called bad."""
@@ -94,11 +94,6 @@ class _Named:
             return record
         values = list(record.values())
         return {**record, **{field: cell(values) for field, cell in cells}}
-
-
-def is_unnamed(person: str) -> bool:
-    """Whether people without a name are called so in files, or by `people_apart`."""
-    return re.fullmatch(r"human(-\d+)?", person, re.IGNORECASE) is not None
 
 
 def people_apart(one: Imported) -> Imported:

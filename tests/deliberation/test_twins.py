@@ -1,6 +1,7 @@
 """Answers that are the same: told before a review is paid for, judged once, and tied."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -8,6 +9,7 @@ from councils import council, member
 from juries import asked, overheard
 from witan import Ballot, tally
 from witan.adapters.scripted import Line
+from witan.core.decided import OFFERED
 from witan.core.rules.registry import RULES
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
@@ -103,6 +105,16 @@ class TestSomeAreTheSame:
             {name: error for name, error in errors.items() if name != "bob"}
         )
 
+    @pytest.mark.parametrize("rule", ["calibrated", "borda"])
+    async def test_copies_in_the_lead_share_what_is_known_of_it(self, rule):
+        """Their contrast has no variance; the chances of all add up to 1."""
+        session, _ = await held(seated(prefers=("four", "five", "six")), rule=rule)
+
+        chances = {line.candidate: line.p_best for line in session.outcome.standings}
+        assert session.outcome.leaders == ("ann", "bob")
+        assert chances["ann"] == pytest.approx(chances["bob"], abs=0.01)
+        assert sum(chances.values()) == pytest.approx(1)
+
     async def test_indentation_makes_another_answer(self):
         """A line of a program that stands deeper does something else."""
         inside, after = "for x in y:\n    a(x)\n    b(x)", "for x in y:\n    a(x)\nb(x)"
@@ -176,3 +188,75 @@ class TestAllAreTheSame:
         again = Session.of([replace(opened, procedure=reviewed), *later])
 
         assert not again.answers_agree
+
+
+NARROW = ("hybrid", "range", "kemeny", "irv")
+"""Rules whose bounds are so careful that they wait for the last of these ballots."""
+
+
+class TestStoppingWhenDecided:
+    """Identical answers, or a jury, where nobody waits for ballots that change nothing."""
+
+    TEXTS: ClassVar = dict(
+        zip("abcdefg", ["four", "four", "five", "six", "seven", "eight", "nine"], strict=True)
+    )
+    FIVE = ("five", "four", "six", "seven", "eight", "nine")
+
+    def seats(self, slow: str, prefers: tuple[str, ...], *, answers: bool = True) -> list:
+        """Members or jurors of one mind; the slow one takes seconds for its review."""
+        return [
+            member(
+                name,
+                answers=[f"It is {text}."] if answers else [],
+                reviews=[Line(prefers=prefers, seconds=1.5 if name == slow else 0.0)],
+            )
+            for name, text in self.TEXTS.items()
+        ]
+
+    @pytest.mark.parametrize("rule", OFFERED)
+    @pytest.mark.parametrize("slow", ["g"])
+    async def test_the_leader_is_that_of_all_ballots(self, rule, slow):
+        """Whoever is not waited for, the copies stay tied."""
+        options = {"rule": rule, "synthesis": False}
+        async with council(
+            self.seats(slow, self.FIVE), stop_when_decided=True, **options
+        ) as opened:
+            session = await opened.ask("How many?", seed=4)
+
+        decided = [event for event in session.events if isinstance(event, e.Decided)]
+        assert [(x.leader, x.cancelled) for x in decided] in ([], [("c", (slow,))])
+        assert decided or rule in NARROW
+        assert (session.status, session.outcome.leaders) == ("complete", ("c",))
+        assert session.recount().leaders == ("c",)
+        if rule not in ("kemeny", "irv"):  # above six candidates they follow one order alone
+            lines = {line.candidate: line for line in session.outcome.standings}
+            assert lines["a"].rank == lines["b"].rank
+            assert lines["a"].score == pytest.approx(lines["b"].score)
+
+    async def test_copies_in_the_lead_are_never_decided_between(self):
+        """All ballots are waited for, and both lead."""
+        four = ("four", "five", "six", "seven", "eight", "nine")
+        seats = self.seats("", four)
+        async with council(seats, stop_when_decided=True, synthesis=False) as opened:
+            session = await opened.ask("How many?", seed=4)
+
+        decided = [x for x in session.events if isinstance(x, e.Decided)]
+        assert [x.cancelled for x in decided] in ([], [()])
+        assert session.outcome.leaders == ("a", "b")
+
+    @pytest.mark.parametrize("rule", OFFERED)
+    async def test_a_jury_stops_as_members_do(self, rule):
+        """A slow juror is not waited for; jurors see both copies as one answer."""
+        jurors = [replace(each, name=f"j{each.name}", source=f"test:j{each.name}")
+                  for each in self.seats("g", self.FIVE, answers=False)]  # fmt: skip
+        async with council(
+            self.seats("", ()), jury=jurors, stop_when_decided=True, rule=rule, synthesis=False
+        ) as opened:
+            session = await opened.ask("How many?", seed=4)
+
+        decided = [event for event in session.events if isinstance(event, e.Decided)]
+        assert [(x.leader, x.cancelled) for x in decided] in ([], [("c", ("jg",))])
+        assert decided or rule in NARROW
+        drawn = [x.sheet for x in session.events if isinstance(x, e.SheetDrawn)]
+        assert {len(sheet.candidates) for sheet in drawn} == {6}
+        assert (session.status, session.outcome.leaders) == ("complete", ("c",))

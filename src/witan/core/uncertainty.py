@@ -189,8 +189,11 @@ class Uncertainty:
     def _excess(self, chosen: NDArray[np.integer[Any]]) -> float:
         """Contrast variance of the top two effects over the fit's; of level pairs, the largest.
 
-        Effects that only rounding separates are level, so the processor decides no pair.
+        Effects that only rounding separates are level, so the processor decides no pair. Of copies
+        of one answer, whose contrast has no variance, one is looked at.
         """
+        apart = self.factors[np.ix_(chosen, chosen)] > LEVEL
+        chosen = chosen[(apart | np.triu(np.ones_like(apart))).all(axis=1)]
         if len(chosen) < 2:
             return 1.0
         effects = self.effects[chosen]

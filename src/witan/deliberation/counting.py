@@ -41,7 +41,7 @@ class Count:
         self.problem: str | None = None
         self.leader: str | None = None
         self._outstanding: dict[str, str | None] = {}
-        self._bounded = True
+        self._unbounded: set[str] = set()
         self._complete = anyio.Event()
         self._settling = False
         self._last = True
@@ -60,14 +60,14 @@ class Count:
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
         """Expect one ballot, or abstention, from each of these; only the last round can decide.
 
-        Who is recused from several candidates casts ballots that no bound is known for.
+        No bound is known for what somebody will cast who is recused from several candidates.
         """
         own = self.sitting.authorship.own
         stand = {
             name: [c for c in self.twins.own(own[name]) if c in self.roster] for name in reviewers
         }
         self._outstanding = {name: held[0] if held else None for name, held in stand.items()}
-        self._bounded = all(len(held) < 2 for held in stand.values())
+        self._unbounded = {name for name, held in stand.items() if len(held) > 1}
         self._complete = anyio.Event()
         self._last = last
         self.leader = None
@@ -126,7 +126,7 @@ class Count:
 
     def _is_decided(self) -> bool:
         stops = self.sitting.procedure.stop_when_decided and not self.sitting.retries
-        if not (self._last and self._bounded and stops):
+        if not (self._last and stops) or not self._unbounded.isdisjoint(self._outstanding):
             return False
         if len(self.ballots) < self.sitting.procedure.quorum:
             return False

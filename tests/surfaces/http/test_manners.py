@@ -255,6 +255,7 @@ class TestWords:
     )  # fmt: skip
     def test_of_a_vote(self, client, body, said):
         """By the names of its fields."""
+        client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
         told = client.post("/api/sessions/last/votes", json=body)
 
         assert told.status_code == 422

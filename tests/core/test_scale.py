@@ -377,7 +377,9 @@ class TestTally:
         assert (outcome.scales, outcome.warnings) == ((), ())
 
 
-@pytest.mark.parametrize(("scale", "best", "next_best"), [("1-5", 5, 4), ("pass-fail", 1, 0)])
+@pytest.mark.parametrize(
+    ("scale", "best", "next_best"), [("1-5", 5, 4), ("pass-fail", 1, 0), ("1-5", 4.5, 4)]
+)
 def test_errors_grow_with_the_steps_of_the_scale(scale, best, next_best):
     """Unanimous grades one step apart are as many errors apart on every scale of whole numbers."""
 
@@ -387,6 +389,15 @@ def test_errors_grow_with_the_steps_of_the_scale(scale, best, next_best):
         return (lines[0].score - lines[1].score) / lines[0].std_error
 
     assert errors_apart(scale, best, next_best) == pytest.approx(errors_apart("1-10", 9, 8))
+
+
+def test_a_judge_with_finer_steps_does_not_hide_those_of_the_others():
+    """Each judge's grades are as coarse as its own steps."""
+    stars = [Ballot(f"r{n}", grades={"a": 5, "b": 4, "c": 4}, scale="1-5") for n in range(4)]
+    fine = Ballot("x", grades={"a": 91, "b": 68, "c": 68}, scale="0-100")
+    errors = [tally([*stars, one]).standings[0].std_error for one in (stars[0], fine)]
+
+    assert errors[1] > 0.7 * errors[0]
 
 
 def test_true_among_fractions_is_the_best_grade():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.interpretation import Electorate, Vote
-from witan.core.profile import FRACTION_VARIANCE, Floats, Profile
+from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile
 from witan.core.scale import LOWEST
 
 __all__ = ["by_shape", "failed_candidates", "gradable", "opinion_rows", "stack", "timeline"]
@@ -77,19 +77,35 @@ def stack(
 def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
     """Variance of rounding to steps of scales that grades were converted from, shape (S,).
 
-    Judges who pass or fail, or give 1 to 5, agree exactly more often than their opinions do. NaN
-    where grades are no whole numbers of such a scale, or its steps are finer than half a point;
-    None where that holds for all sessions. `grades` has the shape (S, R, C).
+    Judges who pass or fail, or give 1 to 5, agree exactly more often than their opinions do. Each
+    ballot has the largest step, or half step, of which all its grades are multiples; the variance
+    is the mean over all grades. NaN where no ballot has a step above half a point; None where that
+    holds for all sessions. `grades` has the shape (S, R, C).
     """
     variances = np.full(len(electorates), np.nan)
     for number, electorate in enumerate(electorates):
-        steps = [scale.whole.step for scale in electorate.scales if not scale.is_native]
-        known = grades[number][~np.isnan(grades[number])]
-        if steps and len(known) and (step := max(steps)) ** 2 / 12 > FRACTION_VARIANCE:
-            counts = (known - LOWEST) / step
-            if np.all(np.abs(counts - np.rint(counts)) < 1e-6):
-                variances[number] = step**2 / 12
+        whole = [scale.whole.step for scale in electorate.scales if not scale.is_native]
+        steps = sorted({step / part for step in whole for part in (1, 2)}, reverse=True)
+        coarse = [step for step in steps if step**2 / 12 > FRACTION_VARIANCE]
+        if coarse:
+            variances[number] = _rounding_of(grades[number], coarse)
     return None if np.isnan(variances).all() else variances
+
+
+def _rounding_of(grades: Floats, steps: Sequence[float]) -> float:
+    """The mean variance of rounding over the grades (R, C) of a session; NaN: no such steps."""
+    total, n_grades, found = 0.0, 0, False
+    for row in grades:
+        known = row[~np.isnan(row)]
+        counts = ((known - LOWEST) / step for step in steps)
+        fits = [bool(np.all(np.abs(held - np.rint(held)) < 1e-6)) for held in counts]
+        step = next((one for one, fit in zip(steps, fits, strict=True) if fit), None)
+        whole = bool(np.all(known == np.rint(known)))
+        variance = ROUNDING_VARIANCE if whole else FRACTION_VARIANCE
+        total += len(known) * (variance if step is None else step**2 / 12)
+        n_grades += len(known)
+        found = found or (step is not None and len(known) > 0)
+    return total / n_grades if found else np.nan
 
 
 def _normalised(weights: Floats) -> Floats:

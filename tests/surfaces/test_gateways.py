@@ -103,6 +103,30 @@ def test_a_list_behind_a_gateway_here_seats_no_unknown_price(witan, outside, mon
     assert "openrouter: not seated by themselves: 2 models whose price is unknown" in said.err
 
 
+def test_four_within_the_bound_are_seated_of_a_list(witan, outside, monkeypatch):
+    """What is dear, has no price or depends is not among them, whatever stands first and newest."""
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    prices = {
+        "openai/o9-pro": ("0.00015", "0.0006"), "openrouter/auto": ("-1", "-1"),
+        "z-ai/odd": ("NaN", "0.1"), "z-ai/null": (None, None), "z-ai/half": ("0.000001", None),
+        "anthropic/dear-out": ("0.000005", "0.000031"), "anthropic/ok": ("0.000003", "0.000015"),
+        "openai/ok": ("0.00001", "0.00003"), "google/ok": ("0.000002", "0.00001"),
+        "qwen/ok": ("0", "0"), "mistralai/ok": ("0.000001", "0.000003"),
+    }  # fmt: skip
+    models = [
+        {"id": name, "created": 2_000 - at, "pricing": {"prompt": read, "completion": written}}
+        for at, (name, (read, written)) in enumerate(prices.items())
+    ]
+    with listing(*models) as server:
+        monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
+        plan = witan("plan", "Which?", "--json").json
+
+    seated = {line["seat"] for line in plan["lines"]}
+    assert len(seated) >= 4
+    assert all(name.endswith("/ok") for name in seated)
+    assert plan["unpriced"] == []
+
+
 def test_without_a_gateway_the_public_address_is_asked_for(witan, outside, monkeypatch):
     """The proxy of these tests does see what leaves the machine."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -118,6 +118,19 @@ class TestReading:
         assert {name for ballot in cast for name in ballot.grades} == {"gpt", "grok"}
         assert f"passed over: {name}" in notes[0]
 
+    def test_a_field_that_comes_late_is_named(self, file):
+        """What only rows below the sample have is not read, and not passed over in silence."""
+        rows = [{"item": f"q{n}", "gpt": 8, "grok": 6} for n in range(300)]
+        rows[250]["claude"] = 9
+        notes = []
+        path = file("late.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+        assert len(list(read_ballots(path, on_note=notes.append))) == 300
+        assert notes[-1].endswith(
+            "late.jsonl: the field 'claude' is not read: it first stands on line 251, "
+            "below 200 rows without it"
+        )
+
     def test_two_files_are_two_sources(self, file):
         """Each is read on a scale of its own."""
         paths = file("unit.csv", UNIT), file("low.csv", LOW)

@@ -52,7 +52,7 @@ class Content:
 
             return cells(self.table, self.source.path)
         if self._is_json:
-            return _cells(objects(self.source, report))
+            return _cells(objects(self.source, report), report)
         return csv_rows(self.source, report, self.columns)
 
     def long_rows(self, report: Report) -> tuple[Rows, Mapping[str, str]]:
@@ -117,12 +117,20 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
     return table_format(names, sample, columns, path)
 
 
-def _cells(records: Records) -> Rows:
-    """Objects as rows of a table; the columns are the fields of the first of them."""
+def _cells(records: Records, report: Report) -> Rows:
+    """Objects as rows of a table; the columns are the fields of the first of them.
+
+    A field that only later ones have is named in a note, with its first line.
+    """
     first = list(islice(records, SAMPLE))
     names = list(dict.fromkeys(name for _, record in first for name in record))
     yield 0, names
+    known = set(names)
     for line, record in chain(first, records):
+        for name in sorted(record.keys() - known):
+            where = f"it first stands on line {line:,}, below {SAMPLE} rows without it"
+            report.note(f"the field {name!r} is not read: {where}")
+            known.add(name)
         yield line, [text_of(record.get(name)) for name in names]
 
 

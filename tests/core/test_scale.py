@@ -153,7 +153,6 @@ class TestRecognition:
             ((8, "80 %"), "1-10", ()),
             (("3/5", "11/20"), "0-1", ()),
             (("3/5", "80 %"), "0-1", ()),
-            (("good", "bad"), "1-10", ()),
         ],
     )
     def test_of_all_grades_together(self, grades, scale, instead):
@@ -162,6 +161,12 @@ class TestRecognition:
 
         assert (str(found), found.instead) == (scale, instead)
         assert found.recognised
+
+    def test_of_words_alone_nothing_is_recognised(self):
+        """Text that is no grade leaves the scale at 1-10, which is not said to be recognised."""
+        found = scale_of("good", "bad")
+
+        assert (str(found), found.recognised) == ("1-10", False)
 
     def test_a_stray_number_does_not_move_the_scale(self):
         """One 11 among ninety-nine grades from 1 to 10 lies outside; the wider scale is named."""
@@ -408,6 +413,16 @@ def test_true_among_fractions_is_the_best_grade():
     assert [str(scale) for scale in outcome.scales] == ["0-1"]
     assert outcome["a"].score == pytest.approx((10 + 10 + 9.1) / 3)
     assert outcome["b"].score == pytest.approx((5.5 + 5.5 + 1) / 3)
+
+    def test_of_letters_no_scale_is_said(self):
+        """Grades that are all letters are dropped with a word each, and no scale is recognised."""
+        ballots = [Ballot("ann", grades={"x": "A", "y": "B+"}), Ballot("bob", grades={"x": "A-"})]
+
+        outcome = tally(ballots)
+
+        assert not outcome.scales
+        assert sum("which is no grade; dropped" in warning for warning in outcome.warnings) == 3
+        assert not any("read as" in warning for warning in outcome.warnings)
 
 
 class TestEveryCaller:

@@ -21,7 +21,7 @@ from witan.deliberation.ports import Price, Reply
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
-from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
+from witan.errors import InvalidParameter, NoCouncil, NothingToCount, OverBudget, UnknownName
 
 pytestmark = pytest.mark.anyio
 
@@ -313,7 +313,10 @@ class TestResuming:
         assert broken.cost.committed_usd == pytest.approx(broken.cost.known_usd + 2 * worst)
 
     async def test_resuming_does_not_renew_the_ceiling(self):
-        """However often a session is broken off and taken up, no more is called than it allows."""
+        """However often a session is broken off and taken up, no more is called than it allows.
+
+        Once what is left does not suffice, it is refused before a call.
+        """
         called = []
 
         class Slow:
@@ -327,10 +330,13 @@ class TestResuming:
         for _ in range(4):
             async with council(priced, **options) as opened:
                 with anyio.move_on_after(0.05):
-                    if heard:
+                    if not heard:
+                        await opened.ask(QUESTION, listener=heard.append)
+                    elif len(called) < 4:
                         await opened.resume(Session.of(heard), listener=heard.append)
                     else:
-                        await opened.ask(QUESTION, listener=heard.append)
+                        with pytest.raises(OverBudget):
+                            await opened.resume(Session.of(heard), listener=heard.append)
             heard = sorted({event.seq: event for event in heard}.values(), key=lambda x: x.seq)
 
         assert len(called) == 4  # at $0.10 each

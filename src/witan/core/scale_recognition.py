@@ -317,7 +317,8 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     for name, others in parts.instead.items():
         instead |= {str(parts.scale(whole, {name: other})): None for other in others}
     mixed = any(held.is_mixed for held in criteria.values())
-    return replace(found, recognised=True, instead=tuple(instead), shares=mixed)
+    known = parts.together.n > 0 or bool(parts.apart)  # of words alone nothing is recognised
+    return replace(found, recognised=known, instead=tuple(instead), shares=mixed)
 
 
 SIZES = (UNIT, TEN)

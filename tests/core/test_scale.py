@@ -324,6 +324,46 @@ class TestReviewersApart:
         assert self.scales(cast) == scales
         assert self.scales(cast[::-1]) == scales
 
+    @pytest.mark.parametrize(
+        "strict",
+        [
+            {"dora": [{"d": 5}]},
+            {"dora": [{"d": grade} for grade in (5, 4, 3, 5)]},
+            {"dora": [{"d": 4}], "eve": [{"d": 5}]},
+            {"dora": [{"c": 5, "d": 4}]},
+            {"dora": [{"a": 5}]},
+            {"dora": [{"a": 4, "b": 4, "c": 4, "d": 4}]},
+            {"dora": [{"e": 5, "f": 3, "g": 4}]},
+        ],
+        ids=["one", "repeated", "two reviewers", "the poor", "one good", "all equal", "unknown"],
+    )
+    @pytest.mark.parametrize("poor", [58, 14])
+    def test_the_grades_of_a_strict_reviewer_stay_low(self, strict, poor):
+        """A low grade on the scale of the others never becomes a high one on a smaller scale."""
+        cast = self.cast(anna=(81, 72, 62, 60), ben=(80, 85, 60, 66), carl=(92, 82, 58, poor))
+        sheets = [(name, grades) for name, held in strict.items() for grades in held]
+        cast += [
+            Ballot(name, grades=grades, session=f"s{n}") for n, (name, grades) in enumerate(sheets)
+        ]
+
+        assert set(self.scales(cast).values()) == {"0-100"}
+        assert set(self.scales(cast[::-1]).values()) == {"0-100"}
+
+    def test_the_lowest_grade_does_not_raise_a_candidate(self):
+        """A 5 beside grades from 58 to 92 lowers whom it is for."""
+        cast = self.cast(anna=(81, 72, 60), ben=(80, 85, 66), carl=(92, 82, 58))
+        before = tally(cast, "range")["c"].score
+        outcome = tally([*cast, Ballot("dora", grades={"c": 5})], "range")
+
+        assert outcome["c"].score < before
+        assert outcome.standings[-1].candidate == "c"
+
+    def test_no_option_is_named_that_reads_the_others_wrongly(self):
+        """A scale for some of the reviewers is no scale for all of them."""
+        outcome = tally(self.cast(x=(90, 70, 80), y=(5, 3, 4)), "range")
+
+        assert outcome.warnings[1].endswith("converted to 1-10; they also fit 1-10")
+
     def test_the_outcome_says_whose_grades_are_read_how(self):
         """And five of five is worth as much as a hundred of a hundred."""
         outcome = tally(self.cast(x=(100, 70, 0), y=(5, 3, 1), z=(5, 4, 1)), "range")

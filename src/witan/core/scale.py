@@ -199,7 +199,9 @@ class Scale:
         how = " (recognised)" if self.recognised else ""
         brought = "" if self.is_native else f", and {converted}"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
-        hint = f" ({option}{self.instead[-1]} reads them so)" if self.instead else ""
+        # The option would read the other reviewers so as well.
+        helps = self.instead and not self.reviewers
+        hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
         whose = f" of {_listed(self.reviewers)}" if self.reviewers else ""
         return f"grades{whose} are read as {', '.join(parts)}{how}{shares}{brought}{other}{hint}"

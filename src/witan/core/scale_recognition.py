@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
+from zlib import crc32
 
 from witan.core.ballot import Ballot
 from witan.core.scale import (
@@ -37,6 +38,9 @@ UNIT, THIRDS, HALF = Range(0.0, 1.0), Range(0.0, 3.0), Range(0.0, 5.0)
 FIVE, SEVEN = Range(1.0, 5.0), Range(1.0, 7.0)
 TEN, TWENTY, HUNDRED = Range(0.0, 10.0), Range(0.0, 20.0), Range(0.0, 100.0)
 
+SIZES = (UNIT, TEN)
+"""A scale up to 1, one up to 10; what lies beyond is on one up to 100."""
+
 NATIVE_SCALE = Scale()
 """The scale of the council's own reviews."""
 
@@ -49,8 +53,14 @@ MOST_VALUES = 4096
 MOST_REVIEWERS = 1000
 """Among more reviewers nobody has a scale of its own."""
 
+MOST_CANDIDATES = 256
+"""Candidates of one reviewer that are told apart by name; of more, some share an entry."""
+
+FEWEST_CANDIDATES = 2
+"""Candidates that others grade high, of whom a reviewer on a scale of its own grades so many."""
+
 CHANCE = 0.1
-"""Where grades such as the others' would all be this low more rarely, their scale is smaller."""
+"""Likelihood of a reviewer's grades on the scale of the others, below which its own is smaller."""
 
 DOUBTFUL = 0.5
 """Where this share does, but not the bulk, the grades are refused."""
@@ -101,6 +111,54 @@ class _Numbers:
 
 
 @dataclass(slots=True)
+class _Grades:
+    """The plain numbers that a reviewer gives one candidate: count, sum, those beyond each size."""
+
+    n: int = 0
+    total: float = 0.0
+    beyond: list[int] = field(default_factory=lambda: [0] * len(SIZES))
+
+    def merge(self, other: "_Grades") -> None:
+        self.n += other.n
+        self.total += other.total
+        self.beyond = [mine + more for mine, more in zip(self.beyond, other.beyond, strict=True)]
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """A reviewer's plain numbers by candidate."""
+
+    entries: dict[str, _Grades] = field(default_factory=dict)
+    are_hashed: bool = False
+
+    def add(self, name: str, number: float) -> None:
+        """Count one number; names beyond `MOST_CANDIDATES` share entries, whatever their order."""
+        key = _bucket(name) if self.are_hashed else name
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = _Grades()
+        entry.n += 1
+        entry.total += number
+        for size, known in enumerate(SIZES):
+            entry.beyond[size] += number > known.high
+        if not self.are_hashed and len(self.entries) > MOST_CANDIDATES:
+            self.entries, self.are_hashed = self.hashed(), True
+
+    def hashed(self) -> dict[str, _Grades]:
+        """The entries by bucket of their names."""
+        if self.are_hashed:
+            return self.entries
+        buckets: dict[str, _Grades] = {}
+        for name, entry in self.entries.items():
+            buckets.setdefault(_bucket(name), _Grades()).merge(entry)
+        return buckets
+
+
+def _bucket(name: str) -> str:
+    return str(crc32(name.encode("utf-8", "surrogatepass")) % MOST_CANDIDATES)
+
+
+@dataclass(slots=True)
 class _Criterion:
     """The grades on one criterion, by the way they are written."""
 
@@ -109,8 +167,9 @@ class _Criterion:
     words: int = 0
     percents: int = 0
     least: dict[float, float] = field(default_factory=dict)
+    candidates: _Candidates = field(default_factory=_Candidates)
 
-    def add(self, value: object) -> None:
+    def add(self, value: object, candidate: str) -> None:
         """Count one grade; numbers that are equal are one entry until somebody asks."""
         if type(value) is bool:
             self.words += 1
@@ -118,6 +177,9 @@ class _Criterion:
             self.counts[value] = self.counts.get(value, 0) + 1
             if len(self.counts) > MOST_VALUES:
                 self.fold()
+            number = _plain_number(value)
+            if number is not None:
+                self.candidates.add(candidate, number)
 
     def merge(self, other: "_Criterion") -> None:
         """Take in the grades of another."""
@@ -230,12 +292,12 @@ class Evidence:
         if ballot.scale is not None or not ballot.grades:
             return
         criteria = self._reviewers.setdefault(ballot.reviewer, {})
-        for given in ballot.grades.values():
+        for name, given in ballot.grades.items():
             if isinstance(given, Mapping):
                 for criterion, value in given.items():
-                    _of(criteria, criterion).add(value)
+                    _of(criteria, criterion).add(value, name)
             else:
-                _of(criteria, HOLISTIC).add(given)
+                _of(criteria, HOLISTIC).add(given, name)
 
     def scale(self) -> Scale:
         """The scale of the source, all reviewers together; see `scales`."""
@@ -271,12 +333,12 @@ class Evidence:
         """Reviewer to the criteria on which it plainly uses a smaller scale, and to its size."""
         found: dict[str, dict[str, int]] = {}
         for criterion in sorted({name for held in self._reviewers.values() for name in held}):
-            numbers = {
-                reviewer: held[criterion].numbers
+            grades = {
+                reviewer: held[criterion]
                 for reviewer, held in self._reviewers.items()
                 if criterion in held and held[criterion].numbers.n
             }
-            for reviewer, size in _smaller(numbers).items():
+            for reviewer, size in _smaller(grades).items():
                 found.setdefault(reviewer, {})[criterion] = size
         return found
 
@@ -294,6 +356,15 @@ class Evidence:
                 if mine.get(criterion) == kind.get(criterion):
                     _of(found, criterion).merge(held)
         return found
+
+
+def _plain_number(value: float | str) -> float | None:
+    """A grade as a plain number, in text or not; None: it is none."""
+    if isinstance(value, str):
+        written = WRITTEN.fullmatch(value.strip())
+        plain = written is not None and not written[2] and not written[3]
+        return decimal(written[1]) if written is not None and plain else None
+    return float(value) if -1e300 < value < 1e300 else None
 
 
 def _of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
@@ -321,30 +392,34 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     return replace(found, recognised=known, instead=tuple(instead), shares=mixed)
 
 
-SIZES = (UNIT, TEN)
-"""A scale up to 1, one up to 10; what lies beyond is on one up to 100."""
-
-
-def _smaller(numbers: Mapping[str, _Numbers]) -> dict[str, int]:
+def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
     """The reviewers whose grades are plainly on a smaller scale than those of the others.
 
-    A reviewer is on a smaller scale if all its grades lie on one, most of the others' lie beyond,
-    and grades such as those of the others would hardly ever all lie there.
+    A reviewer is on a smaller scale if all its grades lie on one and differ, most of the others'
+    lie beyond, and it grades several candidates whom the others grade high, one of the better ones
+    among them, so that grades such as those of the others would hardly ever all lie there.
     """
+    numbers = {reviewer: held.numbers for reviewer, held in criteria.items()}
     size_of = {reviewer: _size(held) for reviewer, held in numbers.items()}
+    by_candidate = _by_candidate(criteria)
     found: dict[str, int] = {}
     for size, known in enumerate(SIZES):
         larger = _Numbers()
-        for reviewer, held in numbers.items():
-            if size_of[reviewer] > size:
-                larger.merge(held)
+        others = [reviewer for reviewer in numbers if size_of[reviewer] > size]
+        for reviewer in others:
+            larger.merge(numbers[reviewer])
         if not larger.n or larger.share(known) >= DOUBTFUL:
             continue
         if known is TEN and larger.share(TWENTY) >= DOUBTFUL:
             continue  # twice as high is no other scale beyond doubt
-        chance = (larger.within[known] + 1) / (larger.n + 2)
+        high, better = _graded_high([(numbers[one], by_candidate[one]) for one in others])
         for reviewer, held in numbers.items():
-            if size_of[reviewer] == size and _is_plain(held, larger, chance, known):
+            if (
+                size_of[reviewer] == size
+                and _may_be_smaller(held, larger, known)
+                and not better.isdisjoint(by_candidate[reviewer])
+                and _is_unlikely(by_candidate[reviewer], high, size)
+            ):
                 found[reviewer] = size
     return found
 
@@ -356,15 +431,58 @@ def _size(numbers: _Numbers) -> int:
     return len(SIZES)
 
 
-def _is_plain(held: _Numbers, larger: _Numbers, chance: float, known: Range) -> bool:
+def _by_candidate(criteria: Mapping[str, _Criterion]) -> dict[str, dict[str, _Grades]]:
+    """Reviewer to its numbers by candidate, under the same keys for all."""
+    if any(held.candidates.are_hashed for held in criteria.values()):
+        return {reviewer: held.candidates.hashed() for reviewer, held in criteria.items()}
+    return {reviewer: held.candidates.entries for reviewer, held in criteria.items()}
+
+
+def _graded_high(
+    reviewers: Iterable[tuple[_Numbers, Mapping[str, _Grades]]],
+) -> tuple[dict[str, _Grades], set[str]]:
+    """The candidates whom most grade above the middle of their scale, and the better ones of them.
+
+    The better ones are those whom most reviewers of several candidates grade at least as high as
+    they do on the whole.
+    """
+    high: Counter[str] = Counter()
+    better: Counter[str] = Counter()
+    together: dict[str, _Grades] = {}
+    for numbers, by_candidate in reviewers:
+        wider = _wider(numbers)
+        middle = (wider.low + wider.high) / 2
+        mean = sum(one.total for one in by_candidate.values()) / numbers.n
+        for name, grades in by_candidate.items():
+            own = grades.total / grades.n
+            high[name] += 1 if own > middle else -1
+            if len(by_candidate) > 1:
+                better[name] += 1 if own >= mean - 1e-9 * abs(mean) else -1
+            together.setdefault(name, _Grades()).merge(grades)
+    found = {name: grades for name, grades in together.items() if high[name] > 0}
+    return found, {name for name in found if better[name] > 0}
+
+
+def _may_be_smaller(held: _Numbers, larger: _Numbers, known: Range) -> bool:
+    """Whether these grades differ, and are not such as a strict reviewer gives."""
+    if held.low == held.high:
+        return False
     if known is UNIT and not held.fractions:
         # 0 and 1 may be the lowest grades of a wider scale, unless that begins at 1.
-        binary = held.low == 0 and held.high == 1 and larger.low >= 1
-        return binary and chance**held.n < CHANCE
-    overlaps = larger.within[known] > 0
-    if known is TEN and overlaps and held.fives == held.n:
-        return False  # 0, 5 and 10 of 100 are what a strict reviewer gives
-    return chance**held.n < CHANCE
+        return held.low == 0 and held.high == 1 and larger.low >= 1
+    # 0, 5 and 10 of 100 are what a strict reviewer gives.
+    return not (known is TEN and larger.within[known] > 0 and held.fives == held.n)
+
+
+def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
+    """Whether all of one's grades for these candidates would hardly lie within this size."""
+    both = [name for name in mine if name in high]
+    if len(both) < FEWEST_CANDIDATES:
+        return False
+    n = sum(high[name].n for name in both)
+    within = n - sum(high[name].beyond[size] for name in both)
+    chance = (within + 1) / (n + 2)
+    return bool(chance ** sum(mine[name].n for name in both) < CHANCE)
 
 
 def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:

@@ -121,6 +121,19 @@ class TestReading:
 
         assert process_time() - started < 5
 
+    def test_many_labels_take_time_by_their_number(self):
+        """Eight times as many different labels, and as long a question, take about eight times."""
+
+        def seconds(n_labels: int) -> float:
+            names = [f"{letter}{number}" for number in range(1000) for letter in "QXYZ"]
+            text = "As [A] says. " + " ".join(f"It holds [{name}]." for name in names[:n_labels])
+            question = "Which holds, option P1 or P2? " * n_labels
+            started = process_time()
+            assert len(check_citations(text, LABELS, [question]).unresolved) == 20
+            return process_time() - started
+
+        assert min(seconds(4000) for _ in range(2)) < 30 * min(seconds(500) for _ in range(5))
+
 
 async def closed(text: str) -> Session:
     """A session of three that a chairman of this text closes."""

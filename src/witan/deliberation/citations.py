@@ -14,6 +14,8 @@ _CALLED = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGN
 _CALLED_LABEL = re.compile(
     r"\b(?:answer|response|candidate|member)s?[ \t]+[A-Z]{1,2}\d{0,3}\b", re.IGNORECASE
 )
+_BRACKETED_LABEL = re.compile(r"\[([A-Z]{1,2}\d{0,3})\]")
+_LONE_LABEL = re.compile(r"(?<![\w\[.'’-])([A-Z]{1,2}\d{0,3})(?![\w\]'’]|\.\w)")
 _GOES_ON = re.compile(r"[*_]{0,3}[ \t]+(?!(?:and|or|but|while|whereas)\b)[^\WA-Z]")
 _APART = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
 _LABEL = re.compile(r"[A-Z]\d{0,3}")
@@ -117,7 +119,8 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
     if not any(each.strange for each in cited):
         return Strange()
     texts = list(known)
-    own = {x for each in cited for x in each.strange if any(f"[{x}]" in one for one in texts)}
+    own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
+    elsewhere = {label for one in texts for label in _standing_alone(one)}
     sound = {each.run for each in cited if each.sound}
     foreign = {each.run for each in cited if not own.isdisjoint(each.strange)} - sound
     cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.strange)]
@@ -132,16 +135,14 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
     for each in cited:
         certain = pattern.is_cited(each, beside=each.run in sound)
         for label in each.strange if certain is not None else ():
-            alone = not each.called and _stands_alone(label, texts)
+            alone = not each.called and label in elsewhere
             (doubtful if alone or not certain else unresolved)[label] = None
-    named = {x for x in unresolved if _is_defined(x, cited, pattern) or _stands_alone(x, [text])}
+    named = _standing_alone(text) | (set() if pattern.begins else _beginning(cited))
     surely = {x for each in cited if each.called or each.run in sound for x in each.strange}
-    doubtful |= dict.fromkeys(x for x in unresolved if x in named - surely)
-    first = [label for label in unresolved if label not in doubtful]
-    return Strange(
-        tuple(first[:MOST_NAMED]),
-        tuple(islice((x for x in doubtful if x not in first), MOST_NAMED)),
-    )
+    named -= surely
+    doubtful |= dict.fromkeys(x for x in unresolved if x in named)
+    first = (label for label in unresolved if label not in doubtful)
+    return Strange(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
 
 
 class _Pattern(NamedTuple):
@@ -191,15 +192,14 @@ def _citations(text: str, labels: Collection[str]) -> Iterator[_Cited]:
         )
 
 
-def _is_defined(label: str, cited: Iterable[_Cited], pattern: _Pattern) -> bool:
-    """Tell whether a line begins with a label, as a footnote does, and no citation begins one."""
-    return not pattern.begins and any(each.begins and label in each.strange for each in cited)
+def _beginning(cited: Iterable[_Cited]) -> set[str]:
+    """Collect the labels that begin a line, as those of footnotes do."""
+    return {label for each in cited if each.begins for label in each.strange}
 
 
-def _stands_alone(label: str, texts: Iterable[str]) -> bool:
-    """Tell whether a letter is a word of one of these texts, as the name of an option is."""
-    word = re.compile(rf"(?<![\w\[.])(?<!['’-]){label}(?![\w\]'’]|\.\w)")
-    return label != "I" and any(word.search(_CALLED_LABEL.sub(" ", text)) for text in texts)
+def _standing_alone(text: str) -> set[str]:
+    """Collect the labels that are words of a text, as the names of options are."""
+    return set(_LONE_LABEL.findall(_CALLED_LABEL.sub(" ", text))) - {"I"}
 
 
 def _without_code(found: re.Match[str]) -> str:

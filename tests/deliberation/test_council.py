@@ -341,6 +341,30 @@ class TestResuming:
 
         assert len(called) == 4  # at $0.10 each
 
+    @pytest.mark.parametrize(("rounds", "times"), [(1, 3), (2, 4), (2, 5)])
+    async def test_a_quorum_of_ballots_is_counted_whatever_the_ceiling_holds(self, rounds, times):
+        """Where the ceiling cannot hold the last ballots, those that were cast decide."""
+        priced = [replace(seat, price=Price(1, 1)) for seat in members("abcd", "cabd")]
+        held = council(priced, review_rounds=rounds)
+        broken = await self.broken_off(held, e.BallotCast, times)
+        spent = broken.cost.committed_usd
+
+        async with council(priced, review_rounds=rounds, max_cost_usd=1e-4) as opened:
+            resumed = await opened.resume(broken)
+
+        assert (resumed.status, resumed.over_budget) == ("degraded", True)
+        assert (resumed.outcome.leaders, resumed.outcome.n_ballots) == (("c",), min(times, 4))
+        assert resumed.cost.committed_usd == pytest.approx(spent, abs=1e-4)
+
+    async def test_less_than_a_quorum_of_ballots_is_left_as_it_is(self):
+        """Where the ceiling cannot hold what makes a quorum, the session stays interrupted."""
+        priced = [replace(seat, price=Price(1, 1)) for seat in members("abcd", "cabd")]
+        broken = await self.broken_off(council(priced, quorum=3), e.BallotCast, 2)
+
+        async with council(priced, max_cost_usd=1e-4) as opened:
+            with pytest.raises(OverBudget, match="keeps its ceiling"):
+                await opened.resume(broken)
+
     async def test_a_round_that_is_over_is_not_opened_again(self):
         """Who abstained in the first round is not asked again once the second has begun."""
         shy = Line(prefers=("says a,",), contains="reviewed before")

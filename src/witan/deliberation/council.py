@@ -61,7 +61,7 @@ STOPS_BY_RANKINGS = (
 KEEPS_CEILING = (
     "a session that is taken up keeps its ceiling; put its question anew under a higher one"
 )
-"""What to do where the ceiling of an interrupted session is used up."""
+"""The remedy where the ceiling of an interrupted session is used up."""
 
 JITTER = 5
 """Which of the session's draws the waits between attempts come from."""
@@ -238,21 +238,24 @@ class Council:
         """Take up an interrupted session at its last finished seat; a closed one is returned.
 
         It keeps to its own limits, and what is still to come costs no more than this council's
-        ceiling either. The listener is told of what had happened before, too.
+        ceiling either; once its ballots make a quorum, it goes on with what the ceiling allows. The
+        listener is told of what had happened before, too.
 
         Raises
         ------
         NoCouncil
             If the session was begun by other members or chairmen.
         OverBudget
-            If what is left of its ceiling cannot hold what is still to come.
+            If its ballots make no quorum, and its ceiling cannot hold what is still to come.
         """
         if session.status != "interrupted":
             return session
         self._check_begun_by(session)
         spent = session.cost.committed_usd
-        rest = plan_rest(self._priced(session))
-        self._check_affordable(rest, self._ceiling(session.opened, spent), spent, KEEPS_CEILING)
+        cast = sum(not ballot.abstained for ballot in session.ballots)
+        if cast < session.opened.procedure.quorum:
+            rest = plan_rest(self._priced(session))
+            self._check_affordable(rest, self._ceiling(session.opened, spent), spent, KEEPS_CEILING)
         return await self._held(self._sitting(session.opened, session.events, listener))
 
     async def retry(

@@ -525,7 +525,7 @@ class TestMoney:
         assert ledger.spent("ci") == pytest.approx(paid)
 
     async def test_a_session_taken_up_keeps_to_the_limit_of_who_does_it(self, priced, history):
-        """Whatever the ceiling of who had begun it: what that cannot hold is refused."""
+        """Without ballots it is refused, whatever the ceiling of who had begun it."""
         broken = await self._broken_off(priced, history)
         async with Chamber.open(seatings(priced(), history)) as chamber:
             with pytest.raises(OverBudget):

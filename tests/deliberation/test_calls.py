@@ -126,16 +126,6 @@ class TestCancellation:
         assert table.purse.total().unknown_calls == 2
         assert await table.is_free(2)
 
-    async def test_while_a_hedge_has_the_slot_of_the_first(self):
-        """The one slot is free again."""
-        table = Table(throttling=Throttling(concurrency=1), hedge_seconds=0.01)
-        script = Script(HANGS)
-
-        await self.cancelled(table, script, after=0.03)
-
-        assert script.requests == 2
-        assert await table.is_free(1)
-
     @pytest.mark.parametrize("steps", range(12))
     async def test_at_every_step_on_the_way(self, steps):
         """Wherever in a hedged call's first steps the end comes, both slots are free after it."""

@@ -112,22 +112,13 @@ class TestHedge:
         assert isinstance(made, Made)
         assert (script.requests, table.notices) == (1, [])
 
-    async def test_without_a_free_slot_the_second_takes_that_of_the_first(self):
-        """A call that stalls in the only slot gives it up, and never waits for itself."""
-        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=1))
-        script = Script(HANGS, says("yes"))
-
-        made = await table.ask(script)
-
-        assert (made.reply.text, script.requests, script.most_running) == ("yes", 2, 1)
-        assert (made.spent.calls, made.spent.cost_usd) == (2, None)
-        assert table.notices == [("a", "answer", 1, "said nothing for 0.02 s", 0.0)]
-        assert await table.is_free(1)
-
-    async def test_stalled_calls_hold_no_line_up(self):
-        """Calls that stall in all slots are made again before those that wait for a slot."""
-        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=2))
-        scripts = [Script(HANGS, says("yes")), Script(HANGS, says("yes")), Script(says("yes"))]
+    @pytest.mark.parametrize("places", [1, 2])
+    async def test_without_a_free_slot_the_first_goes_on(self, places):
+        """A call in time for its limit brings its reply, though no slot is left for a second."""
+        table = Table(
+            hedge_seconds=0.3, call_seconds=0.6, throttling=Throttling(concurrency=places)
+        )
+        scripts = [Script(mute("yes", after=0.4)) for _ in range(places)]
         made = []
 
         async def ask(script):
@@ -137,27 +128,30 @@ class TestHedge:
             for script in scripts:
                 group.start_soon(ask, script)
 
-        assert [each.reply.text for each in made] == ["yes"] * 3
-        assert await table.is_free(2)
+        assert [each.reply.text for each in made] == ["yes"] * places
+        assert [script.requests for script in scripts] == [1] * places
+        assert table.notices == []
+        assert await table.is_free(places)
 
-    async def test_one_that_gives_its_slot_up_leaves_its_fate_to_the_second(self):
-        """A second that fails in passing is tried again; without money the first goes on."""
-        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=1))
-        made = await table.ask(Script(HANGS, fails(busy()), says("yes")))
-        assert made.reply.text == "yes"
+    async def test_reasoning_is_a_sign_of_life(self):
+        """A model that reasons apart from its text in time is not asked a second time."""
 
-        poor = Table(
-            hedge_seconds=0.02,
-            throttling=Throttling(concurrency=1),
-            max_usd=PRICE.of(200, 100),
-        )
-        script = Script(says("slow", after=0.1))
-        made = await poor.ask(script)
-        assert (made.reply.text, script.requests) == ("slow", 1)
+        async def reasons(hear):
+            await anyio.sleep(0.1)
+            hear.hear_reasoning()
+            await anyio.sleep(0.4)
+            return await says("yes")(hear)
+
+        table = Table(hedge_seconds=0.3)
+        script = Script(reasons)
+
+        made = await table.ask(script)
+
+        assert (made.reply.text, script.requests, table.notices) == ("yes", 1, [])
 
     async def test_the_second_keeps_to_the_rate(self):
         """It waits for its minute, and is not sent where the first speaks meanwhile."""
-        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=1, per_minute=60))
+        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=2, per_minute=60))
         script = Script(says("yes", after=0.3))
 
         made = await table.ask(script)

@@ -1,6 +1,7 @@
 """One attempt at a call: in its provider's limits, in time, and made twice if it stalls."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import ref
 
@@ -82,7 +83,7 @@ class Attempt:
     """One attempt: a request, and a second one if the first has not said a word in time.
 
     The second waits in no line, where it could wait for its own first to end: it takes a free slot,
-    or else that of the first, which is given up.
+    or is not sent.
 
     Parameters
     ----------
@@ -99,7 +100,6 @@ class Attempt:
         self._hedge_seconds = hedge_seconds
         self._tell = tell
         self._stirred = anyio.Event()
-        self._first_scope, self._first_ended = anyio.CancelScope(), anyio.Event()
         self._wait_for_turn = anyio.CancelScope()
         # Weak, as an ear holds its attempt: the call, with all its texts, goes when it is over.
         self._speaker: ref[_Ear] | None = None
@@ -134,10 +134,15 @@ class Attempt:
 
     def take_floor(self, ear: "_Ear") -> bool:
         """Whether a request is the one that is heard: the first that said a word."""
-        self._stir()
+        self.stir()
         if self._speaker is None:
             self._speaker = ref(ear)
         return self._speaker() is ear
+
+    def stir(self) -> None:
+        """Note a sign of life, or an end: a second request that still waits is not sent."""
+        self._stirred.set()
+        self._wait_for_turn.cancel()
 
     async def _race(self) -> Reply:
         """Whichever request finishes first; if both fail, the first one's failure counts.
@@ -164,47 +169,32 @@ class Attempt:
 
     async def _first(self, group: TaskGroup) -> None:
         try:
-            with self._first_scope:
-                self._replies.append(await self._request())
-                if self._hedge_seconds is not None:  # else there is nothing to stop
-                    group.cancel_scope.cancel()
+            self._replies.append(await self._request())
+            if self._hedge_seconds is not None:  # else there is nothing to stop
+                group.cancel_scope.cancel()
         except WitanError as error:
             self._failures.append(error)
-        self._first_ended.set()
-        self._stir()
-
-    def _stir(self) -> None:
-        """Note that there is a word, or an end: a second request that still waits is not sent."""
-        self._stirred.set()
-        self._wait_for_turn.cancel()
+        self.stir()
 
     async def _second(self, group: TaskGroup, reason: str) -> None:
         throttle = self._errand.throttle
-        with self._wait_for_turn:
-            await throttle.until_due()
-        if self._stirred.is_set():
-            return
         with throttle.spare_slot() as is_free:
-
-            async def make_room() -> None:
-                if not is_free:
-                    self._first_scope.cancel()
-                    await self._first_ended.wait()
-                self._tell(reason, 0.0)
-
-            try:
-                self._replies.append(await self._request(make_room))
+            if not is_free:
+                return
+            with self._wait_for_turn:
+                await throttle.until_due()
+            if self._stirred.is_set():
+                return
+            with suppress(WitanError):  # the first decides
+                self._replies.append(await self._request(lambda: self._tell(reason, 0.0)))
                 group.cancel_scope.cancel()
-            except WitanError as error:
-                if self._first_scope.cancel_called:
-                    self._failures.append(error)
 
-    async def _request(self, sending: Callable[[], Awaitable[None]] | None = None) -> Reply:
+    async def _request(self, tell: Callable[[], None] | None = None) -> Reply:
         errand = self._errand
         with errand.purse.reserve(errand.member, errand.call) as reservation:
             errand.reservations.append(reservation)
-            if sending is not None:
-                await _announced(errand, reservation, sending)
+            if tell is not None:
+                await _announced(errand, reservation, tell)
             return await _complete(errand, reservation, _Ear(self, errand))
 
 
@@ -232,7 +222,9 @@ class _Ear:
             self._pass_on(said, withdrawals)
 
     def hear_reasoning(self) -> None:
-        """Hold nothing back: the server tells reasoning from text."""
+        """Note a sign of life, and hold nothing back: the server tells reasoning from text."""
+        self.heard = True
+        self._attempt.stir()
         self._holds_back = False
 
     def close(self) -> None:
@@ -263,13 +255,11 @@ class _Ear:
             raise
 
 
-async def _announced(
-    errand: Errand, reservation: Reservation, sending: Callable[[], Awaitable[None]]
-) -> None:
+async def _announced(errand: Errand, reservation: Reservation, tell: Callable[[], None]) -> None:
     """Wait until it outlives this process that the request was begun; else it is not sent."""
     is_begun = False
     try:
-        await sending()
+        tell()
         if errand.begun is not None:
             await errand.begun()
         is_begun = True

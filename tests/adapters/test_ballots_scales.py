@@ -64,6 +64,23 @@ def grades(ballots):
     return {line.candidate: round(line.score, 3) for line in outcome.standings}
 
 
+HEADER = "session,reviewer,candidate,accuracy,relevance,completeness,clarity\n"
+
+
+def guarded(cell):
+    """A table of three reviewers with this cell as the accuracy of one candidate."""
+    rows = (f"s,r{n},good,8,8,8,8\ns,r{n},bad,{cell},9,9,9\n" for n in range(3))
+    return HEADER + "".join(rows)
+
+
+def guarded_lines(**accuracy):
+    """The same as JSON Lines."""
+    good = dict.fromkeys(("accuracy", "relevance", "completeness", "clarity"), 8)
+    bad = accuracy | dict.fromkeys(("relevance", "completeness", "clarity"), 9)
+    lines = ({"reviewer": f"r{n}", "grades": {"good": good, "bad": bad}} for n in range(3))
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
 class TestReading:
     """One file is one source, whatever its sessions."""
 
@@ -105,6 +122,25 @@ class TestReading:
     def test_a_decimal_comma_in_quotes_is_one(self, file, text):
         """In a table that commas separate, in every shape."""
         assert grades(read_ballots(file("comma.csv", text))) == {"a": 9, "b": 6.75}
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("cast.csv", guarded("")), ("cast.csv", guarded(" ")), ("cast.csv", guarded("n/a")),
+            ("cast.jsonl", guarded_lines()), ("cast.jsonl", guarded_lines(accuracy=None)),
+            ("cast.jsonl", guarded_lines(accuracy="")),
+            ("cast.jsonl", guarded_lines(accuracy="n/a")),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("form", ["text", "parquet"])
+    def test_no_spelling_of_a_missing_criterion_evades_its_ceiling(self, file, name, text, form):
+        """Whatever the file, an answer without accuracy is capped as one with the lowest."""
+        path = file(name, text)
+        if form == "parquet":
+            write_ballots(read_ballots(path), path.with_suffix(".parquet"))
+            path = path.with_suffix(".parquet")
+
+        assert grades(read_ballots(path)) == {"good": 8, "bad": 4}
 
     @pytest.mark.parametrize(
         "name", ["difficulty", "Prompt Tokens", "latencyMs", "elapsed", "zeit"]

@@ -145,19 +145,36 @@ class TestRanking:
         assert electorate.votes[0].mismatch
 
     @pytest.mark.parametrize("rule", ["auto", "range", "borda"])
-    def test_leaving_out_the_criterion_of_a_ceiling_does_not_help(self, rule):
-        """It counts as the lowest grade where the ballot gives it to others."""
+    @pytest.mark.parametrize("missing", [{}, *({"accuracy": v} for v in (None, "", " ", "n/a"))])
+    def test_leaving_out_the_criterion_of_a_ceiling_does_not_help(self, rule, missing):
+        """It counts as the lowest grade where the ballot gives it to others, however written."""
         good = {"accuracy": 8, "relevance": 8, "completeness": 8, "clarity": 8}
         fine = dict.fromkeys(("relevance", "completeness", "clarity"), 10)
 
         def cast(bad):
             return [Ballot(f"r{n}", grades={"good": good, "bad": bad}) for n in range(3)]
 
-        silent, lowest = tally(cast(fine), rule), tally(cast({**fine, "accuracy": 1}), rule)
+        silent, lowest = (
+            tally(cast({**fine, **missing}), rule),
+            tally(cast({**fine, "accuracy": 1}), rule),
+        )
 
         assert silent.leaders == ("good",)
         assert silent.standings == lowest.standings
-        assert "leaves out 'accuracy' for 'bad', which has a ceiling" in silent.warnings[0]
+        assert (
+            "the ballot of r0 has no grade on 'accuracy' for 'bad' that can be read, and a ceiling "
+            "rests on it; the lowest counts"
+        ) in silent.warnings
+
+    @pytest.mark.parametrize("missing", [{}, *({"accuracy": v} for v in (None, "", "n/a"))])
+    def test_a_candidate_without_the_criterion_of_a_ceiling_is_graded(self, missing):
+        """Who leaves it out altogether gives it the lowest, whatever the others wrote."""
+        good = {"accuracy": 8, "relevance": 8, "completeness": 8, "clarity": 8}
+        fine = dict.fromkeys(("relevance", "completeness", "clarity"), 10)
+        cast = [Ballot(f"r{n}", grades={"good": good, "bad": fine | missing}) for n in range(3)]
+        outcome = tally([*cast, Ballot("x", grades={"good": good})], "range")
+
+        assert outcome["bad"].score == pytest.approx((3 * 4 + 1) / 4)
 
     def test_between_equal_rubric_grades_the_own_order_decides(self):
         """The reviewer's order is kept where its grades say nothing."""

@@ -388,9 +388,7 @@ class _Reader:
     def graded(self) -> set[str]:
         """The candidates that somebody grades."""
         voting = (b for b in self.cast if not b.abstained and b.weight > 0)
-        return {
-            name for ballot in voting for name in ballot.grades if not _is_unknown(ballot, name)
-        }
+        return {name for ballot in voting for name in ballot.grades if _is_any_graded(ballot, name)}
 
     @cached_property
     def whole_kinds(self) -> set[str]:
@@ -437,20 +435,21 @@ class _Reader:
     def _left_out_guards(
         self, ballot: Ballot, name: str, given: Mapping[str, float | str]
     ) -> list[str]:
-        """The criteria with a ceiling that the ballot grades elsewhere, and leaves out here."""
+        """The criteria with a ceiling that the ballot grades elsewhere, and not here.
+
+        However that is written: without the criterion, with nothing, or with what is no grade.
+        """
+        sheets = [held for held in ballot.grades.values() if isinstance(held, Mapping)]
         found = [
             criterion
             for criterion in self.guards
-            if criterion not in given
-            and any(
-                isinstance(other, Mapping) and criterion in other
-                for other in ballot.grades.values()
-            )
+            if not _is_graded(ballot, given, criterion)
+            and any(_is_graded(ballot, sheet, criterion) for sheet in sheets)
         ]
         if found:
-            left = " and ".join(map(repr, found))
-            what = f"leaves out {left} for {name!r}, which has a ceiling; the lowest grade counts"
-            self._warn(ballot, what)
+            listed = " and ".join(map(repr, found))
+            what = f"has no grade on {listed} for {name!r} that can be read, and a ceiling rests on"
+            self._warn(ballot, f"{what} {'it' if len(found) == 1 else 'them'}; the lowest counts")
         return found
 
     def _ranking(
@@ -535,10 +534,25 @@ class _Reader:
 
 def _is_unknown(ballot: Ballot, name: str) -> bool:
     """Whether a grade is there for a candidate, and some of it is none that can be read."""
+    held = _by_criterion(ballot, name)
+    return not all(_is_graded(ballot, held, criterion) for criterion in held)
+
+
+def _is_any_graded(ballot: Ballot, name: str) -> bool:
+    """Whether a ballot has a grade for a candidate that can be read, on whatever criterion."""
+    held = _by_criterion(ballot, name)
+    return any(_is_graded(ballot, held, criterion) for criterion in held)
+
+
+def _by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]:
     given = ballot.grades[name]
-    held = given if isinstance(given, Mapping) else {HOLISTIC: given}
-    scale = ballot.scale or Scale()
-    return any(grade_on(scale.of(criterion), one) is None for criterion, one in held.items())
+    return given if isinstance(given, Mapping) else {HOLISTIC: given}
+
+
+def _is_graded(ballot: Ballot, held: Mapping[str, float | str], criterion: str) -> bool:
+    """Whether there is a grade on this criterion that can be read."""
+    within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
+    return grade_on(within, held.get(criterion)) is not None
 
 
 def _short(given: object) -> str:

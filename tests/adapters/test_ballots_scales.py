@@ -142,17 +142,48 @@ class TestReading:
 
         assert grades(read_ballots(path)) == {"good": 8, "bad": 4}
 
-    @pytest.mark.parametrize(
-        "name", ["difficulty", "Prompt Tokens", "latencyMs", "elapsed", "zeit"]
-    )
+    @pytest.mark.parametrize("name", ["difficulty", "Prompt Tokens", "latencyMs", "elapsed"])
     def test_numbers_beside_the_grades_are_no_model(self, file, name):
-        """By their name, or since they all lie beyond the grades of the models; which is said."""
+        """Their name tells, and a note names them."""
         text = f"item,gpt,grok,{name}\nq1,8,6,35\nq2,9,7,350\nq3,7,8,70\n"
         notes = []
         cast = list(read_ballots(file("models.csv", text), on_note=notes.append))
 
         assert {name for ballot in cast for name in ballot.grades} == {"gpt", "grok"}
         assert f"passed over: {name}" in notes[0]
+
+    @pytest.mark.parametrize("scale", [None, "0-100"])
+    def test_no_judge_is_dropped_for_a_larger_scale(self, file, scale):
+        """A table with a column per judge holds the same grades as one with a row per grade."""
+        wide = "question,candidate,anna,ben,carl\nq,a,9,8,95\nq,b,5,6,40\nq,c,3,4,20\n"
+        wide += "q,d,7,9,80\n"
+        long = "session,reviewer,candidate,grade\n"
+        for line in wide.splitlines()[1:]:
+            _, candidate, *held = line.split(",")
+            pairs = zip(("anna", "ben", "carl"), held, strict=True)
+            long += "".join(f"q,{judge},{candidate},{grade}\n" for judge, grade in pairs)
+        notes = []
+        texts = {"wide.csv": wide, "long.csv": long}
+        found = {
+            name: [
+                (ballot.reviewer, ballot.grades, str(ballot.scale))
+                for ballot in read_ballots(file(name, text), scale=scale, on_note=notes.append)
+            ]
+            for name, text in texts.items()
+        }
+
+        assert found["wide.csv"] == found["long.csv"]
+        assert [reviewer for reviewer, *_ in found["wide.csv"]] == ["anna", "ben", "carl"]
+        assert not any("passed over" in note for note in notes)
+        if scale is None:
+            assert [held for *_, held in found["wide.csv"]] == ["1-10", "1-10", "0-100"]
+
+    def test_a_model_beyond_the_scale_of_the_others_is_not_dropped(self, file):
+        """A table whose numbers fit no scale is refused; none of them are passed over."""
+        text = "item,gpt,grok,zeit\nq1,8,6,35\nq2,9,7,350\nq3,7,8,70\n"
+
+        with pytest.raises(BallotFileError, match="they run from 6 to 350"):
+            list(read_ballots(file("models.csv", text)))
 
     def test_a_field_that_comes_late_is_named(self, file):
         """What only rows below the sample have is not read, and not passed over in silence."""

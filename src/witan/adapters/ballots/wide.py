@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 
-from witan.adapters.ballots.cells import Rows, number
+from witan.adapters.ballots.cells import Rows
 from witan.adapters.ballots.columns import (
     ALIASES,
     CRITERIA,
@@ -31,6 +31,7 @@ _NOT_GRADES = frozenset(
         *("rank", "position", "weight", "turn", "seed", "temperature", "index", "number", "no"),
         *("n", "count", "tokens", "input_tokens", "output_tokens", "latency", "latency_ms"),
         *("seconds", "cost", "cost_usd", "time", "timestamp", "year", "id"),
+        *("elapsed", "runtime", "elapsed_time"),
         *("difficulty", "level", "length", "words", "turns", "duration", "price", "version", "age"),
         *("row", "line", "page", "batch", "run", "epoch", "step", "seq", "day", "month"),
         *("mean", "average", "avg", "median", "total", "sum", "std", "stdev", "sd", "variance"),
@@ -54,36 +55,22 @@ _NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
 def grade_columns(
     header: Header, fields: Sequence[str], sample: Sequence[Sequence[str]]
 ) -> list[int]:
-    """Columns that hold grades in a sample of rows, apart from those of these fields."""
+    """Columns that hold grades in a sample of rows, apart from those of these fields.
+
+    Only its name tells a column of other numbers: judges may grade on scales of their own.
+    """
     taken = header.places((*fields, *_BESIDE))
     cells = {
         place: [row[place] for row in sample if place < len(row)]
         for place, name in enumerate(header.names)
         if place not in taken and folded(name) and not _is_beside(folded(name))
     }
-    found = {place: held for place, held in cells.items() if _holds_grades(held)}
-    beyond = _beyond_the_others(found) if len(found) > 2 else set()
-    return [place for place in found if place not in beyond]
+    return [place for place, held in cells.items() if _holds_grades(held)]
 
 
 def _is_beside(name: str) -> bool:
     """Whether the name of a column says that its numbers are no grades."""
     return name in _NOT_GRADES or ("_" in name and name.rpartition("_")[2] in _NOT_GRADES_LAST)
-
-
-def _beyond_the_others(columns: Mapping[int, Sequence[str]]) -> set[int]:
-    """The columns whose numbers all lie beyond the scale of the grades in most columns."""
-    numbers = {
-        place: known
-        for place, cells in columns.items()
-        if (known := [n for cell in cells if (n := number(cell.strip())) is not None])
-    }
-    for most in (10, 100):
-        within = [place for place, held in numbers.items() if max(held) <= most]
-        beyond = {place for place, held in numbers.items() if min(held) > most}
-        if beyond and 2 * len(within) > len(columns):
-            return beyond
-    return set()
 
 
 def has_criteria(header: Header) -> bool:

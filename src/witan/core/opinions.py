@@ -1,23 +1,35 @@
-"""One opinion each: the last ballot of a reviewer, and both orders of a pair merged into one."""
+"""One opinion each: the last ballot of a reviewer, both orders of a pair merged into one."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from witan.core.ballot import Ballot
 
-__all__ = ["one_opinion_each"]
+__all__ = ["are_battles", "one_opinion_each", "shown_pair"]
 
 
 def one_opinion_each(
-    ballots: Iterable[Ballot], warnings: list[str]
+    ballots: Sequence[Ballot], warnings: list[str]
 ) -> tuple[list[Ballot], dict[str, tuple[int, int]]]:
-    """Keep the last ballot of each reviewer, and merge both orders of each pair into one."""
+    """Keep the last ballot of each reviewer, and merge both orders of each pair into one.
+
+    Comparisons that are battles (`are_battles`) all count, each by itself.
+    """
     whole: dict[str, Ballot] = {}
+    battles: list[Ballot] = []
+    apart = are_battles(ballots)
+    if apart:
+        warnings.append(
+            "the comparisons name no session, and some judge a pair again in the same order; each "
+            "counts as a battle of its own (a column session or prompt groups them)"
+        )
     pairs: dict[tuple[str, frozenset[str]], dict[tuple[str, ...], Ballot]] = {}
     for ballot in ballots:
-        if ballot.paired:
-            shown = _as_shown(ballot)
+        if ballot.paired and apart:
+            battles.append(ballot)
+        elif ballot.paired:
+            shown = shown_pair(ballot)
             seen = pairs.setdefault((ballot.reviewer, frozenset(shown)), {})
             if shown in seen:
                 warnings.append(
@@ -30,7 +42,7 @@ def one_opinion_each(
                 warnings.append(f"{ballot.reviewer} cast more than one ballot; the last counts")
                 del whole[ballot.reviewer]
             whole[ballot.reviewer] = ballot
-    merged = list(whole.values())
+    merged = [*whole.values(), *battles]
     kept: Counter[str] = Counter()
     twice: Counter[str] = Counter()
     for (reviewer, _), seen in pairs.items():
@@ -42,7 +54,23 @@ def one_opinion_each(
     return merged, {reviewer: (kept[reviewer], twice[reviewer]) for reviewer in twice}
 
 
-def _as_shown(ballot: Ballot) -> tuple[str, ...]:
+def are_battles(ballots: Sequence[Ballot]) -> bool:
+    """Whether comparisons are of different answers: no session, and some pair judged again.
+
+    A reviewer says once in a session which of two answers in one order it prefers. Comparisons
+    that name no session and repeat one are of answers to different questions.
+    """
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    for ballot in ballots:
+        if ballot.paired and not ballot.session:
+            opinion = (ballot.reviewer, shown_pair(ballot))
+            if opinion in seen:
+                return True
+            seen.add(opinion)
+    return False
+
+
+def shown_pair(ballot: Ballot) -> tuple[str, ...]:
     """The two candidates of a comparison in the order in which they were shown."""
     names = ballot.mentioned()
     positions = ballot.positions or {}
@@ -57,5 +85,5 @@ def _merge_orders(seen: list[Ballot]) -> tuple[Ballot, bool | None]:
     first, second = voted
     if [set(group) for group in first.groups] == [set(group) for group in second.groups]:
         return first, True
-    level = (tuple(sorted(_as_shown(first))),)
+    level = (tuple(sorted(shown_pair(first))),)
     return replace(first, groups=level), False

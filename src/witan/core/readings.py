@@ -10,6 +10,7 @@ from math import isnan, nan
 
 from witan.core.ballot import Ballot
 from witan.core.interpretation import NOTHING_LEFT, Electorate, Vote, interpret
+from witan.core.opinions import are_battles, shown_pair
 from witan.core.roster import authors_of
 from witan.core.settings import Settings
 
@@ -97,16 +98,18 @@ def _superseded(ballots: Sequence[Ballot]) -> list[bool]:
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
         return [False] * len(ballots)
-    return [last[_opinion(ballot)] != n for n, ballot in enumerate(ballots)]
+    apart = are_battles(ballots)
+    return [
+        last[_opinion(ballot)] != n and not (apart and ballot.paired)
+        for n, ballot in enumerate(ballots)
+    ]
 
 
 def _opinion(ballot: Ballot) -> object:
     """What a reviewer can say only once: a ballot, or a comparison in one order of the sheet."""
     if not ballot.paired:
         return ballot.reviewer
-    positions = ballot.positions or {}
-    shown = sorted(ballot.mentioned(), key=lambda name: (positions.get(name, 0), name))
-    return ballot.reviewer, tuple(shown)
+    return ballot.reviewer, shown_pair(ballot)
 
 
 def _own(candidates: Sequence[str], ballots: Sequence[Ballot]) -> Mapping[str, frozenset[int]]:

@@ -26,6 +26,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "session": (
         *("session", "session_id", "prompt_id", "question_id", "query_id", "qid", "item"),
         *("item_id", "task", "task_id", "example_id", "instance_id", "sample_id"),
+        "conversation_id",
     ),
     "reviewer": (
         *("reviewer", "judge", "voter", "rater", "annotator", "grader", "evaluator", "assessor"),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from witan.adapters.ballots.cells import BALLOT_CELLS, Rows, read_cell
@@ -13,7 +14,7 @@ from witan.adapters.ballots.records import name
 from witan.core.ballot import Ballot, Groups
 from witan.errors import BallotFileError
 
-__all__ = ["PAIR_COLUMNS", "pair_row", "read_pairs"]
+__all__ = ["OUTCOMES", "PAIR_COLUMNS", "PairSessions", "pair_row", "read_pairs"]
 
 PAIR_COLUMNS = (
     *("session", "reviewer", "first", "second", "outcome"),
@@ -31,7 +32,30 @@ OUTCOMES: Mapping[str, str] = {
 """Words for the outcome of a comparison, as `folded` gives them."""
 
 
-def read_pairs(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+class PairSessions:
+    """Names the session of a row of pairs: by its id, else by its question.
+
+    Questions are known by the line on which they first stand. A row with neither is a comparison of
+    its own: with `apart` in a session of its own, else in the one that has no name, where all
+    comparisons count.
+    """
+
+    def __init__(self, stem: str, *, apart: bool) -> None:
+        self._stem, self._apart = stem, apart
+        self._lines: dict[str, int] = {}
+
+    def name(self, session: str, question: str, line: int) -> str:
+        """Name the session of the row on this line."""
+        if session:
+            return session
+        if question:
+            return f"{self._stem}/{self._lines.setdefault(question, line)}"
+        return f"{self._stem}/{line}" if self._apart else ""
+
+
+def read_pairs(
+    rows: Rows, columns: Mapping[str, str], report: Report, sessions: PairSessions
+) -> Iterator[Ballot]:
     """Read one ballot a row.
 
     People are often all called ``human``: one who judges the same pair in the same order again is
@@ -41,10 +65,10 @@ def read_pairs(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterat
     _, names = next(numbered, (0, []))
     header = Header(names, columns, report.path)
     header.require("reviewer", "first", "second", "outcome")
-    reader, again = _PairReader(header), Again("reviewer")
+    reader, again = _PairReader(header, sessions), Again("reviewer")
     for line, row in numbered:
         try:
-            ballot = reader.read(row)
+            ballot = reader.read(row, line)
         except Unreadable as flaw:
             report(line, flaw)
             continue
@@ -57,21 +81,28 @@ def read_pairs(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterat
 class _PairReader:
     """Reads rows of one table of pairs."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, sessions: PairSessions) -> None:
+        self._sessions = sessions
         self._session, self._reviewer = header.cell("session"), header.cell("reviewer")
+        self._question = header.cell("question")
+        if "session" in header:
+            self._question = lambda _row: ""
+        elif (place := header.place("id", "index")) is not None:
+            self._session = itemgetter(place)
         self._first, self._second = header.cell("first"), header.cell("second")
         self._outcome = header.cell("outcome")
         fields = (field for field in PAIR_COLUMNS[5:] if field in header)
         self._optional = header.given(fields)
         self._people: Counter[tuple[str, str, str]] = Counter()
 
-    def read(self, row: Sequence[str]) -> Ballot:
+    def read(self, row: Sequence[str], line: int) -> Ballot:
         """The ballot of one row."""
         reviewer = name("reviewer", self._reviewer(row))
         first, second = name("first", self._first(row)), name("second", self._second(row))
         if first == second:
             raise Unreadable("second", f"is {second!r} like the first; expected another candidate")
-        session = self._session(row).strip()
+        asked = self._question(row).strip()
+        session = self._sessions.name(self._session(row).strip(), asked, line)
         outcome = _outcome(self._outcome(row).strip(), first, second)
         said: dict[str, Any] = {
             field: read_cell(field, text)

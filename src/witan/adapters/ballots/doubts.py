@@ -45,7 +45,10 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
 
 
 class Again:
-    """Pairs that a reviewer judged before in the same order, of which the last one counts."""
+    """Pairs that a reviewer judged before in the same order, of which the last one counts.
+
+    Only in a session that has a name: comparisons without one all count.
+    """
 
     def __init__(self, field: str) -> None:
         self._field = field
@@ -54,7 +57,7 @@ class Again:
     def see(self, line: int, ballot: Ballot) -> None:
         """Note one comparison; one whose order is not known is none that could be repeated."""
         shown = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
-        if len(shown) != 2:
+        if len(shown) != 2 or not ballot.session:
             return
         self._keys.append(hash((ballot.session, ballot.reviewer, *shown)))
         self._lines.append(line)

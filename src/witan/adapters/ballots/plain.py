@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from witan.adapters.ballots.contents import Content
 from witan.adapters.ballots.council_log import read_council_log
 from witan.adapters.ballots.csv_long import read_long
-from witan.adapters.ballots.csv_pairs import read_pairs
+from witan.adapters.ballots.csv_pairs import PairSessions, read_pairs
 from witan.adapters.ballots.jsonl import read_jsonl
 from witan.adapters.ballots.preflib import read_preflib
 from witan.adapters.ballots.problems import Report
@@ -19,14 +19,20 @@ PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")
 """Formats whose ballots are read one after another, without what else the file says."""
 
 
-def plain_ballots(content: Content, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
-    """The ballots of a file that holds little else."""
+def plain_ballots(
+    content: Content, columns: Mapping[str, str], report: Report, *, apart: bool = False
+) -> Iterator[Ballot]:
+    """The ballots of a file that holds little else.
+
+    With `apart`, a row of a table of pairs that names no session is a session of its own.
+    """
     if content.format == "jsonl":
         return read_jsonl(content.source, columns, report)
     if content.format in LONG_FORMS:
         return read_long(*content.long_rows(report), report)
     if content.format == "csv-pairs":
-        return read_pairs(content.rows(report), columns, report)
+        sessions = PairSessions(content.source.stem, apart=apart)
+        return read_pairs(content.rows(report), columns, report, sessions)
     if content.format == "parquet":
         from witan.adapters.ballots.parquet import read_parquet
 

@@ -32,7 +32,8 @@ def read_ballot_pieces(
     elif content.format in LONG_FORMS:
         yield from _long(content, report)
     else:
-        yield from map(_piece(content.source), plain_ballots(content, columns, report))
+        ballots = plain_ballots(content, columns, report, apart=True)
+        yield from map(_piece(content.source), ballots)
 
 
 def _piece(source: Source) -> Any:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -10,7 +10,7 @@ from typing import Any
 
 from witan.adapters.ballots.columns import Cell, Header, folded
 from witan.adapters.ballots.contents import Records
-from witan.adapters.ballots.csv_pairs import OUTCOMES
+from witan.adapters.ballots.csv_pairs import OUTCOMES, PairSessions
 from witan.adapters.ballots.doubts import Again
 from witan.adapters.ballots.problems import Report, Unreadable
 from witan.adapters.ballots.records import KINDS, in_years, moment, session_name, weight
@@ -25,7 +25,7 @@ BOTH_BAD = "both bad"
 NOT_BLIND = "the voter knew whose answers these were"
 """The note of a vote that was not blind, and weighs nothing."""
 
-_SESSIONS = ("session", "question_id", "prompt_id", "id")
+_SESSIONS = ("session", "question_id", "prompt_id", "id", "index")
 _TIMES = ("tstamp", "at", "timestamp")
 _PERSON = re.compile(
     r"(?:human|person|user|arena_user|author|expert|annotator|rater|worker|voter|anonymous)"
@@ -42,13 +42,13 @@ def read_battles(
     records: Records,
     columns: Mapping[str, str],
     report: Report,
-    unnamed: Callable[[int], str],
+    sessions: PairSessions,
 ) -> Iterator[Imported]:
-    """Read one piece per battle; `unnamed` names the session of one without an id, by its line."""
+    """Read one piece per battle; `sessions` names the session of one without an id."""
     again, named = Again("judge"), _Named(columns, report.path)
     for line, record in records:
         try:
-            battle = _battle(named(record), unnamed(line))
+            battle = _battle(named(record), sessions, line)
         except Unreadable as flaw:
             report(line, flaw)
             continue
@@ -124,7 +124,7 @@ class _Talk:
     said: tuple[str, ...] = ()
 
 
-def _battle(record: Mapping[str, Any], unnamed: str) -> Imported:
+def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imported:
     first, second = (
         _model(record, names) for names in (("model_a", "first"), ("model_b", "second"))
     )
@@ -132,15 +132,18 @@ def _battle(record: Mapping[str, Any], unnamed: str) -> Imported:
         raise Unreadable("model_b", f"is {second!r} like the first; expected another model")
     talks = _talks(record)
     turn = _turn(record, talks)
-    session = _session(record, unnamed) + ("" if turn is None else f"/turn-{turn}")
+    prompt = "" if record.get("prompt") is None else str(record["prompt"]).strip()
+    session = sessions.name(_session(record), prompt, line)
+    session += "" if turn is None else f"/turn-{turn}"
     at = _time(record)
     ballot = _ballot(record, first, second)
-    asked = next((talk.asked[0] for talk in talks if talk.asked), "")
+    known = (*(talk.asked for talk in talks), _texts(record.get("prompt")))
+    question = next((asked[0] for asked in known if asked), "")
     said = [None if not talk.said else "\n\n".join(talk.said[:turn]) for talk in talks]
     return Imported(
         session=session,
         at=at,
-        question=asked,
+        question=question,
         category=_category(record),
         ballots=(replace(ballot, session=session, at=at),),
         answers={
@@ -159,12 +162,12 @@ def _model(record: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return given.strip()
 
 
-def _session(record: Mapping[str, Any], unnamed: str) -> str:
+def _session(record: Mapping[str, Any]) -> str:
     for name in _SESSIONS:
         given = record.get(name)
         if isinstance(given, int | str) and not isinstance(given, bool) and str(given).strip():
             return session_name(name, str(given))
-    return unnamed
+    return ""
 
 
 def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from witan.adapters.ballots.columns import check_columns
 from witan.adapters.ballots.contents import Content, content_of
+from witan.adapters.ballots.csv_pairs import PairSessions
 from witan.adapters.ballots.formats import check_format
 from witan.adapters.ballots.opening import open_source
 from witan.adapters.ballots.plain import refuse_columns
@@ -166,9 +167,7 @@ def sessions_of(
         stem, rows = content.source.stem, content.records(report)
         if content.format == "preferences":
             rows = preferences_as_battles(rows, columns, stem, report)
-        battles = read_battles(
-            rows, columns, report, lambda line: f"{stem}/{line}" if apart else ""
-        )
+        battles = read_battles(rows, columns, report, PairSessions(stem, apart=apart))
         return map(people_apart, gathered(battles))
     if content.format in ("promptfoo", "inspect"):
         refuse_columns(content, columns)

@@ -1,6 +1,7 @@
 """``witan init``, black box: what it asks, what it writes, and what it leaves alone."""
 # ruff: noqa: S603 - every process started here is our own command
 
+import json
 import os
 import signal
 import subprocess
@@ -176,8 +177,76 @@ def test_a_user_s_own_file_may_hold_prices(tmp_path, monkeypatch):
     [file] = (path for path in tmp_path.rglob("witan.toml") if path.parent != tmp_path)
     assert said.returncode == 0, said.stderr
     assert tomllib.loads(file.read_text())["price"]["openrouter:a/unheard-of"] == [1.0, 2.0]
-    assert "a project's file may hold no prices: ask with --price a/unheard-of=1,2" in (
-        project.stderr
-    )
+    assert project.returncode == 0
     assert planned.returncode == 0
     assert "unknown" not in planned.stdout
+
+
+class TestListPrices:
+    """Prices that only the provider's own list states hold for the file as it is written."""
+
+    @pytest.fixture
+    def openrouter(self, monkeypatch) -> Iterator[Listing]:
+        """OpenRouter lists four models that no published price list knows; it answers no call."""
+        monkeypatch.delenv("OPENAI_API_KEY")
+        monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+        pricing = {"prompt": "0.000003", "completion": "0.000012"}
+        models = [{"id": f"{maker}/unheard-of", "pricing": pricing} for maker in "abcd"]
+        with listing(*models) as server:
+            monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
+            yield server
+
+    @pytest.mark.usefixtures("openrouter")
+    def test_init_plan_doctor_and_ask_agree_on_the_prices(self):
+        """The plan is the same before and after, and ask calls every member under the ceiling."""
+        before = json.loads(run("plan", "Which?", "--json").stdout)
+        made = run("init", "--yes")
+        after = json.loads(run("plan", "Which?", "--json").stdout)
+        checked = json.loads(run("doctor", "--json").stdout)
+        asked = run("ask", "Which?", "--attempts", "1")
+
+        assert made.returncode == 0, made.stderr
+        assert "--price" not in made.stderr
+        assert after["expected_usd"] == before["expected_usd"] is not None
+        assert after["max_cost_usd"] >= after["least_usd"]
+        assert [seat["price"] for seat in checked["members"]] == [
+            {"input_usd": 3.0, "output_usd": 12.0}
+        ] * 4
+        # The server answers no call; that each was made shows that none was refused for its price.
+        assert asked.returncode == 3, asked.stderr
+        assert "not called" not in asked.stderr
+
+    @pytest.mark.usefixtures("openrouter")
+    def test_the_expected_cost_is_that_of_the_plan(self):
+        """A question as long as init says is planned at the sum that init says."""
+        made = run("init", answers="\n\n\n")
+        planned = json.loads(run("plan", "x" * 2_000, "--json").stdout)
+
+        said = f"A question of 2,000 characters is expected to cost ${planned['expected_usd']:.4f}."
+        assert said in made.stderr
+
+    def test_jurors_and_chairmen_are_priced_likewise(self, tmp_path, openrouter):
+        """One request for the list prices every configured seat."""
+        (tmp_path / "witan.toml").write_text(
+            'members = ["openrouter:a/unheard-of", "openrouter:b/unheard-of"]\n'
+            'jury = ["openrouter:c/unheard-of", "openrouter:d/unheard-of"]\n'
+            'chairman = "openrouter:d/unheard-of"\n'
+        )
+
+        planned = json.loads(run("plan", "Which?", "--json").stdout)
+
+        assert planned["unpriced"] == []
+        assert len(openrouter.paths) == 1
+
+    def test_a_list_without_a_price_leaves_it_unknown(self, openrouter):
+        """Init says which members have none, and what asks them under a ceiling."""
+        openrouter.body = {"data": [{"id": f"{maker}/unheard-of"} for maker in "abcd"]}
+        members = [f"--member=openrouter:{maker}/unheard-of" for maker in "abcd"]
+
+        made = run("init", "--yes", "--max-cost", "1", *members)
+
+        assert made.returncode == 0
+        assert "the price of a/unheard-of, b/unheard-of, c/unheard-of and d/unheard-of is" in (
+            made.stderr
+        )
+        assert "--price a/unheard-of=IN,OUT" in made.stderr

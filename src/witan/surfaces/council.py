@@ -31,10 +31,10 @@ from witan.errors import InvalidParameter, NoCouncil
 from witan.surfaces.arranging import arrange, procedure_of, traced
 from witan.surfaces.config import Config, load_config
 from witan.surfaces.config_schema import OPEN_TABLES, fixed_keys
-from witan.surfaces.finding import Found, find_council, shared_votes
+from witan.surfaces.finding import Found, find_council, price_config, shared_votes
 from witan.surfaces.histories import history_place
 from witan.surfaces.seatable import Seatable, Seating
-from witan.surfaces.seating import Rate, name_seats
+from witan.surfaces.seating import Rate, SeatSpec, name_seats
 
 if TYPE_CHECKING:
     from witan.adapters.history import History
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Where: TypeAlias = History | str | Path | Literal[False] | None
 
-__all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits"]
+__all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits", "with_list_prices"]
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 NO_PRICES: Mapping[str, Rate] = MappingProxyType({})
@@ -301,12 +301,14 @@ def seat_council(
         If a setting is not accepted, or a seat lacks its key.
     """
     arranged = procedure_of(config) if procedure is None else procedure
+    written = config
+    config = with_list_prices(config, environment)
     found = who_sits(config, environment)
     with traced(config) if procedure is None else nullcontext():
         return Council(
             found.seats,
-            config.chairmen if chairmen is None else chairmen,
-            jury=config.jury if jury is None else jury,
+            _repriced(chairmen, written.chairmen, config.chairmen),
+            jury=_repriced(jury, written.jury, config.jury),
             environment=environment,
             procedure=arranged,
             notes=(*found.notes, *_unseated_notes(config)),
@@ -320,6 +322,21 @@ def _unseated_notes(config: Config) -> Iterator[str]:
     """What became of chairmen who were members of a council that other members replaced."""
     for name in config.unseated:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
+
+
+def _repriced(
+    given: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
+) -> Sequence[Seatable]:
+    """The seats in place of those configured, which have the prices of the lists."""
+    if given is None:
+        return priced
+    prices = dict(zip(written, priced, strict=True))
+    return [prices.get(each, each) if isinstance(each, SeatSpec) else each for each in given]
+
+
+def with_list_prices(config: Config, environment: Mapping[str, str]) -> Config:
+    """Do as `price_config`; a running event loop is no bar."""
+    return _blocking(partial(price_config, config, environment))
 
 
 def who_sits(config: Config, environment: Mapping[str, str]) -> Found:

@@ -4,7 +4,7 @@ import platform
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ from witan.surfaces.examining_serve import (
     serve_shown,
     shown_value,
 )
-from witan.surfaces.finding import Found, find_council, searched, shared_votes
+from witan.surfaces.finding import Found, find_council, lacks_price, searched, shared_votes
 from witan.surfaces.plan_text import separation_sentence
 from witan.surfaces.providers import PROVIDERS, Provider, Reach, key_of
 from witan.surfaces.seating import (
@@ -313,11 +313,11 @@ class _Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The reply of an endpoint: its models where it is ready, else the problem."""
+    """The reply of an endpoint: its models, with their prices, or else the problem."""
 
     state: State
     problem: str
-    models: tuple[str, ...] = ()
+    models: Mapping[str, Price | None] = field(default_factory=dict)
 
 
 class _Seats:
@@ -371,7 +371,7 @@ class _Seats:
                 state: State = "unable" if error.status in _SHUT else "unchecked"
                 self._lists[place] = _Listing(state, error.problem)
             else:
-                self._lists[place] = _Listing("ready", "", tuple(model.id for model in models))
+                self._lists[place] = _Listing("ready", "", {m.id.strip(): m.price for m in models})
 
     def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
         variables = key_variables(spec)
@@ -384,11 +384,19 @@ class _Seats:
             provider=spec.provider,
             variable=found[0] if found else " or ".join(variables) or None,
             has_key=found is not None if variables else None,
-            price=spec.price if astray else price_of_seat(spec, self._environment),
+            price=self._price(spec, place),
             state=state,
             finding=finding,
             **({} if astray else self._address(spec)),
         )
+
+    def _price(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> Price | None:
+        """The price of a seat, from its provider's list where only that states one."""
+        if isinstance(place, ConfigError):
+            return spec.price
+        if place in self._lists and lacks_price(spec, self._environment):
+            return self._lists[place].models.get(spec.model)
+        return price_of_seat(spec, self._environment)
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
         """The address at which a seat is called, and its origin."""

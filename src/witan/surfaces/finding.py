@@ -1,7 +1,9 @@
 """A council where none is configured: the keys in the environment, then the servers found here."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import anyio
@@ -9,9 +11,10 @@ import anyio
 from witan.adapters.connections import Connections
 from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.adapters.model_lists import list_models, seems_to_chat
-from witan.deliberation.ports import Member, Options
+from witan.deliberation.ports import Member, Options, Price
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
 from witan.surfaces.choosing import choose
+from witan.surfaces.config import Config
 from witan.surfaces.providers import PROVIDERS, Provider, Reach, is_loopback, key_of
 from witan.surfaces.seating import (
     SeatSpec,
@@ -19,6 +22,7 @@ from witan.surfaces.seating import (
     key_variables,
     local_addresses,
     name_seats,
+    price_of_seat,
     seat,
 )
 from witan.surfaces.text import listed
@@ -31,6 +35,9 @@ __all__ = [
     "deal",
     "find_council",
     "find_sources",
+    "lacks_price",
+    "price_by_lists",
+    "price_config",
     "searched",
     "shared_votes",
 ]
@@ -60,6 +67,8 @@ Source = tuple[SeatSpec, ...]
 NOTHING_HERE = "no provider's key is set and no model server runs here"
 
 NOT_MOVED: Mapping[str, Reach] = MappingProxyType({})
+
+NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,82 @@ async def find_sources(
     if silent:
         problems.append(f"not seated, as they seem not to chat: {listed(sorted(silent))}")
     return sources, problems
+
+
+async def price_by_lists(
+    specs: Sequence[SeatSpec], environment: Mapping[str, str]
+) -> tuple[SeatSpec, ...]:
+    """Give seats of unknown price the price that their provider's list of models states.
+
+    Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
+    answers with no list, or states no price.
+    """
+    asked: dict[tuple[str, str | None, str | None], _Asked] = {}
+    for spec in filter(partial(lacks_price, environment=environment), specs):
+        place = Reach(spec.url, spec.key_variable)
+        found = _asked(PROVIDERS[spec.provider], environment, {spec.provider: place})
+        if found is not None and found.listing is not None:
+            asked[_endpoint(spec)] = found
+    if not asked:
+        return tuple(specs)
+    prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]] = {}
+    async with Connections() as connections, anyio.create_task_group() as group:
+        for endpoint, each in asked.items():
+            group.start_soon(_look_up, endpoint, each, connections, prices)
+    return tuple(
+        replace(spec, price=prices.get(_endpoint(spec), NO_PRICES).get(spec.model))
+        if lacks_price(spec, environment)
+        else spec
+        for spec in specs
+    )
+
+
+async def price_config(config: Config, environment: Mapping[str, str]) -> Config:
+    """Give configured seats the prices that only their providers' lists state."""
+    specs = (*config.members, *config.jury, *config.chairmen)
+    priced = await price_by_lists(specs, environment)
+    n_members, n_seats = len(config.members), len(config.members) + len(config.jury)
+    return replace(
+        config,
+        members=priced[:n_members],
+        jury=priced[n_members:n_seats],
+        chairmen=priced[n_seats:],
+    )
+
+
+def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
+    """Check that a seat of a paid provider has no known price."""
+    provider = PROVIDERS.get(spec.provider)
+    if provider is None or provider.local:
+        return False
+    try:
+        return price_of_seat(spec, environment) is None
+    except ConfigError:
+        return False  # its address is refused where it is seated
+
+
+def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
+    """The fields of a seat that say which list of models it stands in."""
+    return spec.provider, spec.url, spec.key_variable
+
+
+async def _look_up(
+    endpoint: tuple[str, str | None, str | None],
+    asked: _Asked,
+    connections: Connections,
+    prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
+) -> None:
+    """Note the prices in one provider's list; none where it cannot be had in time."""
+    key = None if asked.key is None else asked.key[1]
+    with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
+        models = await list_models(
+            asked.provider.name,
+            asked.listing or "",
+            key,
+            connections,
+            key_header=asked.provider.key_header,
+        )
+        prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
 
 
 def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:

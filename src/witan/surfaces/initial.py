@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import floor, log10
 from pathlib import Path
 
+from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.planning import make_plan
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
@@ -16,6 +17,7 @@ from witan.errors import ConfigError
 from witan.surfaces.finding import Source
 from witan.surfaces.plan_text import separation_sentence
 from witan.surfaces.seating import FREE, SeatSpec, price_of_seat
+from witan.surfaces.text import listed
 
 __all__ = ["Draft", "draft", "prefer_known", "price_shown", "write"]
 
@@ -49,6 +51,7 @@ def draft(
     *,
     ceiling: float | None = None,
     trusted: bool = False,
+    lengths: Lengths = TYPICAL,
 ) -> Draft:
     """Write the configuration of these members.
 
@@ -58,6 +61,8 @@ def draft(
         None: one that holds all that can be written when nothing fails.
     trusted
         The file may hold prices: it is the user's own.
+    lengths
+        How long replies are expected to be.
     """
     prices = {spec.name: spec.price or price_of_seat(spec, environment) for spec in seats}
     plan = make_plan(
@@ -65,6 +70,7 @@ def draft(
         (),
         Procedure(),
         QUESTION,
+        lengths=lengths,
     )
     if ceiling is None and plan.usual_usd:
         ceiling = _round_up(plan.usual_usd)
@@ -82,13 +88,10 @@ def draft(
             f"{_quoted(_written(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
             for name, p in rates.items()
         ]
-    elif rates:
-        options = " ".join(
-            f"--price {n}={p.input_usd:g},{p.output_usd:g}" for n, p in rates.items()
-        )
+    if ceiling is not None and plan.unpriced:
         notes.append(
-            f"a project's file may hold no prices: ask with {options}, or write your own "
-            "configuration with --user"
+            f"the price of {listed(plan.unpriced)} is unknown, so under the ceiling they are not "
+            f"called: ask with --price {plan.unpriced[0]}=IN,OUT (US dollars per million tokens)"
         )
     return Draft("\n".join([*lines, ""]), ceiling, plan.expected_usd, tuple(notes))
 

@@ -13,6 +13,7 @@ from witan.surfaces.terminal import echo
 from witan.surfaces.text import clean, listed
 
 if TYPE_CHECKING:
+    from witan.deliberation.lengths import Lengths
     from witan.surfaces.initial import Draft
     from witan.surfaces.seating import SeatSpec
 
@@ -57,18 +58,32 @@ def command(output: Path | None, user: bool, **options: Any) -> int:
     path = user_file(os.environ) if user else output or Path(FILE_NAME)
     asking = _Asking(silent=options["yes"])
     _check_overwriting(path, asking, force=options["force"])
-    seats = _named(options["members"]) or _chosen(asking)
+    seats = _priced(_named(options["members"]) or _chosen(asking))
     ceiling = options["max_cost"]
     if ceiling is not None and not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
-    made = draft(seats, os.environ, ceiling=ceiling, trusted=user)
+    lengths = _lengths()
+    made = draft(seats, os.environ, ceiling=ceiling, trusted=user, lengths=lengths)
     if ceiling is None and made.ceiling is not None:
-        made = _with_ceiling(made, asking, seats, trusted=user)
+        given = _ceiling(made, asking)
+        made = draft(seats, os.environ, ceiling=given, trusted=user, lengths=lengths)
     write(path, made.text)
     for note in made.notes:
         echo(clean(note), err=True)
     echo(f"wrote {clean(str(path))}; witan doctor checks it, witan ask uses it", err=True)
     return Status.ANSWERED
+
+
+def _lengths() -> "Lengths":
+    """The lengths of earlier replies, by which `witan plan` expects a cost, too."""
+    from witan.deliberation.lengths import TYPICAL
+    from witan.errors import ConfigError
+    from witan.surfaces.histories import configured, earlier_lengths
+
+    try:
+        return earlier_lengths(configured(None))
+    except ConfigError:
+        return TYPICAL  # the file that is to be overwritten cannot be read
 
 
 class _Asking:
@@ -110,6 +125,17 @@ def _named(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
         raise click.UsageError("a council needs at least two members; give --member once for each")
     specs = [parse_seat(m, where="the command line", key="--member") for m in members]
     return name_seats(specs)
+
+
+def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
+    """The seats with the prices that only their providers' lists state."""
+    from functools import partial
+
+    import anyio
+
+    from witan.surfaces.finding import price_by_lists
+
+    return anyio.run(partial(price_by_lists, seats, os.environ))
 
 
 def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
@@ -180,14 +206,13 @@ def _picked(
     return chosen
 
 
-def _with_ceiling(
-    made: "Draft", asking: _Asking, seats: "tuple[SeatSpec, ...]", *, trusted: bool
-) -> "Draft":
-    """The draft under the ceiling that is answered."""
-    from witan.surfaces.initial import draft
+def _ceiling(made: "Draft", asking: _Asking) -> float:
+    """The ceiling that is answered, in US dollars."""
+    from witan.surfaces.initial import QUESTION
 
-    said = f"A question is expected to cost ${made.expected:.4f}." if made.expected else ""
-    asking.say(said or "What a question is expected to cost is unknown.")
+    if made.expected:
+        length = f"{len(QUESTION):,} characters"
+        asking.say(f"A question of {length} is expected to cost ${made.expected:.4f}.")
     words = asking.ask("US dollars that one question may cost at most?", f"{made.ceiling:g}")
     try:
         ceiling = float(words.lstrip("$"))
@@ -195,4 +220,4 @@ def _with_ceiling(
         ceiling = -1.0
     if not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"{words!r} is no sum of US dollars, such as 0.50")
-    return draft(seats, os.environ, ceiling=ceiling, trusted=trusted)
+    return ceiling

@@ -56,11 +56,12 @@ def command(as_json: bool, **options: Any) -> None:
     from witan.deliberation.rehearsal import check_procedure
     from witan.surfaces.arranging import procedure_of, traced
     from witan.surfaces.config import load_config
-    from witan.surfaces.council import who_sits
+    from witan.surfaces.council import who_sits, with_list_prices
     from witan.surfaces.histories import configured, earlier_lengths
 
     given, profile = overrides(options), options["profile"]
     config = load_config(os.environ, Path.cwd(), options["config"], given, profile=profile)
+    config = with_list_prices(config, os.environ)
     found = who_sits(config, os.environ)
     procedure = procedure_of(config)
     with traced(config):

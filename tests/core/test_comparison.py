@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from elections import ballots
+from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
 from witan.core.rules import RULES
 from witan.core.settings import Settings
@@ -131,6 +132,19 @@ class TestGoingOn:
         go_on()
 
         assert np.diff(times).max() < 0.15 * (times[-1] - times[0])
+
+    def test_it_takes_time_by_the_number_of_sessions(self):
+        """Eight times as many sessions take about eight times as long to look through."""
+        graded = [name for name, rule in RULES.items() if rule.needs == "grades"]
+
+        def seconds(n_sessions):
+            names = [f"session-number-{number:07d}" for number in range(n_sessions)]
+            cast = [Ballot("x", (("a",), ("b",)), session=name) for name in names]
+            started = time.process_time()
+            assert len(compare_rules(cast, Settings(), graded).skipped) == len(graded)
+            return time.process_time() - started
+
+        assert min(seconds(16_000) for _ in range(2)) < 20 * min(seconds(2_000) for _ in range(4))
 
     @pytest.mark.parametrize("n_asked", [0, 5, -1])
     def test_what_is_raised_ends_it(self, n_asked):

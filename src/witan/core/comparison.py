@@ -1,6 +1,7 @@
 """Every rule on the same ballots, side by side."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations_with_replacement
@@ -99,6 +100,7 @@ def compare_rules(
     if AUTO in (rules or ()):
         raise InvalidParameter("a rule to compare", AUTO, "a name: auto takes one of two")
     names = list(RULES) if rules is None else [RULES[name].name for name in rules]
+    wanted = frozenset(sessions)
     outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in sessions}
     skipped: dict[str, str] = {}
     stability: dict[str, float | None] = {}
@@ -109,12 +111,12 @@ def compare_rules(
             continue
         chosen = _under(settings, name)
         problems: list[UnsuitableBallots] = []
-        found = list(tally_electorates(everyone, chosen, problems.append, sessions, go_on))
+        found = list(tally_electorates(everyone, chosen, problems.append, wanted, go_on))
         if not found:
             skipped[name] = problems[0].problem if problems else "nothing to count"
             continue
         counted.append(name)
-        stability[name] = _stability(everyone, chosen, sessions, go_on)
+        stability[name] = _stability(everyone, chosen, wanted, go_on)
         for outcome in found:
             outcomes[outcome.session][name] = outcome
     return Comparison(
@@ -174,7 +176,7 @@ def _differs(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> i
 def _stability(
     everyone: Sequence[Electorate],
     settings: Settings,
-    sessions: Collection[str],
+    sessions: AbstractSet[str],
     go_on: GoOn,
 ) -> float | None:
     """Mean over sessions of the share of single removals that leave the leaders as they were."""

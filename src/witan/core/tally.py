@@ -1,6 +1,7 @@
 """Ballots in, outcomes out: interpretation, rule, placing and uncertainty put together."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -87,7 +88,8 @@ def tally_sessions(
     what it raises ends the counting.
     """
     everyone, borrowed = prepare(ballots, settings, on_unsuitable)
-    return tally_electorates(everyone, borrowed, on_unsuitable, only, go_on)
+    wanted = None if only is None else frozenset(only)
+    return tally_electorates(everyone, borrowed, on_unsuitable, wanted, go_on)
 
 
 def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
@@ -173,7 +175,7 @@ def tally_electorates(
     counting: Sequence[Electorate],
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
-    only: Collection[str] | None = None,
+    only: AbstractSet[str] | None = None,
     go_on: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count what `prepare` made ready; see `tally_sessions` for the rest."""

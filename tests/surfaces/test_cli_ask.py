@@ -239,13 +239,21 @@ class TestMisuse:
     """What cannot be asked is refused in one sentence, with status 2."""
 
     @pytest.mark.parametrize("command", ["ask", "plan"])
-    def test_a_question_without_quotes_is_shown_with_them(self, witan, command):
-        """Words of one question that came as several arguments are not guessed at."""
-        said = witan(command, "What", "is", "UTC")
+    @pytest.mark.parametrize(
+        ("words", "quoted"),
+        [
+            (["What", "is", "UTC"], "'What is UTC'"),
+            (["What", "is", "$HOME", "or", "`id`?"], "'What is $HOME or `id`?'"),
+            (["What's", "UTC"], "'What'\"'\"'s UTC'"),
+        ],
+    )
+    def test_a_question_without_quotes_is_shown_with_them(self, witan, command, words, quoted):
+        """The suggestion reaches the command as one argument, with nothing expanded in it."""
+        said = witan(command, *words)
 
         assert said.status == 2
         assert said.err == (
-            'witan: the question came as 3 arguments; put it in quotes: "What is UTC"\n'
+            f"witan: the question came as {len(words)} arguments; put it in quotes: {quoted}\n"
         )
 
     @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The options of every command that seats a council, and what they override."""
 
+import shlex
 import sys
 from collections.abc import Mapping
 from math import inf
@@ -148,9 +149,9 @@ def _one_question(
 ) -> str | None:
     """Return the one argument; refuse several, which are a question without its quotes."""
     if len(words) > 1:
-        question = " ".join(words)
+        question = shlex.quote(" ".join(words))
         raise click.UsageError(
-            f'the question came as {len(words)} arguments; put it in quotes: "{question}"', ctx
+            f"the question came as {len(words)} arguments; put it in quotes: {question}", ctx
         )
     return words[0] if words else None
 

@@ -251,7 +251,9 @@ class Session(Displayed):
         if self.synthesis is not None and self.synthesis.doubtful:
             held = listed([f"[{label}]" for label in self.synthesis.doubtful])
             names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
-            odd.append(f"the final answer holds {held}, {names} no answer but may be no citation")
+            odd.append(
+                f"the final answer holds {held}, {names} no answer and may mean something else"
+            )
         return tuple(dict.fromkeys((*opened.notes, *odd)))
 
     @property
@@ -331,7 +333,7 @@ class Session(Displayed):
 
 
 NOT_ASKED = "not asked"
-"""Why a seat has no answer or ballot that the session ended without having it asked."""
+"""The reason of a seat that the session ended without asking."""
 
 
 def _of(there: int, asked: int, noun: str) -> str:

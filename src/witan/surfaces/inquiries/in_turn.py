@@ -79,7 +79,7 @@ async def break_off_counting(patience: float) -> None:
 
 
 class _UnderWay:
-    """What is counted now, and whether all of it is to end."""
+    """The counting that goes on now; it says when all of it is to end."""
 
     def __init__(self) -> None:
         self.scopes: set[anyio.CancelScope] = set()

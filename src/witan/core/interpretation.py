@@ -156,7 +156,7 @@ def interpret(
     """
     warnings: list[str] = []
     candidates = roster(session, ballots)
-    cast, order_kept = one_opinion_each(ballots, warnings)
+    cast, order_kept = one_opinion_each(session, ballots, warnings)
     failed = {c: gate.failed[c] for c in candidates if gate and c in gate.failed}
     cap = gate.cap if gate else 0.0
     named = dict.fromkeys(b.scale for b in cast if b.scale is not None and b.grades)

@@ -10,7 +10,7 @@ __all__ = ["are_battles", "one_opinion_each", "shown_pair"]
 
 
 def one_opinion_each(
-    ballots: Sequence[Ballot], warnings: list[str]
+    session: str, ballots: Sequence[Ballot], warnings: list[str]
 ) -> tuple[list[Ballot], dict[str, tuple[int, int]]]:
     """Keep the last ballot of each reviewer, and merge both orders of each pair into one.
 
@@ -18,7 +18,7 @@ def one_opinion_each(
     """
     whole: dict[str, Ballot] = {}
     battles: list[Ballot] = []
-    apart = are_battles(ballots)
+    apart = are_battles(session, ballots)
     if apart:
         warnings.append(
             "the comparisons name no session, and some judge a pair again in the same order; each "
@@ -54,15 +54,17 @@ def one_opinion_each(
     return merged, {reviewer: (kept[reviewer], twice[reviewer]) for reviewer in twice}
 
 
-def are_battles(ballots: Sequence[Ballot]) -> bool:
+def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
     """Whether comparisons are of different answers: no session, and some pair judged again.
 
     A reviewer says once in a session which of two answers in one order it prefers. Comparisons
     that name no session and repeat one are of answers to different questions.
     """
+    if session:
+        return False
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for ballot in ballots:
-        if ballot.paired and not ballot.session:
+        if ballot.paired:
             opinion = (ballot.reviewer, shown_pair(ballot))
             if opinion in seen:
                 return True

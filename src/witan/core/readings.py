@@ -54,7 +54,7 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
     """
     counting, gate = settings.counting, settings.gates.get(session)
     as_cast = replace(counting, recusal="off", unranked="skip")
-    superseded = _superseded(ballots)
+    superseded = _superseded(session, ballots)
     whole = not any(ballot.paired for ballot in ballots)
     if whole and gate is None and counting.unranked == "skip" and counting.recusal != "after":
         counted = interpret(session, ballots, as_cast)
@@ -93,12 +93,12 @@ def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
     return tuple(closed)
 
 
-def _superseded(ballots: Sequence[Ballot]) -> list[bool]:
+def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
     """Which ballots a later one of the same reviewer replaces, as `one_opinion_each` has it."""
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
         return [False] * len(ballots)
-    apart = are_battles(ballots)
+    apart = are_battles(session, ballots)
     return [
         last[_opinion(ballot)] != n and not (apart and ballot.paired)
         for n, ballot in enumerate(ballots)

@@ -16,6 +16,7 @@ from witan.core.entering import entries_of, entries_of_many
 from witan.core.entries import Entries, StandingEntry
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, interpret
+from witan.core.outcome import Outcome
 from witan.core.readings import read
 from witan.core.rules import RULES
 from witan.core.settings import Settings
@@ -191,12 +192,26 @@ def random_casts(n: int) -> Iterator[Cast]:
     return (random_cast(rng, f"s{number}") for number in range(n))
 
 
+def met_rivals(outcome: Outcome, where: str) -> set[str]:
+    """Who met another candidate, on one ballot or in the session; everybody where none need be."""
+    rankings = [
+        {name for group in note.ranking for name in group}
+        for note in outcome.ballots
+        if note.weight > 0
+    ]
+    if where == "none":
+        return {line.candidate for line in outcome.standings}
+    if where == "session":
+        rankings = [set().union(*rankings)]
+    return set().union(*(names for names in rankings if len(names) > 1))
+
+
 class TestAgreesWithTheTally:
     """Whatever is kept is what `tally` says of the same ballots."""
 
     @pytest.mark.parametrize("rule", SESSION_RULES)
     def test_standings(self, rule):
-        """Scores of whom somebody voted on, votes and wins are those of the outcome, by kind."""
+        """Scores of whom met a rival, votes and wins are those of the outcome, by kind."""
         for cast in random_casts(60):
             entries = entries_of(cast, rules=(rule,))
             for kind in ("model", "human"):
@@ -209,8 +224,14 @@ class TestAgreesWithTheTally:
                 if not standings:
                     continue  # every grade is on a ballot that does not count
                 outcome = tally(mine, rule, flips=False)
+                met = met_rivals(outcome, RULES[rule].rivals)
+                contested = bool(met_rivals(outcome, "session"))
                 found = {
-                    line.candidate: (line.score if line.votes else None, line.votes, line.wins)
+                    line.candidate: (
+                        line.score if line.votes and line.candidate in met else None,
+                        line.votes,
+                        line.wins if contested else 0,
+                    )
                     for line in outcome.standings
                 }
                 if outcome.n_ballots:

@@ -14,8 +14,9 @@ from witan.core.entries import MatchupEntry, StandingEntry
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
 from witan.core.placing import first_places, votes
-from witan.core.profile import Floats, Profile, matchups
+from witan.core.profile import Floats, Matchups, Profile, matchups
 from witan.core.rules import RULES, Rule
+from witan.core.rules.registry import Rivals
 from witan.core.settings import Settings
 from witan.core.view import known_rows
 from witan.errors import UnsuitableBallots
@@ -35,8 +36,9 @@ class Block:
     ) -> None:
         self.electorates, self.profile, self.settings = electorates, profile, settings
         self._wins = first_places(profile).T.tolist()
-        self._z = self._standardised()
         met = matchups(profile)
+        self._met = _met_a_rival(profile, met)
+        self._z = self._standardised()
         self._over = met.over.astype(np.float64).transpose(2, 0, 1)
         self._level = met.level.astype(np.float64).transpose(2, 0, 1)
         self._scores: dict[str, list[list[Number] | None]] = {}
@@ -60,17 +62,19 @@ class Block:
         for seat, name in enumerate(held.candidates):
             seats.setdefault(model_of(name), []).append(seat)
         z, wins, n = self._z[column], self._wins[column], self._votes[rule][column]
+        met = self._met[RULES[rule].rivals][column]
+        contested = any(self._met["session"][column])
         return [
             StandingEntry(
                 kind=kind,
                 rule=rule,
                 model=model,
-                # Borda gives 0 to whom nobody voted on: that is no standing to average.
-                score=_mean([scores[seat] if n[seat] else None for seat in mine]),
+                # Who has no vote or no rival may get 0 from a rule: that is no score to average.
+                score=_mean([scores[seat] if n[seat] and met[seat] else None for seat in mine]),
                 z=_mean([z[seat] for seat in mine]),
                 votes=sum([n[seat] for seat in mine]),
                 offered=sum([held.offered[seat] for seat in mine]),
-                wins=sum([wins[seat] for seat in mine]),
+                wins=sum([wins[seat] for seat in mine]) if contested else 0,
             )
             for model, mine in seats.items()
         ]
@@ -108,7 +112,8 @@ class Block:
         scores = rule(self.profile)
         flat = np.zeros(1, dtype=bool) if scores.fell_back is None else scores.fell_back
         z = np.where(flat, scores.score.dtype.type(0), scores.score)
-        return known_rows(np.where(votes(self.profile, rule) > 0, z, z.dtype.type(nan)).T)
+        counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
+        return known_rows(np.where(counts, z, z.dtype.type(nan)).T)
 
     def _scored(self, rule: str) -> list[list[Number] | None]:
         """The scores of every session under a rule, worked out where an outcome lacks them."""
@@ -144,6 +149,21 @@ class Block:
             if len(columns) > 1:
                 for column in columns:
                     yield from self._countable(rule, np.array([column]))
+
+
+def _met_a_rival(profile: Profile, met: Matchups) -> dict[Rivals, list[list[bool]]]:
+    """Which candidates met a rival, per session, in each sense that a rule may ask for."""
+    ranked = profile.ranked
+    if profile.weights is not None:
+        ranked = ranked & (profile.weights > 0)[:, np.newaxis]
+    voted = ranked.any(axis=0)
+    on_a_ballot = (met.over + met.over.swapaxes(0, 1) + met.level).sum(axis=1) > 0
+    in_the_session = voted & (voted.sum(axis=0) > 1)
+    return {
+        "ballot": on_a_ballot.T.tolist(),
+        "session": in_the_session.T.tolist(),
+        "none": np.ones_like(voted).T.tolist(),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,10 @@ def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Impo
 
     A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
     Every assertion is a reviewer, by its metric, by the model that grades, or by its type. A result
-    without assertions is graded by ``promptfoo``; an answer that failed has no grade.
+    without assertions is graded by ``promptfoo``; an answer that failed has no grade, and a note
+    says which ones did.
     """
-    runs = Counter[tuple[int, str]]()
+    runs, failures = Counter[tuple[int, str]](), _Failures()
     for line, record in records:
         try:
             results = _results(record)
@@ -45,11 +46,35 @@ def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Impo
             try:
                 if not isinstance(one, dict):
                     raise Unreadable(None, "is no object; expected a result of promptfoo")
-                yield _of_result(one, stem, several, runs)
+                yield _of_result(one, stem, several, runs, failures)
             except Unreadable as flaw:
                 where = "results" if len(results) == 1 else f"results[{number - 1}]"
                 field = where if flaw.field is None else f"{where}.{flaw.field}"
                 report(line, Unreadable(field, flaw.what))
+    failures.note(report)
+
+
+class _Failures:
+    """Results without a grade, since the provider failed."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, list[str]] = {}
+
+    def add(self, candidate: str, session: str) -> None:
+        """Remember one result."""
+        self._sessions.setdefault(candidate, []).append(session)
+
+    def note(self, report: Report) -> None:
+        """Name the candidates, the number of their results and the first sessions, if any."""
+        n = sum(map(len, self._sessions.values()))
+        if not n:
+            return
+        listed = []
+        for candidate, sessions in self._sessions.items():
+            more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""
+            listed.append(f"{candidate} in {', '.join(sessions[:3])}{more}")
+        results = "1 result with an error is" if n == 1 else f"{n:,} results with an error are"
+        report.note(f"{results} left out: {'; '.join(listed)}")
 
 
 def _results(record: Mapping[str, Any]) -> list[Any]:
@@ -77,6 +102,7 @@ def _of_result(
     stem: str,
     several: Collection[str],
     runs: Counter[tuple[int, str]],
+    failures: _Failures,
 ) -> Imported:
     test, candidate = _test(one), _provider(one.get("provider"))
     if candidate in several:
@@ -90,6 +116,8 @@ def _of_result(
     response = one.get("response")
     output = response.get("output") if isinstance(response, dict) else None
     failed = one.get("error") is not None and one.get("failureReason") != 1
+    if failed:
+        failures.add(candidate, session)
     graded = {} if failed else _assertions(one)
     asked = asked if isinstance(asked, str) else ""
     return Imported(

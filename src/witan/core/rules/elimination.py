@@ -68,6 +68,7 @@ class Round:
     "that beats every other head to head, and raising a candidate can make it lose; at council "
     "size ties for fewest are frequent and Borda decides them.",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY},
+    rivals="session",
     trace={"rounds": lambda profile, names: [held.told(names) for held in irv_rounds(profile)]},
 )
 def irv(profile: Profile) -> Scores:

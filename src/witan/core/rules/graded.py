@@ -45,6 +45,7 @@ WHOLE_GRADES = 180
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(1.0, 10.0),
+    rivals="none",
 )
 def range_(profile: Profile) -> Scores:
     """Score a candidate by the weighted mean of its grades.

@@ -30,6 +30,8 @@ ENTRY_POINT = "witan.rules"
 
 Needs = Literal["rankings", "grades", "history"]
 
+Rivals = Literal["ballot", "session", "none"]
+
 ErrorKind = Literal["sample", "population", "fit", "asymptotic"]
 
 
@@ -98,6 +100,10 @@ class Rule:
         for ballots to flip.
     reads_both
         A rule that needs grades but scores by a ranking where there is none.
+    rivals
+        Where a candidate must have met another for its score to mean something: on one ``ballot``,
+        in the ``session``, or, where scores compare nobody, ``none``. On a leaderboard a candidate
+        that has not has no score in that session.
     trace
         How one session went: name → function of its profile and the candidates' names.
     restated
@@ -121,6 +127,7 @@ class Rule:
     searchable_up_to: int = 100
     recount_cells: int = 50_000_000
     reads_both: bool = False
+    rivals: Rivals = "ballot"
     trace: Mapping[str, Callable[[Profile, Sequence[str]], object]] = field(
         default_factory=lambda: MappingProxyType({})
     )

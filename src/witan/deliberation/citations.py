@@ -99,10 +99,10 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
     """Find labels in brackets that name no answer: the first ones, each once.
 
     Such a label is cited if it is called an answer, stands side by side with citations, is quoted
-    as saying something, or stands where this text's citations stand; it is doubtful if the letter,
-    or the word before it, names something else, or if the text cites no answer at all. Brackets in
-    code, links, formulas, lists of tasks and definitions are no citations; nor is what joins the
-    word before it, as an index does, unless citations that name an answer do so, too.
+    as saying something, or stands where citations stand; it is doubtful if the letter, or the word
+    before it, names something else. Brackets in code, links, formulas, lists of tasks and
+    definitions are no citations; nor is what joins the word before it, as an index does, unless
+    citations that name an answer do so, too.
 
     Parameters
     ----------
@@ -128,7 +128,6 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
         joins=any(each.joined for each in cited if each.sound),
         amid=any(each.goes_on and not each.speaks for each in cited if each.sound),
         begins=any(each.begins for each in cited if each.sound),
-        is_there=bool(sound),
     )
     unresolved: dict[str, None] = {}
     doubtful: dict[str, None] = {}
@@ -151,7 +150,6 @@ class _Pattern(NamedTuple):
     joins: bool
     amid: bool
     begins: bool
-    is_there: bool
 
     def is_cited(self, each: _Cited, *, beside: bool) -> bool | None:
         """Tell whether brackets cite an answer: surely, perhaps (False), or not at all (None)."""
@@ -161,7 +159,7 @@ class _Pattern(NamedTuple):
             return True
         if each.goes_on and not self.amid:
             return None
-        return self.is_there and not each.is_name
+        return not each.is_name
 
 
 def _citations(text: str, labels: Collection[str]) -> Iterator[_Cited]:

@@ -253,3 +253,47 @@ class TestExpected:
 
         assert (before.expected_from, after.expected_from) == (0, 1)
         assert Council(seats).plan("Which?").expected_from == 0
+
+
+class TestUnpricedUnderACeiling:
+    """Members without a price leave a council that can sit, or the question is refused."""
+
+    def test_ask_refuses_before_any_call_and_keeps_nothing(self, witan):
+        """The line names the members and both ways to set a price; no session is stored."""
+        said = witan("ask", "Which?", *MEMBERS, "--max-cost", 1)
+        kept = witan("sessions", "--json").json
+
+        assert said.status == 4
+        assert "nobody can be called under the ceiling of $1.0000, as a, b, c, d are" in said.err
+        assert "--price a=IN,OUT" in said.err
+        assert "price = [IN, OUT]" in said.err
+        assert kept["sessions"] == []
+
+    def test_one_price_is_too_few(self, witan):
+        """Two answers are the fewest; the plan says the same beforehand."""
+        given = (*MEMBERS, "--max-cost", 1, "--price", "a=1,2")
+        said, planned = witan("ask", "Which?", *given), witan("plan", "Which?", *given)
+
+        assert said.status == 4
+        assert "fewer than two members can answer" in said.err
+        assert "It would be refused: fewer than two members can answer" in planned.out
+
+    def test_doctor_says_so(self, witan, tmp_path):
+        """A configured ceiling that no council can keep is a problem, and the exit status 2."""
+        members = ", ".join(f'"{n}={FAR}#m-{n}"' for n in "abcd")
+        (tmp_path / "witan.toml").write_text(f"members = [{members}]\n[limits]\nmax_cost_usd = 1\n")
+
+        said = witan("doctor", "--offline")
+
+        assert said.status == 2
+        assert "nobody can be called under the ceiling" in " ".join(said.out.split())
+
+    def test_enough_priced_members_go_on(self, witan):
+        """Who is not called is said beforehand, and the others answer and review."""
+        with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 6}) as server:
+            members = [w for n in server.worth for w in ("--member", f"{n}={server.url}#{n}")]
+            far = ("--member", f"far={FAR}#m")
+            said = witan("ask", "Which?", *members, *far, "--max-cost", 1, "--max-tokens", 1000)
+
+        assert said.status == 0, said.err
+        assert "not called under the ceiling of $1.0000, for want of a price: far" in said.err

@@ -1,6 +1,14 @@
 """A council: members with seats, and how they deliberate. Nothing it starts outlives its block."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from math import inf
@@ -33,7 +41,7 @@ from witan.deliberation.opening import (
     session_name,
 )
 from witan.deliberation.pipeline import sit
-from witan.deliberation.plan import RAISE_CEILING, Plan, check_affordable
+from witan.deliberation.plan import RAISE_CEILING, Plan, check_affordable, check_priced
 from witan.deliberation.planning import make_plan
 from witan.deliberation.planning_stored import plan_whole
 from witan.deliberation.ports import Clock, Member, Message, Seat, Teacher
@@ -148,7 +156,20 @@ class Council:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know about how the council is seated, a sentence each."""
-        return (*self._noted, *double_roles(self.members, self.jury, self.chairmen))
+        return (
+            *self._noted,
+            *double_roles(self.members, self.jury, self.chairmen),
+            *self._uncalled(),
+        )
+
+    def _uncalled(self) -> Iterator[str]:
+        """Name the seats that the ceiling keeps from being called."""
+        ceiling = self.procedure.limits.max_cost_usd
+        seats = (*self.members, *self.jury, *self.chairmen)
+        unpriced = dict.fromkeys(seat.name for seat in seats if seat.price is None)
+        if ceiling is not None and unpriced:
+            names = ", ".join(unpriced)
+            yield f"not called under the ceiling of ${ceiling:.4f}, for want of a price: {names}"
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -255,7 +276,7 @@ class Council:
         cast = sum(not ballot.abstained for ballot in session.ballots)
         if cast < session.opened.procedure.quorum:
             rest = plan_rest(self._priced(session))
-            self._check_affordable(rest, self._ceiling(session.opened, spent), spent, KEEPS_CEILING)
+            self._check_affordable(rest, self._ceiling(session.opened, spent), spent)
         return await self._held(self._sitting(session.opened, session.events, listener))
 
     async def retry(
@@ -282,7 +303,7 @@ class Council:
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
         again = plan_again(self._priced(session), seats, limits)
-        self._check_affordable(again, limits.max_cost_usd)
+        self._check_affordable(again, limits.max_cost_usd, whole=False)
         asked = session.opened
         as_asked = self._opened(
             asked.question, asked.conversation, asked.files, asked.seed, category=asked.category
@@ -378,13 +399,19 @@ class Council:
         self,
         plan: Plan,
         ceiling: float | None,
-        spent_usd: float = 0.0,
-        remedy: str = RAISE_CEILING,
+        spent_usd: float | None = None,
+        *,
+        whole: bool = True,
     ) -> None:
-        """Refuse what the ceiling cannot hold, as far as its calls are made at once."""
+        """Refuse what the ceiling cannot hold, as far as its calls are made at once.
+
+        `spent_usd` is of a session that is taken up.
+        """
+        check_priced(plan, ceiling, whole=whole and spent_usd is None)
+        remedy = RAISE_CEILING if spent_usd is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
         if all(each.concurrency >= len(plan.lines) for each in providers):
-            check_affordable(plan, ceiling, spent_usd, remedy)
+            check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
 
     def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
         """The most that a session may cost in all: by its own limits, and by this council's."""

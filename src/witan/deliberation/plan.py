@@ -12,7 +12,7 @@ from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget
 
-__all__ = ["Plan", "PlanLine", "Written", "check_affordable", "least_call_usd"]
+__all__ = ["Plan", "PlanLine", "Written", "check_affordable", "check_priced", "least_call_usd"]
 
 Written: TypeAlias = Literal["none", "some", "all"]
 """How many of the answers are there that will be judged."""
@@ -155,6 +155,42 @@ def check_affordable(
         "the council",
         f"the ceiling of ${ceiling:.4f} {below} the ${_up(usd)} that {left} needs: "
         f"{_STAGES[stage]}{enough}; {remedy}",
+    )
+
+
+def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> None:
+    """Refuse a session that a ceiling leaves without a council, as members lack a price.
+
+    Parameters
+    ----------
+    whole
+        The plan is of a whole session, not of what is still to come of one.
+
+    Raises
+    ------
+    OverBudget
+        If fewer than two members can answer, nobody can review, or nothing at all can be called.
+    """
+    if ceiling is None or not plan.unpriced:
+        return
+    usual = [line for line in plan.lines if not line.if_needed]
+    priced = {line.stage: 0 for line in usual}
+    for line in usual:
+        priced[line.stage] += line.worst_usd is not None
+    if not any(priced.values()):
+        left = "nobody can be called"
+    elif whole and priced.get("answer", 2) < 2:
+        left = "fewer than two members can answer"
+    elif whole and priced.get("review", 1) < 1:
+        left = "nobody can review"
+    else:
+        return
+    verb = "is" if len(plan.unpriced) == 1 else "are"
+    raise OverBudget(
+        "the council",
+        f"{left} under the ceiling of ${ceiling:.4f}, as {', '.join(plan.unpriced)} {verb} without "
+        f"a known price; set one with --price {plan.unpriced[0]}=IN,OUT, or with "
+        "price = [IN, OUT] of the seat in the configuration (US dollars per million tokens)",
     )
 
 

@@ -4,7 +4,7 @@ import platform
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -15,6 +15,8 @@ from witan.adapters.local_servers import LOCAL_SERVERS, LocalServer, find_local_
 from witan.adapters.model_lists import list_models
 from witan.adapters.script import read_script
 from witan.core.interpretation import Counting
+from witan.deliberation.lengths import TYPICAL
+from witan.deliberation.plan import check_priced
 from witan.deliberation.planning import seated_separation
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
@@ -179,6 +181,12 @@ async def examine(
     if separable is not None:
         notes.append(separation_sentence(separable).rstrip("."))
     problems += _unable(seats[:n_members], seats[n_members:])
+    members = _priced(members, seats)
+    config = replace(
+        config,
+        jury=_priced(config.jury, seats[n_members:]),
+        chairmen=_priced(config.chairmen, seats[n_seats:]),
+    )
     if not problems:
         problems += _refused(config, members, procedure, environment)
     history = examine_history(config, offline=offline)
@@ -224,6 +232,12 @@ async def _found(
     return await find_council(environment, servers, reached=config.reached)
 
 
+def _priced(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
+    """The seats at the prices that were found out, in the same order."""
+    pairs = zip(specs, seats, strict=False)
+    return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
+
+
 def _refused(
     config: Config,
     members: Sequence[SeatSpec],
@@ -233,13 +247,14 @@ def _refused(
     """The error that `witan ask` would print for a council of these members; empty: none."""
     try:
         with traced(config):
-            Council(
+            council = Council(
                 members,
                 config.chairmen,
                 jury=config.jury,
                 environment=environment,
                 procedure=procedure,
             )
+            check_priced(council.plan("?", lengths=TYPICAL), procedure.limits.max_cost_usd)
     except WitanError as error:
         return [str(error)]
     return []

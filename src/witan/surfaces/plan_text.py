@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from witan.deliberation.plan import check_affordable
+from witan.deliberation.plan import check_affordable, check_priced
 from witan.errors import OverBudget
 from witan.surfaces.tables import Column, table
 from witan.surfaces.text import UNKNOWN, Page, counted, listed
@@ -109,6 +109,7 @@ def _notes(plan: "Plan", ceiling: float | None) -> Iterator[str]:
     if plan.unpriced:
         yield f"Under the ceiling of {_dollars(ceiling)} what has no price is not called."
     try:
+        check_priced(plan, ceiling)
         check_affordable(plan, ceiling)
     except OverBudget as refusal:
         yield f"It would be refused: {refusal.problem}."

@@ -8,6 +8,7 @@ __all__ = ["as_form", "as_request", "refusal"]
 
 _PHRASES = (
     (re.compile(r"witan tally (?:'[^']*'|\S+) (?=--column )"), "add "),
+    (re.compile(r"with --price \S+=IN,OUT, or "), ""),
     (re.compile(r"--column "), "column="),
     (re.compile(r"--scale "), "scale="),
     (re.compile(r"--format "), "format="),

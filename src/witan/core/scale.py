@@ -115,6 +115,8 @@ class Scale:
         Other scales that the same grades fit.
     shares
         Grades are out of different numbers, or some in per cent: each is a share of its best.
+    words
+        Some grades are words such as ``pass`` beside numbers: they are the ends of the scale.
     reviewers
         Whose grades it is of, where reviewers of one source plainly use different scales.
     """
@@ -124,6 +126,7 @@ class Scale:
     recognised: bool = field(default=False, compare=False)
     instead: tuple[str, ...] = field(default=(), compare=False)
     shares: bool = field(default=False, compare=False)
+    words: bool = field(default=False, compare=False)
     reviewers: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
@@ -203,8 +206,10 @@ class Scale:
         helps = self.instead and not self.reviewers
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
+        words = ", words such as pass and fail as the ends of the scale" if self.words else ""
         whose = f" of {_listed(self.reviewers)}" if self.reviewers else ""
-        return f"grades{whose} are read as {', '.join(parts)}{how}{shares}{brought}{other}{hint}"
+        read = f"{', '.join(parts)}{how}{shares}{words}"
+        return f"grades{whose} are read as {read}{brought}{other}{hint}"
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""

@@ -389,7 +389,8 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
         instead |= {str(parts.scale(whole, {name: other})): None for other in others}
     mixed = any(held.is_mixed for held in criteria.values())
     known = parts.together.n > 0 or bool(parts.apart)  # of words alone nothing is recognised
-    return replace(found, recognised=known, instead=tuple(instead), shares=mixed)
+    words = any(held.numbers.n and held.words for held in criteria.values())
+    return replace(found, recognised=known, instead=tuple(instead), shares=mixed, words=words)
 
 
 def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
@@ -535,7 +536,7 @@ def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
     if not ballot.grades or ballot.scale is not None:
         return ballot
     scale = scales.of(ballot.reviewer)
-    named = scale.instead or scale.reviewers
+    named = scale.instead or scale.reviewers or scale.words
     beyond_doubt = scale.is_native and not named and not _has_odd_grades(ballot)
     return replace(ballot, scale=NATIVE_SCALE if beyond_doubt else scale)
 

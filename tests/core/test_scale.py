@@ -1,5 +1,6 @@
 """Grades are read on the scale they are given on, and count from 1 to 10."""
 
+import tracemalloc
 from math import inf, nan
 
 import numpy as np
@@ -285,6 +286,14 @@ class TestShares:
         assert read(grades) == read(rng.sample(grades, len(grades)))
 
 
+def shared_scale(cast):
+    """The scale of all that are counted together."""
+    evidence = Evidence()
+    for ballot in cast:
+        evidence.add(ballot)
+    return str(evidence.scales().shared)
+
+
 class TestReviewersApart:
     """Reviewers who plainly use different scales are each read on their own."""
 
@@ -363,6 +372,40 @@ class TestReviewersApart:
         outcome = tally(self.cast(x=(90, 70, 80), y=(5, 3, 4)), "range")
 
         assert outcome.warnings[1].endswith("converted to 1-10; they also fit 1-10")
+
+    def test_of_a_crowd_nobody_is_apart(self):
+        """Above 1,000 reviewers all are read on one scale, in any order."""
+        cast = [Ballot(f"r{n}", grades={"a": 90, "b": 70 - n % 9}) for n in range(1000)]
+        few = [*cast[:-1], Ballot("y", grades={"a": 5, "b": 3})]
+        many = [*cast, Ballot("y", grades={"a": 5, "b": 3})]
+
+        assert self.scales(few[-2:] + few[:-2])["y"] == "1-5"
+        assert shared_scale(many) == shared_scale(many[::-1]) == "0-100"
+
+    @pytest.mark.parametrize(
+        "cast",
+        [
+            lambda n: Ballot("r", grades={"a": f"{n}" + "x" * 20_000, "b": 3}),
+            lambda n: Ballot("r", grades={"a": n / 7, "b": f"{n}x"}),
+            lambda n: Ballot(f"r{n}", grades={"a": n % 10 + 1, "b": 7 * n % 10 + 1}),
+            lambda n: Ballot("r", grades={f"a{n}": n % 10 + 1}),
+        ],
+        ids=["long texts", "many values", "many reviewers", "many candidates"],
+    )
+    def test_memory_does_not_grow_with_the_ballots(self, cast):
+        """What is counted is bounded, whatever the grades, reviewers and candidates are."""
+        evidence = Evidence()
+        for n in range(2_000):
+            evidence.add(cast(n))
+        tracemalloc.start()
+        try:
+            for n in range(2_000, 12_000):
+                evidence.add(cast(n))
+            grown, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+        assert grown < 500_000
 
     def test_the_outcome_says_whose_grades_are_read_how(self):
         """And five of five is worth as much as a hundred of a hundred."""

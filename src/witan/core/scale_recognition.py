@@ -47,11 +47,14 @@ NATIVE_SCALE = Scale()
 BULK = 0.9
 """Where this share of the grades lies in one range, the others are taken to lie outside it."""
 
-MOST_VALUES = 4096
+MOST_VALUES = 256
 """Different grades on one criterion that are counted one by one before they are summed up."""
 
+LONGEST_VALUE = 40
+"""Characters of a grade in text that is counted before it is read; longer ones are read at once."""
+
 MOST_REVIEWERS = 1000
-"""Among more reviewers nobody has a scale of its own."""
+"""Among more reviewers nobody has a scale of its own; their grades are counted together."""
 
 MOST_CANDIDATES = 256
 """Candidates of one reviewer that are told apart by name; of more, some share an entry."""
@@ -60,7 +63,7 @@ FEWEST_CANDIDATES = 2
 """Candidates that others grade high, of whom a reviewer on a scale of its own grades so many."""
 
 CHANCE = 0.1
-"""Likelihood of a reviewer's grades on the scale of the others, below which its own is smaller."""
+"""Likelihood below which a reviewer is not on the scale of the others."""
 
 DOUBTFUL = 0.5
 """Where this share does, but not the bulk, the grades are refused."""
@@ -169,17 +172,21 @@ class _Criterion:
     least: dict[float, float] = field(default_factory=dict)
     candidates: _Candidates = field(default_factory=_Candidates)
 
-    def add(self, value: object, candidate: str) -> None:
-        """Count one grade; numbers that are equal are one entry until somebody asks."""
+    def add(self, value: object, candidate: str | None) -> None:
+        """Count one grade, for a candidate where reviewers are told apart.
+
+        Grades that are equal are one entry until somebody asks.
+        """
         if type(value) is bool:
             self.words += 1
+        elif isinstance(value, str) and len(value) > LONGEST_VALUE:
+            self._add_text(value.strip(), 1)
         elif isinstance(value, float | int | str):
             self.counts[value] = self.counts.get(value, 0) + 1
             if len(self.counts) > MOST_VALUES:
                 self.fold()
-            number = _plain_number(value)
-            if number is not None:
-                self.candidates.add(candidate, number)
+        if candidate is not None and (number := _plain_number(value)) is not None:
+            self.candidates.add(candidate, number)
 
     def merge(self, other: "_Criterion") -> None:
         """Take in the grades of another."""
@@ -286,22 +293,29 @@ class Evidence:
 
     def __init__(self) -> None:
         self._reviewers: dict[str, dict[str, _Criterion]] = {}
+        self._crowd: dict[str, _Criterion] | None = None
 
     def add(self, ballot: Ballot) -> None:
         """Take in the grades of a ballot, unless it declares its scale."""
         if ballot.scale is not None or not ballot.grades:
             return
-        criteria = self._reviewers.setdefault(ballot.reviewer, {})
+        criteria = self._crowd
+        if criteria is None:
+            criteria = self._reviewers.setdefault(ballot.reviewer, {})
         for name, given in ballot.grades.items():
+            candidate = name if self._crowd is None else None
             if isinstance(given, Mapping):
                 for criterion, value in given.items():
-                    _of(criteria, criterion).add(value, name)
+                    _of(criteria, criterion).add(value, candidate)
             else:
-                _of(criteria, HOLISTIC).add(given, name)
+                _of(criteria, HOLISTIC).add(given, candidate)
+        if len(self._reviewers) > MOST_REVIEWERS:
+            self._crowd = self._pooled(self._reviewers)
+            self._reviewers = {}
 
     def scale(self) -> Scale:
         """The scale of the source, all reviewers together; see `scales`."""
-        return _scale(self._pooled(self._reviewers))
+        return _scale(self._pooled(self._reviewers) if self._crowd is None else self._crowd)
 
     def scales(self) -> Scales:
         """The scale of the source, and of the reviewers whose grades are plainly on a smaller one.
@@ -316,7 +330,7 @@ class Evidence:
         UnclearScale
             If the numbers fit no scale, or two as well.
         """
-        sizes = self._sizes() if 1 < len(self._reviewers) <= MOST_REVIEWERS else {}
+        sizes = self._sizes() if len(self._reviewers) > 1 else {}
         if not sizes:
             return Scales(self.scale())
         kinds: dict[tuple[tuple[str, int], ...], list[str]] = {}
@@ -358,8 +372,10 @@ class Evidence:
         return found
 
 
-def _plain_number(value: float | str) -> float | None:
+def _plain_number(value: object) -> float | None:
     """A grade as a plain number, in text or not; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, float | int | str):
+        return None
     if isinstance(value, str):
         written = WRITTEN.fullmatch(value.strip())
         plain = written is not None and not written[2] and not written[3]

@@ -21,6 +21,9 @@ __all__ = ["Content", "Records", "content_of"]
 Records = Iterator[tuple[int, Mapping[str, Any]]]
 """Rows by column, with their line numbers."""
 
+MOST_NAMED, MOST_COUNTED = 5, 100_000
+"""Late fields that a note names each, and others that one note counts."""
+
 _A_HISTORY = (
     "is a SQLite database, as a history is, and no file of sessions; to take over what a history "
     "holds: witan export --history {} | witan import -"
@@ -120,18 +123,46 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
 def _cells(records: Records, report: Report) -> Rows:
     """Objects as rows of a table; the columns are the fields of the first of them.
 
-    A field that only later ones have is named in a note, with its first line.
+    A field that only later ones have is named in a note, with its first line; of many fields the
+    first `MOST_NAMED` are, and one note at the end counts the others.
     """
     first = list(islice(records, SAMPLE))
     names = list(dict.fromkeys(name for _, record in first for name in record))
     yield 0, names
-    known = set(names)
+    known, others = set(names), _Others()
     for line, record in chain(first, records):
         for name in sorted(record.keys() - known):
-            where = f"it first stands on line {line:,}, below {SAMPLE} rows without it"
-            report.note(f"the field {name!r} is not read: {where}")
-            known.add(name)
+            if len(known) < len(names) + MOST_NAMED:
+                where = f"it first stands on line {line:,}, below {SAMPLE} rows without it"
+                report.note(f"the field {name!r} is not read: {where}")
+                known.add(name)
+            else:
+                others.add(name)
         yield line, [text_of(record.get(name)) for name in names]
+    if others.n:
+        what = "field that first stands" if others.n == 1 else "fields that first stand"
+        report.note(f"{others} more {what} below {SAMPLE} rows are not read")
+
+
+class _Others:
+    """A count of different names, which are told apart up to a bound."""
+
+    def __init__(self) -> None:
+        self.names: set[int] = set()
+        self.are_more = False
+
+    def add(self, name: str) -> None:
+        if len(self.names) < MOST_COUNTED:
+            self.names.add(hash(name))
+        elif hash(name) not in self.names:
+            self.are_more = True
+
+    @property
+    def n(self) -> int:
+        return len(self.names)
+
+    def __str__(self) -> str:
+        return f"{'more than ' * self.are_more}{self.n:,}"
 
 
 def _by_column(rows: Rows) -> Records:

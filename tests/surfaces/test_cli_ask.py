@@ -498,12 +498,14 @@ class TestPlan:
         assert "3 reviewers separate answers" in judged
 
     def test_a_question_to_too_few_says_so_before_anything_is_called(self, witan, counter):
-        """Off a terminal it is said of three members, and --quiet silences it."""
+        """Off a terminal it is said of three members and of four, and --quiet silences it."""
         url, _ = counter
         three = [word for name in "abc" for word in ("--member", f"{name}={url}#m")]
         limits = ("--no-history", "--attempts", 1)
 
         assert "3 members cannot separate" in witan("ask", "Which?", *three, *limits).err
+        four = (*three, "--member", f"d={url}#m")
+        assert "4 members separate answers" in witan("ask", "Which?", *four, *limits).err
         assert "separate" not in witan("ask", "Which?", *three, *limits, "--quiet").err
 
     def test_the_sum_is_that_of_the_lines(self, witan, seats):

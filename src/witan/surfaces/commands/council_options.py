@@ -1,7 +1,6 @@
 """The options of every command that seats a council, and what they override."""
 
 import shlex
-import sys
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path
@@ -317,8 +316,7 @@ def seated(
 def say_separation(council: "Council", say: Say, place: "Place | None") -> None:
     """Say how far apart answers must be for this council to separate them.
 
-    Off a terminal it is said only of a council that cannot separate any, and nothing is said where
-    scripts answer alone: then nothing is spent.
+    Nothing is said where scripts answer alone: then nothing is spent.
     """
     from dataclasses import replace
 
@@ -334,7 +332,7 @@ def say_separation(council: "Council", say: Say, place: "Place | None") -> None:
         counting = with_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
     found = seated_separation(council.members, procedure, council.jury)
-    if found is not None and (found.grades is None or sys.stderr.isatty()):
+    if found is not None:
         say(separation_sentence(found))
 
 

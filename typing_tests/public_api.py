@@ -102,7 +102,7 @@ def read(session: Session) -> None:
     assert_type(session.answers, Mapping[str, Answer])
     assert_type(session.outcome, Outcome | None)
     assert_type(session.synthesis, Synthesis | None)
-    assert_type(session.status, Literal["complete", "degraded", "failed", "interrupted"])
+    assert_type(session.status, Literal["complete", "degraded", "failed", "interrupted", "running"])
     assert_type(session.missing, tuple[str, ...])
     assert_type(session.cost.total_usd, float | None)
     assert_type(session.recount("schulze", without=["ada"]), Outcome)

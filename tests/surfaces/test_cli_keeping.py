@@ -142,3 +142,31 @@ def test_a_log_that_is_read_meanwhile_is_noted(witan, place):
 
     assert (said.status, said.out) == (0, "2 sessions forgotten\n")
     assert "another process is reading it" in said.err
+
+
+def test_a_session_under_way_is_called_running(witan, place):
+    """List and show say so while its process lives, and interrupted once it has died."""
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
+        [sys.executable, "-c", HOLDER, str(place)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+
+        listed = witan("sessions", "--all", "--json").json["sessions"]
+        only = witan("sessions", "--all", "--status", "interrupted", "--json").json["sessions"]
+        shown, record = witan("show", "s1"), witan("show", "s1", "--json").json
+        holder.kill()
+    after = witan("sessions", "--all", "--status", "interrupted", "--json").json["sessions"]
+    ended = witan("show", "s1")
+
+    assert [each["status"] for each in listed] == ["running"]
+    assert only == []
+    assert record["status"] == "running"
+    assert "running" in shown.out
+    assert "witan resume" not in shown.out + shown.err
+    assert [each["status"] for each in after] == ["interrupted"]
+    assert "to take it up: witan resume s1" in ended.out + ended.err

@@ -27,8 +27,8 @@ from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
 __all__ = ["Answer", "Cost", "Session", "State", "Synthesis"]
 
-State = Literal["complete", "degraded", "failed", "interrupted"]
-"""How a session stands; ``interrupted``: it was never closed."""
+State = Literal["complete", "degraded", "failed", "interrupted", "running"]
+"""How a session stands; ``interrupted``: it was never closed; ``running``: a process is at it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def session_trust(session: Session) -> str:
         parts += [trust_line(session.outcome), *reliability_text(session)]
     elif session.answers_agree:
         parts.append(f"all {len(session.answers)} answers are the same, so none was reviewed")
-    elif session.status != "interrupted":
+    elif session.status not in ("interrupted", "running"):
         voted = sum(not ballot.abstained for ballot in session.ballots)
         parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
         parts.append("no outcome")
@@ -90,8 +90,8 @@ def rankings_text(session: Session) -> Iterator[str]:
 
 def missing_text(session: Session) -> str:
     """The status of a session that is not complete, and what it lacks; else empty."""
-    if session.status == "complete":
-        return ""
+    if session.status in ("complete", "running"):
+        return "" if session.status == "complete" else "running: it goes on in another process"
     missing = "; ".join(session.missing)
     return f"{session.status}: {missing}" if missing else session.status
 

@@ -10,7 +10,25 @@ from pathlib import Path
 from secrets import token_hex
 from socket import gethostname
 
-__all__ = ["another_alive", "new_token"]
+__all__ = ["another_alive", "is_running", "new_token", "release", "retain"]
+
+_RETAINED: set[str] = set()
+"""Tokens of the sessions that this process records now."""
+
+
+def retain(token: str) -> None:
+    """Note that this process records the session of a token."""
+    _RETAINED.add(token)
+
+
+def release(token: str) -> None:
+    """Note that this process records the session of a token no longer."""
+    _RETAINED.discard(token)
+
+
+def is_running(token: str) -> bool:
+    """Check that a session is recorded now, by this process or another of this machine."""
+    return token in _RETAINED or another_alive(token) is not None
 
 
 def new_token() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from witan.adapters.ballots.records import read_record
 from witan.adapters.history.database import Database
+from witan.adapters.history.holders import is_running
 from witan.adapters.history.searching import HELD, Search, conditions
 from witan.adapters.history.sessions import COUNCIL
 from witan.adapters.history.stored_events import read_events
@@ -45,7 +46,8 @@ class Found:
     Parameters
     ----------
     status
-        ``interrupted``: it is not closed; it may be under way.
+        ``running``: it is recorded now, by a process of this machine; ``interrupted``: it is not
+        closed, and no such process is known.
     leader
         The model with the highest score under the session's rule; None: none, or several.
     leader_seat
@@ -163,8 +165,12 @@ def find(database: Database, search: Search) -> list[Found]:
     wheres, given = conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
-        f" parent, relation, {HELD} FROM sessions"
+        f" parent, relation, {HELD}, holder FROM sessions"
     )
+    if search.status == "interrupted" and (running := _running(database)):
+        names = {f"running{k}": name for k, name in enumerate(running)}
+        wheres.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
+        given |= names
     sql += f" WHERE {' AND '.join(wheres)}" if wheres else ""
     sql += " ORDER BY at_us DESC, session"
     if search.limit is not None:
@@ -177,9 +183,17 @@ def find(database: Database, search: Search) -> list[Found]:
     return [_line(row, spelt.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
 
 
+def _running(database: Database) -> list[str]:
+    """The sessions that a process of this machine records now."""
+    sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
+    return [session for session, holder in database.rows(sql) if is_running(holder)]
+
+
 def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
     session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
-    source, parent, relation, held = beside
+    source, parent, relation, held, holder = beside
+    if status == "interrupted" and is_running(holder):
+        status = "running"
     return Found(
         session,
         moment_of(at_us),

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 
 from witan.adapters.history.committing import Line
-from witan.adapters.history.holders import new_token
+from witan.adapters.history.holders import new_token, release, retain
 from witan.adapters.history.patience import Patience
 from witan.adapters.history.sqlite import may_pass
 from witan.adapters.history.writer import Writer
@@ -93,6 +93,7 @@ class Recording:
             raise HistoryError("the recording", problem, "tell it the session from its beginning")
         self._line.events.append(event)
         self._over = isinstance(event, SessionClosed)
+        (release if self._over else retain)(self._line.token)
 
     async def commit(self, patience: Patience) -> int:
         """Wait until everything taken in so far is durable, or failed, as long as `patience` has.
@@ -140,6 +141,8 @@ class Recording:
         """
         patience = Patience() if patience is None else patience
         self._queue()
+        if self._line is not None:
+            release(self._line.token)  # it has ended, or is broken off
         try:
             patience.through(self._writer.where, self._writer.drain)
         except HistoryError as error:

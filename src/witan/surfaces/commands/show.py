@@ -1,6 +1,7 @@
 """``witan show``: a stored session."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,10 +68,19 @@ def command(
         elif html is not None:
             _write_page(found, place, html)
         else:
-            _show(found, place, as_json=as_json, events=events)
-            if found.status == "interrupted" and not (as_json or events or session == "-"):
+            stored = _as_it_stands(found, place)
+            _show(stored, place, as_json=as_json, events=events)
+            if stored.status == "interrupted" and not (as_json or events or session == "-"):
                 name, options = (session, {}) if place is None else (found.id, {"history": history})
                 _say_how_to_go_on(name, {**options, "config": config})
+
+
+def _as_it_stands(session: "Session", history: "History | None") -> "Session":
+    """The session with its status now: its record alone does not say that a process is at it."""
+    if history is None or session.status != "interrupted":
+        return session
+    running = history.about(session.id).status == "running"
+    return replace(session, status="running") if running else session
 
 
 def _show(session: "Session", history: "History | None", *, as_json: bool, events: bool) -> None:

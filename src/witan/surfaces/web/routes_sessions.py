@@ -107,7 +107,7 @@ async def _is_interrupted(chamber: Chamber, whole: str) -> bool:
     if chamber.history is not None:
         with suppress(UnknownName):  # it may never have been kept
             about = await anyio.to_thread.run_sync(chamber.history.about, whole)
-            return about.status == "interrupted"
+            return about.status in ("interrupted", "running")
     return (await chamber.session(whole)).status == "interrupted"
 
 

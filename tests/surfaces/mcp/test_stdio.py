@@ -96,7 +96,7 @@ def slow(tmp_path):
     """A server whose reviewers take a minute, which is asked a question."""
     with Process(write_config(tmp_path, review=SLOW)) as process:
         process.say(*HANDSHAKE, calling("ask", QUESTION))
-        process.wait_for("interrupted")
+        process.wait_for("running")
         yield process
 
 

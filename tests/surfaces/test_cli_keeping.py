@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,9 @@ def test_the_doctor_finds_damage_that_opening_does_not_read(witan, place):
     assert [p.name for p in place.parent.iterdir() if ".corrupt-" in p.name] != []
 
 
-def test_a_session_under_way_is_not_resumed_unless_that_is_meant(witan, place):
-    """The process that is at it is named; with --take-over it loses the session."""
+@contextmanager
+def holding(place):
+    """A process that is at the session ``s1`` of a history, until it is told to die."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
         [sys.executable, "-c", HOLDER, str(place)],
@@ -66,7 +68,12 @@ def test_a_session_under_way_is_not_resumed_unless_that_is_meant(witan, place):
         text=True,
     ) as holder:
         assert holder.stdout.readline() == "held\n"
+        yield holder
 
+
+def test_a_session_under_way_is_not_resumed_unless_that_is_meant(witan, place):
+    """The process that is at it is named; with --take-over it loses the session."""
+    with holding(place) as holder:
         said = witan("resume", "s1")
 
         assert said.status == 2
@@ -146,16 +153,7 @@ def test_a_log_that_is_read_meanwhile_is_noted(witan, place):
 
 def test_a_session_under_way_is_called_running(witan, place):
     """List and show say so while its process lives, and interrupted once it has died."""
-    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
-        [sys.executable, "-c", HOLDER, str(place)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout.readline() == "held\n"
-
+    with holding(place) as holder:
         listed = witan("sessions", "--all", "--json").json["sessions"]
         only = witan("sessions", "--all", "--status", "interrupted", "--json").json["sessions"]
         shown, record = witan("show", "s1"), witan("show", "s1", "--json").json

@@ -101,5 +101,5 @@ class Ballot:
 
 
 def is_unnamed(person: str) -> bool:
-    """Whether voters without a name are called so: ``human``, ``human-2`` and so on."""
+    """Recognise the names of unnamed voters: ``human``, ``human-2`` and so on."""
     return re.fullmatch(r"human(-\d+)?", person, re.IGNORECASE) is not None

@@ -539,7 +539,7 @@ def _is_unknown(ballot: Ballot, name: str) -> bool:
 
 
 def _is_any_graded(ballot: Ballot, name: str) -> bool:
-    """Whether a ballot has a grade for a candidate that can be read, on whatever criterion."""
+    """Find a readable grade for a candidate on any criterion of a ballot."""
     held = _by_criterion(ballot, name)
     return any(_is_graded(ballot, held, criterion) for criterion in held)
 
@@ -550,7 +550,7 @@ def _by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]:
 
 
 def _is_graded(ballot: Ballot, held: Mapping[str, float | str], criterion: str) -> bool:
-    """Whether there is a grade on this criterion that can be read."""
+    """Find a readable grade on this criterion."""
     within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
     return grade_on(within, held.get(criterion)) is not None
 

@@ -188,7 +188,7 @@ class Scale:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing need be said of it: it is 1–10 beyond doubt."""
+        """True if nothing need be said of it: it is 1–10 beyond doubt."""
         return self.is_native and not self.recognised
 
     @property

@@ -71,7 +71,7 @@ DOUBTFUL = 0.5
 
 @dataclass(slots=True)
 class _Numbers:
-    """What is known of the plain numbers on one criterion, whatever their order."""
+    """The plain numbers on one criterion, summed up independently of their order."""
 
     n: int = 0
     low: float = inf
@@ -108,7 +108,7 @@ class _Numbers:
         return self.within[known] / self.n
 
     def outside(self, known: Range) -> str:
-        """What becomes of the grades on this scale."""
+        """Say how many grades this scale would clamp."""
         out = self.n - self.within[known]
         return f"clamps {out:,} of {self.n:,} grades" if out else "takes all of them"
 
@@ -211,7 +211,7 @@ class _Criterion:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether grades are out of different numbers, or some of them in per cent."""
+        """True if grades are out of different numbers, or some in per cent."""
         self.fold()
         return len(self.least) + bool(self.percents) > 1
 
@@ -481,7 +481,7 @@ def _graded_high(
 
 
 def _may_be_smaller(held: _Numbers, larger: _Numbers, known: Range) -> bool:
-    """Whether these grades differ, and are not such as a strict reviewer gives."""
+    """Check that grades differ and are not those of a strict reviewer."""
     if held.low == held.high:
         return False
     if known is UNIT and not held.fractions:
@@ -492,7 +492,7 @@ def _may_be_smaller(held: _Numbers, larger: _Numbers, known: Range) -> bool:
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
-    """Whether all of one's grades for these candidates would hardly lie within this size."""
+    """Check that one reviewer's grades would hardly all lie within this size."""
     both = [name for name in mine if name in high]
     if len(both) < FEWEST_CANDIDATES:
         return False
@@ -558,7 +558,7 @@ def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
 
 
 def _has_odd_grades(ballot: Ballot) -> bool:
-    """Whether some grade is none from 1 to 10."""
+    """Find a grade that is no number from 1 to 10."""
     for given in ballot.grades.values():
         for one in given.values() if isinstance(given, Mapping) else (given,):
             if type(one) is int and 1 <= one <= 10:

@@ -145,7 +145,7 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
 
 
 class _Pattern(NamedTuple):
-    """Where citations stand in a text."""
+    """The places in a text where citations stand."""
 
     joins: bool
     amid: bool

@@ -198,7 +198,7 @@ class ThoughtFilter:
 
     @property
     def has_opened(self) -> bool:
-        """Whether reasoning was opened, so that a closing tag will not come alone."""
+        """True once reasoning was opened: no closing tag comes alone then."""
         return self._family is not None and self._family != _BARE
 
     @property

@@ -69,7 +69,7 @@ def grade_columns(
 
 
 def _is_beside(name: str) -> bool:
-    """Whether the name of a column says that its numbers are no grades."""
+    """Recognise a column whose numbers are no grades by its name."""
     return name in _NOT_GRADES or ("_" in name and name.rpartition("_")[2] in _NOT_GRADES_LAST)
 
 

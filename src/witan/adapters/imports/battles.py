@@ -112,7 +112,7 @@ def people_apart(one: Imported) -> Imported:
 
 
 def _is_nobody(ballot: Ballot) -> bool:
-    """Whether a person without a name cast it."""
+    """True if a person without a name cast it."""
     return ballot.reviewer == "human" and ballot.kind == "human"
 
 

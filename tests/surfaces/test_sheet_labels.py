@@ -19,7 +19,7 @@ from witan.surfaces.web.rendering import render_session
 LABEL = re.compile(r"(?<![\w'’])[A-Z](?![\w'’])")
 """A capital letter that stands alone: no sentence of ours has one but for a label."""
 
-PART = '{"notes": "best is {1}", "ranking": [["{1}"], ["{2}"]]}'
+PART = '{"notes": "[{1}] is right; answer {2} is long; {2} it is", "ranking": [["{1}"], ["{2}"]]}'
 TWICE = '{"notes": "x", "ranking": [["{1}"], ["{2}"], ["{3}"], ["{1}"], ["Q"]]}'
 ONE = '{"ranking": [["{1}"]]}'
 
@@ -89,14 +89,15 @@ class TestNewSessions:
         assert "judges only 1 of the 3 answers on its sheet" in sentences
         assert "names answers that are not on its sheet; dropped" in sentences
 
-    def test_show_names_answers_and_explains_the_labels_of_a_quotation(self, witan, saved):
-        """`show` names the answers; a reviewer's own words keep its labels, with their key."""
+    def test_show_names_answers_in_what_a_reviewer_wrote(self, witan, saved):
+        """`show` names what a reviewer calls by its label; a bare letter stays, with its key."""
         shown = witan("show", saved).out
 
         assert "reader: left out of its ranking: dan" in shown
         assert "ranked more than once: ada; the first place counts" in shown
-        key = re.search(r"said: best is ([A-Z])\n\s+labels of its sheet: (.*)", shown)
-        assert f"[{key[1]}] bob" in key[2]
+        quoted = r"said: \[bob\] is right; answer \[cyd\] is long; ([A-Z]) it is\n"
+        key = re.search(rf"{quoted}\s+labels of its sheet: (.*)", shown)
+        assert f"[{key[1]}] cyd" in key[2]
         readers = [line for line in shown.splitlines() if "reader:" in line or "abstain" in line]
         check_words(*readers)
 
@@ -109,6 +110,8 @@ class TestNewSessions:
         revealed = parsed(render_session(session, revealed=True)).text
 
         assert f"left out of its ranking: {labels['dan']}" in veiled
+        assert f"[{labels['bob']}] is right; answer [{labels['cyd']}] is long" in veiled
+        assert "[bob] is right; answer [cyd] is long" in revealed
         assert "left out of its ranking: dan" in revealed
         assert f"ranked more than once: {labels['ada']};" in veiled
 

@@ -61,7 +61,9 @@ Send the whole review once more, as one JSON object of the form described above 
 _EXAMPLE = {"P1": (6, 5), "P2": (9, 8), "P3": (5, 6)}
 """Grades in turn, under labels that no sheet has: theirs are letters alone."""
 
-_EXAMPLE_NOTES = "P2 answers what was asked. P1 errs on one point; P3 is sound but twice as long."
+_EXAMPLE_NOTES = (
+    "[P2] answers what was asked. [P1] errs on one point; [P3] is sound but twice as long."
+)
 
 REPLY_LENGTH, PROBLEM_BYTES = 4_000, 600
 """Characters of a failed reply, and bytes of what was wrong with it, that its repair repeats."""
@@ -170,7 +172,10 @@ def _criteria(rubric: Rubric | None, holistic: bool) -> Iterator[str]:
 def _form(graded: tuple[str, ...]) -> str:
     """The form of the reply, with an example that fits no sheet; the same for all reviewers."""
     example: dict[str, Any] = {"notes": _EXAMPLE_NOTES}
-    keys = ['"notes", why you judge as you do, in a sentence or two per answer']
+    keys = [
+        '"notes", why you judge as you do, in a sentence or two per answer, its label in brackets: '
+        "[P2]"
+    ]
     if graded:
         keys.append('"grades", per label a grade for each of ' + ", ".join(graded))
         example["grades"] = {

@@ -8,9 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from witan.core.ballot import Ballot
+from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 
-__all__ = ["NOT_GRADED", "NOT_ON_SHEET", "NOT_RANKED", "judges_only", "without_sheet_labels"]
+__all__ = [
+    "NOT_GRADED",
+    "NOT_ON_SHEET",
+    "NOT_RANKED",
+    "judges_only",
+    "name_candidates",
+    "without_sheet_labels",
+]
 
 NOT_RANKED, NOT_GRADED = "left out of its ranking", "left without a grade"
 
@@ -25,6 +33,27 @@ _REPEATED = re.compile(r"(ranked|graded) more than once: ['\"].*; the first (pla
 def judges_only(judged: int, shown: int) -> str:
     """What is wrong with a ballot on too few of the answers."""
     return f"judges only {judged} of the {shown} answers on its sheet"
+
+
+def name_candidates(notes: str, sheet: Sheet) -> str:
+    """Replace the labels of a sheet in a reviewer's notes by the candidates they stand for.
+
+    Only a label that cannot be a word is replaced: in brackets, as the form asks for (``[B]``,
+    ``[B, C]``), or after a noun for an answer ("Answer B").
+    """
+    candidates = dict(zip(sheet.labels, sheet.candidates, strict=True))
+    label = "|".join(map(re.escape, sheet.labels))
+    bracketed = rf"\[((?:{label})(?: ?[,;&/] ?(?:{label}))*)\](?!\()"
+    spoken = (
+        rf"(?i:\b(answer|candidate|response|option|reply|text)) (?:({label})\b|\*\*({label})\*\*)"
+    )
+
+    def name(found: re.Match[str]) -> str:
+        if (labels := found[1]) is not None:
+            return f"[{re.sub(label, lambda one: candidates[one[0]], labels)}]"
+        return f"{found[2]} [{candidates[found[3] or found[4]]}]"
+
+    return re.sub(rf"{bracketed}|{spoken}", name, notes)
 
 
 def without_sheet_labels(event: e.Event) -> e.Event:  # noqa: PLR0911 - one a kind

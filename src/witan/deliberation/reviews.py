@@ -20,7 +20,7 @@ from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, is_re
 from witan.deliberation.blank import is_blank
 from witan.deliberation.events import ReadBy
 from witan.deliberation.reading_json import ambiguous_keys, values_in, whole
-from witan.deliberation.review_words import NOT_GRADED, NOT_RANKED, judges_only
+from witan.deliberation.review_words import NOT_GRADED, NOT_RANKED, judges_only, name_candidates
 from witan.deliberation.thoughts import split_thoughts
 from witan.errors import InvalidBallot
 
@@ -90,7 +90,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
         session=session,
         candidates=tuple(roster),
         positions=sheet.positions,
-        notes=reading.remark,
+        notes=reading.remark and name_candidates(reading.remark, sheet),
     )
     return declared(ballot)
 

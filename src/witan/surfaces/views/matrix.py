@@ -249,8 +249,7 @@ def _review(
     order = " > ".join(" = ".join(map(naming.name, naming.ordered(group))) for group in groups)
     last = max((event.round for event in told.sheets), default=1)
     seen = [event.sheet for event in told.sheets if event.round == last]
-    # A reviewer writes of the labels of its own sheet, which the legend explains.
-    notes = rendered(naming.quoted(ballot.notes)) if ballot.notes else None
+    notes = rendered(naming.notes(ballot.notes)) if ballot.notes else None
     return Review(
         order=order,
         sheets=tuple(

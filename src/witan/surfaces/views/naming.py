@@ -131,6 +131,16 @@ class Naming:
         """What a model wrote: while names are hidden, without those that tell of an author."""
         return mask(text, self._council.question, self._models()) if self.veiled else text
 
+    def notes(self, text: str) -> str:
+        """A reviewer's notes, the candidates that they name in brackets by their labels here."""
+        if not self.veiled:
+            return text
+        one = self._one()
+        named = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
+        return self.quoted(
+            named.sub(lambda found: re.sub(one, lambda each: self.name(each[0]), found[0]), text)
+        )
+
     def quoted_so_far(self, text: str) -> str:
         """The same of a text that goes on: while names are hidden its end waits for what follows.
 

@@ -1,0 +1,124 @@
+"""What programs and readers rely on, as files: `pytest tests/golden --write-golden` writes them."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from witan.core.rules import RULES
+from witan.surfaces.cli import cli, main
+from witan.version import __version__
+
+GOLDEN = Path(__file__).parent / "outputs"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+BALLOTS, PAIRS, TENNESSEE = "ballots.jsonl", "pairs.csv", "tennessee.soc"
+
+JSON = {
+    "tally-pairs": ("tally", PAIRS),
+    "tally-tennessee": ("tally", TENNESSEE),
+    "compare": ("compare", PAIRS),
+    "explain": ("explain", BALLOTS, "--session", "haiku"),
+    "leaderboard": ("leaderboard", BALLOTS, "--min-sessions", "1"),
+    "audit": ("audit", BALLOTS),
+    "rules": ("rules",),
+    "rubrics": ("rubrics",),
+} | {f"tally-{rule}": ("tally", BALLOTS, "--rule", rule) for rule in ("auto", *RULES)}
+
+TEXT = {
+    "tally": ("tally", BALLOTS),
+    "tally-pairs": ("tally", PAIRS),
+    "tally-tennessee": ("tally", TENNESSEE),
+    "compare": ("compare", BALLOTS),
+    "explain": ("explain", BALLOTS, "--session", "haiku"),
+    "leaderboard": ("leaderboard", BALLOTS, "--min-sessions", "1"),
+    "audit": ("audit", BALLOTS),
+    "rules": ("rules",),
+    "rubrics": ("rubrics",),
+    **{f"help-{name}": (name, "--help") for name in cli.list_commands(click.Context(cli))},
+    "help": ("--help",),
+}
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command in the folder of the examples, on a terminal of 80 columns."""
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def of(*arguments: str) -> str:
+        main(arguments)
+        return capsys.readouterr().out
+
+    return of
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_json_has_the_same_fields_and_values(name, run, write_golden):
+    """A program that reads `--json` finds every field where it was, with the same value."""
+    found = json.loads(run(*JSON[name], "--json"))
+    path = GOLDEN / f"{name}.json"
+    if write_golden:
+        path.write_text(f"{laid_out(without_version(found))}\n", encoding="utf-8")
+
+    assert differences(without_version(found), json.loads(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_text_is_the_same(name, run, write_golden):
+    """A reader meets the same text; a change of it is reviewed as a change of a file."""
+    found = run(*TEXT[name])
+    path = GOLDEN / f"{name}.txt"
+    if write_golden:
+        path.write_text(found, encoding="utf-8")
+
+    assert found == path.read_text(encoding="utf-8")
+
+
+def test_no_golden_file_is_left_over():
+    """Every file is what some command prints."""
+    written = {f"{name}.json" for name in JSON} | {f"{name}.txt" for name in TEXT}
+
+    assert {path.name for path in GOLDEN.iterdir()} == written
+
+
+def without_version(found: Any) -> Any:
+    assert found.pop("witan", __version__) == __version__
+    return found
+
+
+def laid_out(value: Any, depth: int = 2, indent: str = "") -> str:
+    """Lay JSON out with a line for each field and each item, so that a diff of it can be read."""
+    inner = f"{indent} "
+    if depth and isinstance(value, dict) and value:
+        items = [f"{json.dumps(k)}: {laid_out(v, depth - 1, inner)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(inner + each for each in items) + f"\n{indent}}}"
+    if depth and isinstance(value, list) and value:
+        items = [laid_out(each, depth - 1, inner) for each in value]
+        return "[\n" + ",\n".join(inner + each for each in items) + f"\n{indent}]"
+    return json.dumps(value)
+
+
+def differences(found: Any, golden: Any, place: str = "") -> list[str]:
+    """Where two JSON values differ; numbers may by a billionth, as between processors."""
+    if isinstance(found, dict) and isinstance(golden, dict):
+        names = [f"{place}.{name}" for name in found.keys() ^ golden.keys()]
+        return names + [
+            line
+            for name in found.keys() & golden.keys()
+            for line in differences(found[name], golden[name], f"{place}.{name}")
+        ]
+    if isinstance(found, list) and isinstance(golden, list) and len(found) == len(golden):
+        return [
+            line
+            for at, (one, other) in enumerate(zip(found, golden, strict=True))
+            for line in differences(one, other, f"{place}[{at}]")
+        ]
+    if isinstance(found, float) and isinstance(golden, float):
+        same = math.isclose(found, golden, rel_tol=1e-9, abs_tol=1e-12)
+    else:
+        same = type(found) is type(golden) and found == golden
+    return [] if same else [f"{place}: {found!r} is not {golden!r}"]

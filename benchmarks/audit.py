@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from harness import Row, show
 
-from witan.adapters.history import History, Imported
-from witan.adapters.reports import audit
+from witan.analytics.reports import audit
 from witan.core.ballot import Ballot
+from witan.history import History, Imported
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 LONG, GRADERS = 29, ("judge-1", "judge-2")

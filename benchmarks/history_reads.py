@@ -23,17 +23,17 @@ from typing import Any
 import numpy as np
 from harness import Row, show
 
-from witan.adapters.engines import Reductions, SqlEngine
-from witan.adapters.history import History
-from witan.adapters.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
-from witan.adapters.history.sessions import SessionRow, insert_sessions
-from witan.adapters.history.writing import SHARDS
-from witan.adapters.reports import leaderboard
-from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.reports import leaderboard
+from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.core.entries import SessionEntry
 from witan.core.leaderboard import Terms
 from witan.core.leaderboard import leaderboard as board_of
 from witan.core.window import Window
+from witan.history import History
+from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
+from witan.history.sessions import SessionRow, insert_sessions
+from witan.history.writing import SHARDS
 
 MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))
 CODES = [code_of(model) for model in MODELS]

@@ -16,8 +16,6 @@ from typing import Any
 
 from harness import Row, show
 
-from witan.adapters.history import History
-from witan.adapters.history.sqlite import library_version
 from witan.core.ballot import Ballot
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
@@ -25,6 +23,8 @@ from witan.deliberation import events as e
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Usage
 from witan.deliberation.procedure import Procedure
+from witan.history import History
+from witan.history.sqlite import library_version
 
 WRITERS = 4
 SEATS = ("a", "b", "c", "d", "e")

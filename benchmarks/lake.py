@@ -29,12 +29,12 @@ import pyarrow as pa
 from harness import Row, show
 from numpy.typing import NDArray
 
-from witan.adapters.engines import DuckLake, SparkLake
-from witan.adapters.history.schema import code_of
-from witan.adapters.lake.writing import write_table
-from witan.adapters.reports import LakeSource, audits, leaderboards
+from witan.analytics.engines import DuckLake, SparkLake
+from witan.analytics.lake.writing import write_table
+from witan.analytics.reports import LakeSource, audits, leaderboards
 from witan.core.leaderboard import Terms
 from witan.core.window import ALWAYS
+from witan.history.schema import code_of
 
 MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))
 SEATS = 5

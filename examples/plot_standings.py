@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from witan import read_ballots, tally
-from witan.adapters.charts import save_chart
-from witan.surfaces.plots import standings_chart
+from witan.surfaces.charts import standings_chart
+from witan.surfaces.charts.drawing import save_chart
 
 HERE = Path(__file__).resolve().parent
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from scripts import write_script
-from witan.adapters.history import History
-from witan.surfaces.chamber import Seatings
-from witan.surfaces.config import Config, load_config
+from witan.history import History
+from witan.service.config.configuration import Config, load_config
+from witan.service.sessions import Seatings
 
 __all__ = ["seatings", "write_config", "write_priced"]
 

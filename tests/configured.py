@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from witan.errors import ConfigError
-from witan.surfaces.arranging import procedure_of
-from witan.surfaces.config import Config, load_config
+from witan.service.config.configuration import Config, load_config
+from witan.service.procedure_options import procedure_of
 
 __all__ = ["Place"]
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from witan.adapters.scripted import Line, Scripted
-from witan.adapters.system_clock import SystemClock
 from witan.core.settings import Settings
 from witan.deliberation.council import Council
 from witan.deliberation.ports import Member, Price
 from witan.deliberation.procedure import Limits, Procedure
+from witan.deliberation.system_clock import SystemClock
+from witan.models.scripted import Line, Scripted
 
 QUESTION = "Which sea is the saltiest?"
 

@@ -11,8 +11,8 @@ from histories import ASKED, told
 from kept_ballots import NOW, jury, kept, sessions
 from scripts import write_script
 from served import Served, served
-from witan.adapters.history import History, Imported
 from witan.deliberation.session import Session
+from witan.history import History, Imported
 
 __all__ = ["Desk", "desk", "write_desk"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from witan.adapters.history import History, Imported
-from witan.adapters.lake import write_lake
+from witan.analytics.lake import write_lake
 from witan.core.ballot import Ballot
+from witan.history import History, Imported
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from witan.adapters.history import Imported
 from witan.core.ballot import Ballot
+from witan.history import Imported
 
 __all__ = ["MODELS", "lessons"]
 

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from witan.deliberation import events as e
-from witan.surfaces.chamber.stream import Stream
+from witan.service.sessions.stream import Stream
 from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.feed import Feed, follow_live
 from witan.surfaces.web.live import LiveSession

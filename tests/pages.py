@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 
 __all__ = [
     "ROOT",

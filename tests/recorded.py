@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from witan.adapters.history import History
 from witan.deliberation.events import Event
+from witan.history import History
 
 __all__ = ["HANGS", "WITAN", "interrupted", "keep", "listed", "place_of_its_own"]
 

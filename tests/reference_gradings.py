@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reference_rows import KINDS, Sheet, Vote, ballots_of, by_ballot, centred, counted
-from witan.adapters.history.schema import code_of
 from witan.core.ballot import Kind
 from witan.core.entries import Entries
 from witan.core.sums import GradingSums
+from witan.history.schema import code_of
 
 __all__ = ["grading_sums"]
 

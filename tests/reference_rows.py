@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from witan.adapters.history.schema import bucket_of, code_of
 from witan.core.ballot import Kind
 from witan.core.entries import BallotEntry, Entries
 from witan.core.sums import Names
+from witan.history.schema import bucket_of, code_of
 
 __all__ = [
     "KINDS",

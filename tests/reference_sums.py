@@ -19,7 +19,6 @@ from reference_rows import (
     names_of,
     votes_of,
 )
-from witan.adapters.history.schema import code_of
 from witan.core.ballot import Kind
 from witan.core.entries import Entries
 from witan.core.sums import (
@@ -37,6 +36,7 @@ from witan.core.sums import (
     UnitSums,
     VoteSums,
 )
+from witan.history.schema import code_of
 
 __all__ = [
     "answer_sums",

@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from witan.surfaces.chamber import Chamber, Seatings
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
+from witan.service.sessions import Chamber, Seatings
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.listening import Server
 from witan.surfaces.http.metrics import Metrics

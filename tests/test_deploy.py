@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pages import ROOT
-from witan.surfaces.config import load_config
+from witan.service.config.configuration import load_config
 
 DEPLOY = ROOT / "deploy"
 

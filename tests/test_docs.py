@@ -15,9 +15,9 @@ import witan.errors
 from pages import ROOT, Workspace, anchors, blocks, links, pages, prose
 from sizes import declared_and_found, history, ways_to_tell
 from witan import FORMATS, RULES, Axiom, Counting, Settings
-from witan.adapters.ballots.columns import ALIASES
-from witan.adapters.ballots.records import FIELDS
-from witan.surfaces.cli import cli
+from witan.core.ballot_records import FIELDS
+from witan.files.ballots.columns import ALIASES
+from witan.surfaces.cli.app import cli
 
 DOCS = ROOT / "docs"
 RULE_PAGES = {path.stem: path for path in (DOCS / "rules").glob("*.md") if path.stem != "index"}

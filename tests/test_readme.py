@@ -11,7 +11,7 @@ import click
 import pytest
 
 from pages import ROOT, Block, Workspace, blocks
-from witan.surfaces.cli import cli
+from witan.surfaces.cli.app import cli
 
 README = "README.md"
 

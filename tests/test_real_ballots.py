@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from witan import RULES, Settings, compare_rules, read_ballots, tally_sessions
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

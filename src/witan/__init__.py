@@ -11,18 +11,9 @@ from witan.core.display import render_by as _render_by
 from witan.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from witan.adapters.ballots import FORMATS as FORMATS
-    from witan.adapters.ballots import Problem as Problem
-    from witan.adapters.ballots import read_ballots as read_ballots
-    from witan.adapters.ballots import write_ballots as write_ballots
-    from witan.adapters.history import History as History
-    from witan.adapters.reports import AuditReport as AuditReport
-    from witan.adapters.reports import audit as audit
-    from witan.adapters.reports import leaderboard as leaderboard
-    from witan.adapters.rubric_toml import load_rubric as load_rubric
-    from witan.adapters.rubric_toml import rubric_to_toml as rubric_to_toml
-    from witan.adapters.scripted import Line as Line
-    from witan.adapters.scripted import Scripted as Scripted
+    from witan.analytics.reports import AuditReport as AuditReport
+    from witan.analytics.reports import audit as audit
+    from witan.analytics.reports import leaderboard as leaderboard
     from witan.core.ballot import Ballot as Ballot
     from witan.core.comparison import Comparison as Comparison
     from witan.core.comparison import compare_rules as compare_rules
@@ -83,29 +74,38 @@ if TYPE_CHECKING:
     from witan.errors import ModelError as ModelError
     from witan.errors import NoCouncil as NoCouncil
     from witan.errors import WitanError as WitanError
-    from witan.surfaces.council import Council as Council
-    from witan.surfaces.council import Seatable as Seatable
-    from witan.surfaces.council import ask as ask
+    from witan.files.ballots import FORMATS as FORMATS
+    from witan.files.ballots import Problem as Problem
+    from witan.files.ballots import read_ballots as read_ballots
+    from witan.files.ballots import write_ballots as write_ballots
+    from witan.files.rubric_toml import load_rubric as load_rubric
+    from witan.files.rubric_toml import rubric_to_toml as rubric_to_toml
+    from witan.history import History as History
+    from witan.models.scripted import Line as Line
+    from witan.models.scripted import Scripted as Scripted
+    from witan.service.council import Council as Council
+    from witan.service.council import Seatable as Seatable
+    from witan.service.council import ask as ask
     from witan.surfaces.session_pages import session_to_html as session_to_html
 
 _HOMES = {
-    "witan.adapters.ballots": (
+    "witan.files.ballots": (
         "FORMATS",
         "Problem",
         "read_ballots",
         "write_ballots",
     ),
-    "witan.adapters.history": ("History",),
-    "witan.adapters.reports": (
+    "witan.history": ("History",),
+    "witan.analytics.reports": (
         "AuditReport",
         "audit",
         "leaderboard",
     ),
-    "witan.adapters.rubric_toml": (
+    "witan.files.rubric_toml": (
         "load_rubric",
         "rubric_to_toml",
     ),
-    "witan.adapters.scripted": (
+    "witan.models.scripted": (
         "Line",
         "Scripted",
     ),
@@ -199,7 +199,7 @@ _HOMES = {
         "NoCouncil",
         "WitanError",
     ),
-    "witan.surfaces.council": (
+    "witan.service.council": (
         "Council",
         "ask",
     ),

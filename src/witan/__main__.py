@@ -11,7 +11,7 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command; Ctrl-C ends it quietly also while it is still being imported."""
     try:
-        from witan.surfaces.cli import main as command
+        from witan.surfaces.cli.app import main as command
 
         return command()
     except KeyboardInterrupt:

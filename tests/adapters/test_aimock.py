@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from witan.adapters.connections import Connections
-from witan.adapters.openai_compatible import OpenAICompatible
 from witan.deliberation.ports import Call, Message, Model, Stage, deaf
 from witan.errors import ModelError
+from witan.models.connections import Connections
+from witan.models.openai_compatible import OpenAICompatible
 
 pytest_plugins = ("aimock",)
 
@@ -51,7 +51,7 @@ async def model(request, aimock) -> AsyncIterator[Model]:
         return
     package = {"anthropic": "anthropic", "google": "google.genai"}[request.param]
     pytest.importorskip(package, reason=f"the extra {request.param} is not installed")
-    from witan.adapters.pydantic_ai_model import PydanticAIModel
+    from witan.models.pydantic_ai_model import PydanticAIModel
 
     url = {"anthropic": aimock.anthropic_url, "google": aimock.google_url}[request.param]
     name = {"anthropic": "claude-opus-5", "google": "gemini-2.5-flash"}[request.param]

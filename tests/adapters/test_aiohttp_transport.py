@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
-from witan.adapters.aiohttp_transport import AiohttpTransport
+from witan.models.aiohttp_transport import AiohttpTransport
 
 pytestmark = pytest.mark.anyio
 
@@ -368,7 +368,7 @@ def test_it_is_imported_for_a_call_on_asyncio_alone(server):
     code = f"""
 import sys
 import anyio
-from witan.adapters.connections import Connections
+from witan.models.connections import Connections
 async def main():
     async with Connections() as connections, connections.client({server.url!r}) as client:
         await client.get({server.url + "/models"!r})

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from histories import told
-from witan.adapters.ballots import read_ballots
-from witan.adapters.imports import read_imports
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
+from witan.files.ballots import read_ballots
+from witan.files.imports import read_imports
 
 BATTLES = (
     '{"question_id": "q", "model_a": "x", "model_b": "y", "winner": "model_a"}\n'

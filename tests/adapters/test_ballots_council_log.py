@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from witan.adapters.ballots import read_ballots
 from witan.core.ballot import Ballot
+from witan.files.ballots import read_ballots
 
 SHEET = {"A": "ann", "B": "bo", "C": "cy"}
 SESSION = {

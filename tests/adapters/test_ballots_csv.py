@@ -2,11 +2,11 @@
 
 import pytest
 
-from witan.adapters.ballots import read_ballots
-from witan.adapters.ballots.columns import CRITERIA
 from witan.core.ballot import Ballot
 from witan.core.rubrics import RUBRICS
 from witan.errors import BallotFileError, UnknownName
+from witan.files.ballots import read_ballots
+from witan.files.ballots.columns import CRITERIA
 
 
 def read(tmp_path, text, **options):

@@ -3,8 +3,8 @@
 from itertools import groupby
 from pathlib import Path
 
-from witan.adapters.ballots import read_ballots
 from witan.core.tally import tally
+from witan.files.ballots import read_ballots
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

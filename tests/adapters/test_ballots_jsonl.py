@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.adapters.ballots import read_ballots
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError
+from witan.files.ballots import read_ballots
 
 
 def read(tmp_path, *lines, **options):

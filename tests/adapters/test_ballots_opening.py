@@ -9,9 +9,9 @@ from itertools import cycle
 
 import pytest
 
-from witan.adapters.ballots import FORMATS, read_ballots
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, UnknownName
+from witan.files.ballots import FORMATS, read_ballots
 
 LINES = b'{"reviewer": "r", "ranking": ["a"]}\n{"reviewer": "s", "ranking": ["b"]}\n'
 CAST = [Ballot("r", groups=(("a",),)), Ballot("s", groups=(("b",),))]
@@ -62,7 +62,7 @@ class TestPacking:
     def test_standard_input_is_unpacked(self, pack):
         """A single dash is standard input, through a pipe."""
         code = (
-            "from witan.adapters.ballots import read_ballots\n"
+            "from witan.files.ballots import read_ballots\n"
             "print([one.reviewer for one in read_ballots('-')])"
         )
 
@@ -201,7 +201,7 @@ class TestRefusals:
         """What is not installed is named with the command that installs it."""
         code = (
             f"import sys\nsys.modules[{module!r}] = None\n"
-            "from witan.adapters.ballots import read_ballots\n"
+            "from witan.files.ballots import read_ballots\n"
             "try:\n    list(read_ballots('-'))\n"
             "except ImportError as error:\n    print(error)"
         )
@@ -212,7 +212,7 @@ class TestRefusals:
 def test_reading_loads_no_more_than_it_uses():
     """JSON Lines and CSV need neither numpy nor any optional package."""
     code = (
-        "import sys\nfrom witan.adapters.ballots import read_ballots\nlist(read_ballots('-'))\n"
+        "import sys\nfrom witan.files.ballots import read_ballots\nlist(read_ballots('-'))\n"
         "print({'numpy', 'scipy', 'pyarrow', 'zstandard'} & set(sys.modules))"
     )
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from witan.adapters.ballots import read_ballots
 from witan.errors import BallotFileError
+from witan.files.ballots import read_ballots
 
 NEW = """# FILE NAME: 00001-00000001.toi
 # TITLE: A small election

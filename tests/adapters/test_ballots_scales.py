@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan import RUBRICS, Ballot, read_ballots, tally, write_ballots
-from witan.adapters.ballots.problems import Report
-from witan.adapters.ballots.scales import scaled
-from witan.adapters.history import History
-from witan.adapters.imports import Meaning, read_imports, take_in
-from witan.adapters.rubric_toml import load_rubric, rubric_to_toml
 from witan.core.scale import Scale
 from witan.errors import BallotFileError, UnclearScale, UnsuitableBallots
+from witan.files.ballots.problems import Report
+from witan.files.ballots.scales import scaled
+from witan.files.imports import read_imports
+from witan.files.rubric_toml import load_rubric, rubric_to_toml
+from witan.history import History
+from witan.service.operations.imports import Meaning, take_in
 
 UNIT = "reviewer,candidate,grade\nr1,a,0.85\nr1,b,0.6\nr1,c,1\nr2,a,0.9\nr2,b,0.5\nr2,c,0.7\n"
 LOW = "reviewer,candidate,grade\nr1,a,4\nr1,b,2\nr2,a,5\nr2,b,3\n"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.adapters.ballots import read_ballots
-from witan.adapters.imports import read_imports
 from witan.errors import BallotFileError
+from witan.files.ballots import read_ballots
+from witan.files.imports import read_imports
 
 LONG = [
     ["Question ID", "Judge", "Model", "Score"],

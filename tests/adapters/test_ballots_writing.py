@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elections import ballot, ballots
-from witan.adapters.ballots import FORMATS, read_ballots, write_ballots
-from witan.adapters.ballots.escaping import (
+from witan.core.ballot import Ballot
+from witan.errors import BallotFileError, InvalidParameter, UnknownName
+from witan.files.ballots import FORMATS, read_ballots, write_ballots
+from witan.files.ballots.escaping import (
     escape_controls,
     plain_cell,
     restore_controls,
     safe_cell,
 )
-from witan.core.ballot import Ballot
-from witan.errors import BallotFileError, InvalidParameter, UnknownName
 
 SOME = [*ballots("r: a > b = c", "s: b > a", session="q"), ballot("t:", abstained=True)]
 PAIR = Ballot("r", groups=(("a",), ("b",)), positions={"a": 1, "b": 2}, paired=True)
@@ -383,7 +383,7 @@ class TestAtomic:
 def test_a_dash_writes_to_standard_output():
     """Ballots go through a pipe as JSON Lines unless another format is named."""
     code = (
-        "from witan.adapters.ballots import write_ballots\nfrom witan.core.ballot import Ballot\n"
+        "from witan.files.ballots import write_ballots\nfrom witan.core.ballot import Ballot\n"
         "write_ballots([Ballot('r', (('a',),))], '-')"
     )
 

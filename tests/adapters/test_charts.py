@@ -8,12 +8,12 @@ from xml.parsers import expat
 
 import pytest
 
-from witan.adapters.charts import save_chart
 from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
 from witan.core.settings import Settings
 from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.plots import comparison_chart, matchup_chart, standings_chart
+from witan.surfaces.charts import comparison_chart, matchup_chart, standings_chart
+from witan.surfaces.charts.drawing import save_chart
 
 pytest.importorskip("vl_convert")
 
@@ -171,7 +171,7 @@ class TestExtra:
 
     def test_the_drawing_library_is_loaded_only_to_draw(self):
         """Importing the adapter imports no renderer."""
-        code = "import sys, witan.adapters.charts; print('vl_convert' in sys.modules)"
+        code = "import sys, witan.surfaces.charts.drawing; print('vl_convert' in sys.modules)"
 
         assert python(code) == "False"
 
@@ -179,7 +179,7 @@ class TestExtra:
         """The extra is named, and no file appears."""
         code = (
             "import sys; sys.modules['vl_convert'] = None\n"
-            "from witan.adapters.charts import save_chart\n"
+            "from witan.surfaces.charts.drawing import save_chart\n"
             "from witan.errors import MissingExtra\n"
             f"try: save_chart({{}}, {str(tmp_path / 'chart.svg')!r})\n"
             "except MissingExtra as error: print(error)"

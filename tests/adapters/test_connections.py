@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
-from witan.adapters.connections import Connections
 from witan.errors import ConfigError
+from witan.models.connections import Connections
 
 pytestmark = pytest.mark.anyio
 
@@ -195,7 +195,7 @@ class TestEnvironment:
         """Unreadable certificates spoil no call in the clear, and are named by one that is not."""
         code = f"""
 import anyio
-from witan.adapters.connections import Connections
+from witan.models.connections import Connections
 from witan.errors import ConfigError
 async def main():
     async with Connections() as connections:

@@ -8,12 +8,12 @@ import pytest
 
 from elections import ballot
 from sessions import Story
-from witan.adapters.exports import write_battles, write_session_ballots, write_sessions
-from witan.adapters.history.importing import Imported
-from witan.adapters.imports import read_imports
 from witan.core.entries import AnswerEntry
+from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
+from witan.files.exports import write_battles, write_session_ballots, write_sessions
+from witan.files.imports import read_imports
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 NOON = datetime(2026, 1, 31, 12, 0, 0, 250000, tzinfo=UTC)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.adapters.history.importing import Imported
-from witan.adapters.imports import read_imports
-from witan.adapters.imports.gathering import gathered
 from witan.core.ballot import Ballot
+from witan.deliberation.imported_session import Imported
+from witan.files.imports import read_imports
+from witan.files.imports.gathering import gathered
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

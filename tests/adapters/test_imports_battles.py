@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from witan import tally
-from witan.adapters.imports import read_imports
+from witan.files.imports import read_imports
 
 
 def talk(*turns):

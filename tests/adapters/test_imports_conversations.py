@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.adapters.imports import read_imports
 from witan.core.ballot import Ballot
+from witan.files.imports import read_imports
 
 REPLY = "Response B is thorough.\n\nFINAL RANKING:\n1. Response B\n2. Response C\n3. Response A"
 STAGE1 = [

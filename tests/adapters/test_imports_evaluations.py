@@ -6,9 +6,9 @@ import zipfile
 
 import pytest
 
-from witan.adapters.ballots import read_ballots
-from witan.adapters.imports import read_imports
 from witan.errors import BallotFileError
+from witan.files.ballots import read_ballots
+from witan.files.imports import read_imports
 
 
 def stream(content, name="file.json"):

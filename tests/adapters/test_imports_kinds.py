@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.adapters.ballots import FORMATS
-from witan.adapters.imports import digest_of, import_files, read_imports
 from witan.errors import BallotFileError, UnknownName
+from witan.files.ballots import FORMATS
+from witan.files.imports import digest_of, import_files, read_imports
 
 BALLOT = {"session": "s1", "reviewer": "ann", "ranking": ["bo", "cy"]}
 BATTLE = {"question_id": "q1", "model_a": "x", "model_b": "y", "winner": "tie"}
@@ -258,7 +258,7 @@ class TestFiles:
         """It is held, so that its digest can be taken first; problems call it stdin."""
         (tmp_path / "in").write_text(json.dumps(BALLOT) + "\nnot JSON\n")
         program = (
-            "from witan.adapters.imports import digest_of, held, read_imports\n"
+            "from witan.files.imports import digest_of, held, read_imports\n"
             "with held('-') as file:\n"
             "    print(digest_of([file]))\n"
             "    for one in read_imports(file, on_problem=print):\n"

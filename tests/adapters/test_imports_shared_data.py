@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from witan.adapters.imports import read_imports
+from witan.files.imports import read_imports
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 PRD = DATA / "prd_vicuna80"

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.adapters.local_servers import (
+from witan.errors import ConfigError
+from witan.models.local_servers import (
     LOCAL_SERVERS,
     LocalServer,
     find_local_servers,
     ollama_url,
 )
-from witan.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 

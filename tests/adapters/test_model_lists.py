@@ -4,9 +4,9 @@ import anyio
 import pytest
 
 from model_listing import listing
-from witan.adapters.connections import Connections
-from witan.adapters.model_lists import Listed, list_models
 from witan.errors import ModelError
+from witan.models.connections import Connections
+from witan.models.model_lists import Listed, list_models
 
 
 def listed(url: str, key: str | None = None, **how: str) -> tuple[Listed, ...]:

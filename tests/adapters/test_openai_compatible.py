@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from misbehaving import MisbehavingServer
-from witan.adapters.connections import Connections
-from witan.adapters.openai_compatible import OpenAICompatible
-from witan.adapters.via import VIA
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
 from witan.errors import ConfigError, InvalidParameter, ModelError
+from witan.models.connections import Connections
+from witan.models.loop_guard import VIA
+from witan.models.openai_compatible import OpenAICompatible
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.adapters.openai_reading import LONGEST_REPLY, Reading, words_of
-from witan.adapters.redaction import Redaction
 from witan.deliberation.ports import BilledFailure, Reply, Usage
 from witan.errors import ModelError
+from witan.models.openai_replies import LONGEST_REPLY, Reading, words_of
+from witan.models.secrets import Redaction
 
 
 def whole(content: Any, finish: str | None = "stop", **more: Any) -> bytes:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.adapters.prices import price_of
 from witan.deliberation.ports import Price
+from witan.models.prices import price_of
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "azure"])

@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from witan.adapters.program import Program
-from witan.adapters.via import VIA
 from witan.deliberation.ports import Call, Message, deaf
 from witan.errors import InvalidParameter, ModelError
+from witan.models.loop_guard import VIA
+from witan.models.program import Program
 
 pytestmark = pytest.mark.anyio
 

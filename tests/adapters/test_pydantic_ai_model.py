@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 import pytest
 
-from witan.adapters.pydantic_ai_model import Providers, PydanticAIModel
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
 from witan.errors import MissingKey, ModelError
-from witan.surfaces.council import Council
-from witan.surfaces.seating import SeatSpec
+from witan.models.pydantic_ai_model import Providers, PydanticAIModel
+from witan.models.seats import SeatSpec
+from witan.service.council import Council
 
 pytest.importorskip("anthropic", reason="the extra anthropic is not installed")
 
@@ -467,7 +467,7 @@ class TestFailing:
         without = """
 import sys
 sys.modules["boto3"] = None  # as if it were not installed
-from witan.adapters.pydantic_ai_model import PydanticAIModel
+from witan.models.pydantic_ai_model import PydanticAIModel
 PydanticAIModel("critic", "bedrock:x", "k", "K")
 """
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines

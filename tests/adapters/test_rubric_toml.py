@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from witan.adapters.rubric_toml import load_rubric, rubric_to_toml
 from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
 from witan.core.rubrics import RUBRICS
 from witan.errors import InvalidRubric
+from witan.files.rubric_toml import load_rubric, rubric_to_toml
 
 MINE = """
 name = "support"

@@ -6,8 +6,6 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from witan.adapters.script import Line, Script, read_script
-from witan.adapters.scripted import Scripted
 from witan.core.blinding import draw_sheets
 from witan.core.rubrics import RUBRICS
 from witan.deliberation.fences import fence
@@ -15,6 +13,8 @@ from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, deaf
 from witan.deliberation.review_prompts import review_messages, review_schema
 from witan.deliberation.reviews import read_review
 from witan.errors import ConfigError, ModelError
+from witan.models.script import Line, Script, read_script
+from witan.models.scripted import Scripted
 
 pytestmark = pytest.mark.anyio
 

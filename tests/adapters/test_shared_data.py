@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from witan.adapters.ballots import read_ballots
 from witan.errors import BallotFileError
+from witan.files.ballots import read_ballots
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data are not on this machine")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from elections import ballot, ballots
-from witan.adapters.ballots import read_ballots
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entering import entries_of, entries_of_many
 from witan.core.entries import AnswerEntry, BallotEntry, Entries
 from witan.errors import InvalidParameter
+from witan.files.ballots import read_ballots
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REAL = Path(__file__).parents[3] / "shared" / "data"

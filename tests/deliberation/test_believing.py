@@ -11,8 +11,8 @@ from witan.deliberation.ports import Call, Hear, Member, Price, Reply, Usage
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter
-from witan.surfaces.session_text import session_text
-from witan.surfaces.text import Page
+from witan.service.text import Page
+from witan.surfaces.text.session import session_text
 
 pytestmark = pytest.mark.anyio
 

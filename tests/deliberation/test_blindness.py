@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from councils import QUESTION, council, member, members, says
-from witan.adapters.scripted import Line
 from witan.deliberation import events as e
 from witan.deliberation.fences import read_fences
 from witan.deliberation.ports import Call, Hear, Model, Reply
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 

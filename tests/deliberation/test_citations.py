@@ -10,8 +10,9 @@ from markup import parsed
 from witan.deliberation.citations import Strange, check_citations
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.session_text import legend_text, session_text, session_trust
-from witan.surfaces.text import Page
+from witan.service.text import Page
+from witan.service.trust import session_trust
+from witan.surfaces.text.session import legend_text, session_text
 from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio

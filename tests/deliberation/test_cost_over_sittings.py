@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from councils import QUESTION, council, member, members
-from witan.adapters.scripted import Line
 from witan.deliberation import events as e
 from witan.deliberation.ports import Member, Price
 from witan.deliberation.session import Session
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,6 @@ import anyio.lowlevel
 import pytest
 
 from councils import QUESTION, CountingClock, council, member, members, says
-from witan.adapters.scripted import Line
 from witan.deliberation import events as e
 from witan.deliberation.council import Council
 from witan.deliberation.ports import Price, Reply
@@ -22,6 +21,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, OverBudget, UnknownName
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 
@@ -438,7 +438,7 @@ SAME = """
 import sys, anyio
 sys.path.insert(0, sys.argv[2])
 from councils import QUESTION, CountingClock, council, member, says
-from witan.adapters.scripted import Line
+from witan.models.scripted import Line
 from witan.deliberation.council import Council
 from witan.deliberation.ports import Price, Reply
 from witan.deliberation.procedure import Procedure

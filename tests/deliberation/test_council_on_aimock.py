@@ -10,7 +10,7 @@ from good_replies import CRITERIA
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.surfaces.council import Council
+from witan.service.council import Council
 
 pytest_plugins = ("aimock",)
 

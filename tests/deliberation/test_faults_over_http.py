@@ -11,7 +11,7 @@ from misbehaving import MisbehavingServer
 from witan.deliberation import events as e
 from witan.deliberation.procedure import Throttling
 from witan.deliberation.session import Session
-from witan.surfaces.council import Council
+from witan.service.council import Council
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from councils import QUESTION, council, member
-from witan.adapters.scripted import Line
 from witan.core.blinding import Sheet
 from witan.core.rubrics import RUBRICS
 from witan.core.rules.registry import RULES
@@ -16,6 +15,7 @@ from witan.deliberation.fences import fence, read_fences
 from witan.deliberation.ports import Call, Hear, Member, Model, Reply
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ import pytest
 
 from misbehaving import MisbehavingServer
 from witan.deliberation.events import AnswerDelta, Event, SynthesisDelta
-from witan.surfaces.council import Council
+from witan.service.council import Council
 
 pytestmark = [
     pytest.mark.anyio,

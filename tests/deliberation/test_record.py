@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from witan.adapters.ballots import read_ballots
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
 from witan.core.outcome import Prior
@@ -30,6 +29,7 @@ from witan.deliberation.record import (
 from witan.deliberation.restoring import plain
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
+from witan.files.ballots import read_ballots
 
 NOON = datetime(2026, 11, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 NAMES = ("a", "b", "c")

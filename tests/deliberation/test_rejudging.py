@@ -7,13 +7,13 @@ import pytest
 
 from councils import QUESTION, CountingClock, council, member, members, says
 from juries import asked, held, judged, overheard, sheets, votes
-from witan.adapters.scripted import Line
 from witan.core.gate import Verdict
 from witan.deliberation import events as e
 from witan.deliberation.council import Council
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
-from witan.surfaces.session_text import session_trust
+from witan.models.scripted import Line
+from witan.service.trust import session_trust
 from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio

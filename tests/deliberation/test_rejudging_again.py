@@ -7,12 +7,12 @@ import pytest
 
 from councils import council, member, members, says
 from juries import asked, held, judged, overheard
-from witan.adapters.scripted import Line
 from witan.deliberation import events as e
 from witan.deliberation.leaving import session_entries
 from witan.deliberation.ports import Price
 from witan.deliberation.session import Session
 from witan.errors import NoCouncil, NothingToCount, OverBudget
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 
 from good_replies import CRITERIA
 from witan.deliberation import events as e
-from witan.surfaces.council import Council
+from witan.service.council import Council
 
 pytest_plugins = ("aimock",)
 

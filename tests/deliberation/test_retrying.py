@@ -7,12 +7,12 @@ import pytest
 
 from councils import QUESTION, council, member, members, says
 from juries import held, judged, overheard, sheets
-from witan.adapters.scripted import Line
 from witan.deliberation import events as e
 from witan.deliberation.ports import Price, Spent
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 

@@ -6,12 +6,12 @@ import pytest
 
 from councils import council, member, members
 from witan import tally
-from witan.adapters.scripted import Line
 from witan.deliberation.events import BallotRepaired
 from witan.deliberation.ports import Call
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.session_text import session_trust
+from witan.models.scripted import Line
+from witan.service.trust import session_trust
 
 pytestmark = pytest.mark.anyio
 

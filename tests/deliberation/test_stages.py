@@ -4,10 +4,10 @@ import anyio
 import pytest
 
 from councils import QUESTION, council, member, members, says
-from witan.adapters.scripted import Line
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.errors import OverBudget
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,6 @@ import anyio
 import pytest
 
 from councils import QUESTION, member
-from witan.adapters.scripted import Line
-from witan.adapters.system_clock import SystemClock
 from witan.core.calibration import Block, Calibration
 from witan.core.learned import Learned
 from witan.core.measure import Measure
@@ -16,6 +14,8 @@ from witan.core.settings import Settings
 from witan.deliberation.council import Council
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
+from witan.deliberation.system_clock import SystemClock
+from witan.models.scripted import Line
 
 PRIOR = Prior(0.3, 60.0, 1.5, "grades", 80)
 

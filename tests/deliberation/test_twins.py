@@ -8,14 +8,14 @@ import pytest
 from councils import council, member
 from juries import asked, overheard
 from witan import Ballot, tally
-from witan.adapters.scripted import Line
 from witan.core.decided import OFFERED
 from witan.core.rules.registry import RULES
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.surfaces.exits import Status
-from witan.surfaces.following import session_status
-from witan.surfaces.session_text import session_trust
+from witan.models.scripted import Line
+from witan.service.trust import session_trust
+from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.live_session import session_status
 from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from witan.core.rules import RULES
-from witan.surfaces.cli import cli, main
+from witan.surfaces.cli.app import cli, main
 from witan.version import __version__
 
 GOLDEN = Path(__file__).parent / "outputs"

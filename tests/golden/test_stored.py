@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 
 STORED = Path(__file__).parent / "stored"
 

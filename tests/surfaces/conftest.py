@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from configured import Place
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 
 
 class Said(NamedTuple):

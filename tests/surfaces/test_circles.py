@@ -12,7 +12,7 @@ import pytest
 from chambers import seatings, write_config
 from openai_clients import ASKED, client_of
 from served import free_port, served
-from witan.adapters.history import History
+from witan.history import History
 
 SECONDS = 60
 """Whatever asks itself for ever is ended then."""

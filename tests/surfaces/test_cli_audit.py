@@ -10,9 +10,9 @@ import pytest
 
 from kept_ballots import NOW, alike, ballot, kept, lake_of
 from postgres import database_of
-from witan.adapters.history import Imported
-from witan.adapters.imports import read_imports
-from witan.surfaces.cli import main
+from witan.files.imports import read_imports
+from witan.history import Imported
+from witan.surfaces.cli.app import main
 
 PRD = Path(__file__).resolve().parents[3] / "shared" / "data" / "prd_vicuna80"
 

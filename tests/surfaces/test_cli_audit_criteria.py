@@ -6,7 +6,7 @@ import pytest
 
 from kept_ballots import KEEN, alike, ballot, graded, kept, lake_of
 from postgres import database_of
-from witan.adapters.history import Imported
+from witan.history import Imported
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from chambers import seatings
 from misbehaving import MisbehavingServer
 from recorded import WITAN, listed, place_of_its_own
 from served import served
-from witan.adapters.history import History
+from witan.history import History
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows kills otherwise")
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from pages import ROOT
-from witan.surfaces.cli import COMMANDS
-from witan.surfaces.exits import Status
+from witan.surfaces.cli.app import COMMANDS
+from witan.surfaces.cli.exit_statuses import Status
 
 
 class TestCompare:
@@ -225,8 +225,8 @@ class TestRubrics:
 
     def test_toml_comes_back_as_the_same_rubric(self, witan, tmp_path):
         """What --toml prints is read by --rubric."""
-        from witan.adapters.rubric_toml import load_rubric
         from witan.core.rubrics import RUBRICS
+        from witan.files.rubric_toml import load_rubric
 
         path = tmp_path / "coding.toml"
         path.write_text(witan("rubrics", "coding", "--toml").out, encoding="utf-8")

@@ -6,10 +6,10 @@ import pytest
 
 from histories import told
 from scripts import write_council
-from witan.adapters.history import History
-from witan.adapters.session_files import read_session
 from witan.deliberation.session import Session
-from witan.surfaces.setting_aside import set_aside
+from witan.files.session_files import read_session
+from witan.history import History
+from witan.service.rescue_files import set_aside
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from histories import stages
 from recorded import keep, listed, place_of_its_own
 from scripts import write_council
 from sessions import Story
-from witan.adapters.history import History, Imported
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
+from witan.history import History, Imported
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 from chambers import write_config
 from histories import told
 from recorded import keep
-from witan.adapters.history import History
 from witan.errors import HistoryError
+from witan.history import History
 
 SESSIONS = [f"s{k}" for k in range(40)]
 

@@ -9,15 +9,15 @@ import pytest
 
 from histories import told
 from scripts import write_council
-from witan.adapters.history import History, Imported
 from witan.core.ballot import Ballot
 from witan.deliberation.record import session_from_json
-from witan.surfaces.histories import is_file
+from witan.history import History, Imported
+from witan.surfaces.cli.stored_sessions import is_file
 
 HOLDS = """
 import sys
 from pathlib import Path
-from witan.adapters.history.sqlite import SqliteDatabase
+from witan.history.sqlite import SqliteDatabase
 database = SqliteDatabase(Path(sys.argv[1]), sys.argv[1])
 database.execute("BEGIN IMMEDIATE")
 print("held", flush=True)

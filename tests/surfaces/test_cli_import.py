@@ -14,7 +14,7 @@ import pytest
 from chambers import seatings, write_config
 from scripts import write_council
 from served import served
-from witan.adapters.history import History
+from witan.history import History
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

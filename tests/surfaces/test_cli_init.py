@@ -14,7 +14,7 @@ import pytest
 
 from model_listing import Listing, listing
 from recorded import place_of_its_own
-from witan.surfaces.providers import PROVIDERS
+from witan.models.providers import PROVIDERS
 
 KEY = "sk-very-secret-0123456789"
 

@@ -6,7 +6,7 @@ import pytest
 
 from scripts import write_council, write_script
 from witan.errors import InvalidParameter
-from witan.surfaces.council import Council, ask
+from witan.service.council import Council, ask
 
 CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
 

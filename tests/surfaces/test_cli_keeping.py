@@ -11,10 +11,10 @@ import pytest
 from elections import ballot
 from histories import ASKED, told
 from scripts import write_council
-from witan.adapters.history import History, Imported
+from witan.history import History, Imported
 
 HOLDER = (
-    "import sys; from histories import stages; from witan.adapters.history import History\n"
+    "import sys; from histories import stages; from witan.history import History\n"
     "recording = History.open(sys.argv[1]).recording()\n"
     "[recording(event) for stage in list(stages('s1'))[:2] for event in stage]\n"
     "recording.flush(); print('held', flush=True); sys.stdin.read()"

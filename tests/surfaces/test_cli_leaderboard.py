@@ -8,8 +8,8 @@ from scipy.stats import t
 from histories import told
 from kept_ballots import NOW, alike, ballot, jury, kept, lake_of, sessions
 from postgres import database_of
-from witan.adapters.history import Imported
 from witan.deliberation.session import Session
+from witan.history import Imported
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from lessons import lessons
 from misbehaving import MisbehavingServer
 from scripts import write_council
-from witan.adapters.history import History
+from witan.history import History
 
 APART = '{"Ada says" = 9, "Bob says" = 6, "Cyd says" = 4}'
 

@@ -18,10 +18,10 @@ import pytest
 from histories import told
 from recorded import WITAN, listed, place_of_its_own
 from scripts import write_council
-from witan.adapters.history import History
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.setting_aside import set_aside
+from witan.history import History
+from witan.service.rescue_files import set_aside
 
 SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
 """A member that leaves time for something to go wrong."""

@@ -28,7 +28,7 @@ def seats(tmp_path):
 
 
 def rows(place, sql):
-    from witan.adapters.history import History
+    from witan.history import History
 
     with History.open(place, reading=True) as history:
         return history.database.rows(sql)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from witan.surfaces.exits import Status
+from witan.surfaces.cli.exit_statuses import Status
 
 
 def demo(*options: object, **streams: object) -> subprocess.CompletedProcess[bytes]:

@@ -14,9 +14,9 @@ from typing import IO
 
 import pytest
 
-from witan.surfaces.asking import Telling
-from witan.surfaces.exits import Status
-from witan.surfaces.holding import hold
+from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.session import hold
+from witan.surfaces.cli.session_options import Telling
 
 HEAVY = ("numpy", "scipy", "rich", "pydantic", "pyarrow")
 """Packages that asking for help must not wait for."""
@@ -28,7 +28,7 @@ def loaded_after(*arguments: object) -> set[str]:
     """The modules that a process holds once it has run the command."""
     program = (
         "import sys\n"
-        "from witan.surfaces.cli import main\n"
+        "from witan.surfaces.cli.app import main\n"
         "status = main(sys.argv[1:])\n"
         "sys.stderr.write('\\n' + ' '.join(sys.modules))\n"
         "sys.exit(status)\n"
@@ -57,7 +57,7 @@ class TestStart:
     """What is not needed is not loaded, and an end before the beginning is quiet."""
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
-    @pytest.mark.parametrize("module", ["click.globals", "witan.surfaces.cli"])
+    @pytest.mark.parametrize("module", ["click.globals", "witan.surfaces.cli.app"])
     def test_ctrl_c_is_quiet_while_the_command_is_imported(self, module):
         """Whenever it comes, the status is that of an interrupt, and nothing is traced."""
         with subprocess.Popen(
@@ -91,7 +91,7 @@ class TestStart:
         """Help and version come without numpy, scipy, rich and pydantic."""
         loaded = loaded_after(*arguments)
 
-        assert "witan.surfaces.cli" in loaded
+        assert "witan.surfaces.cli.app" in loaded
         assert not loaded.intersection(HEAVY)
 
     def test_a_tally_loads_only_what_it_counts_with(self, council):

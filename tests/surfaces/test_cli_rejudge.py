@@ -6,7 +6,7 @@ import pytest
 
 from scripts import write_council, write_script
 from witan.deliberation.record import event_from_json
-from witan.surfaces.board import Board
+from witan.surfaces.live_board import Board
 
 REVERSED = ["Cyd says", "Bob says", "Ada says"]
 

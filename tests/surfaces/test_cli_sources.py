@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from histories import ASKED, told
-from witan.adapters.history import History
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
+from witan.history import History
 
 COUNTING = ("tally", "compare", "explain")
 SUMMING = ("leaderboard", "audit")

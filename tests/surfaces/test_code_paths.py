@@ -25,7 +25,7 @@ OLDER = {
 RUN = """
 import json, sys, warnings
 warnings.filterwarnings("ignore", "During parsing environment variable", ImportWarning)
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 for line in json.loads(sys.argv[1]):
     print("$", *line)
     main(line)

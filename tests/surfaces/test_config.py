@@ -14,8 +14,8 @@ from witan.core.interpretation import Counting
 from witan.core.settings import Settings
 from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
-from witan.surfaces.arranging import arrange, procedure_of
-from witan.surfaces.config_schema import (
+from witan.models.providers import PROVIDERS
+from witan.service.config.schema import (
     NAME_TABLES,
     OPEN_TABLES,
     MemberTable,
@@ -23,7 +23,7 @@ from witan.surfaces.config_schema import (
     TokenTable,
     fixed_keys,
 )
-from witan.surfaces.providers import PROVIDERS
+from witan.service.procedure_options import arrange, procedure_of
 
 
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
@@ -227,7 +227,7 @@ class TestCompleteness:
     def test_reading_waits_for_nothing_that_counts_or_calls(self):
         """A configuration is read without numpy, an HTTP client or a terminal library."""
         code = (
-            "import sys, witan.surfaces.config;"
+            "import sys, witan.service.config.configuration;"
             "print([m for m in ('numpy', 'scipy', 'httpx2', 'rich') if m in sys.modules])"
         )
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own line

@@ -5,8 +5,8 @@ import pytest
 from scripts import write_council
 from witan import Council
 from witan.errors import ConfigError, UnknownName
-from witan.surfaces.arranging import procedure_of
-from witan.surfaces.config import Config, load_config, profile_config
+from witan.service.config.configuration import Config, load_config, profile_config
+from witan.service.procedure_options import procedure_of
 
 COUNCIL = """
 members = ["openai:a", "openai:b", "openai:c"]

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from witan.errors import ConfigError
-from witan.surfaces.config_serve import ServeSettings, token_digests
+from witan.service.config.serve import ServeSettings, token_digests
 
 TOKEN = "correct-horse-battery"  # noqa: S105 - of this test alone
 DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()

@@ -24,9 +24,9 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
-from witan.surfaces.arranging import arrange
-from witan.surfaces.config import load_config
-from witan.surfaces.council import Council, ask, seat_council
+from witan.service.config.configuration import load_config
+from witan.service.council import Council, ask, seat_council
+from witan.service.procedure_options import arrange
 
 NAMES = {field.name for kind in (Procedure, Limits, Settings, Counting) for field in fields(kind)}
 NAMES |= {"rubric_weights", "rule_parameters", "providers"}

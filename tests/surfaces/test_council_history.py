@@ -12,11 +12,11 @@ import witan
 from lessons import MODELS, lessons
 from scripts import write_script
 from witan import Council, History, HistoryError, Session, ask
-from witan.adapters.history.sqlite import SqliteDatabase
-from witan.adapters.system_clock import SystemClock
 from witan.deliberation import events as e
 from witan.deliberation.record import session_from_json
+from witan.deliberation.system_clock import SystemClock
 from witan.errors import InvalidParameter
+from witan.history.sqlite import SqliteDatabase
 
 QUESTION = "Is it so?"
 

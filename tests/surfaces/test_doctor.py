@@ -7,11 +7,11 @@ import pytest
 from model_listing import listing
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError
-from witan.surfaces.commands.doctor import _seats, command
-from witan.surfaces.examining import SeatFinding
-from witan.surfaces.exits import Status
-from witan.surfaces.providers import PROVIDERS
-from witan.surfaces.text import Page
+from witan.models.providers import PROVIDERS
+from witan.service.doctor.doctor import SeatFinding
+from witan.service.text import Page
+from witan.surfaces.cli.doctor import _seats, command
+from witan.surfaces.cli.exit_statuses import Status
 
 SCRIPT = '[[answer]]\ntext = "x"\n'
 

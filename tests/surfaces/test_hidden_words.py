@@ -3,15 +3,15 @@
 import pytest
 
 from sessions import Story, spent
-from witan.adapters.history import Imported
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
-from witan.surfaces.discreet_imports import discreet_import
-from witan.surfaces.discretion import (
+from witan.history import Imported
+from witan.service.import_redaction import discreet_import
+from witan.service.redaction import (
     Words,
     discreet,
     discreet_words,

@@ -132,7 +132,7 @@ class TestBallots:
 
 CRASH = """
 import logging, sys
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 
 main(["--version"])
 logging.getLogger("elsewhere").warning("told %s", sys.argv[1])

@@ -28,7 +28,7 @@ def session(question="Which?"):
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):
     path = tmp_path_factory.mktemp("history") / "history.db"
-    from witan.surfaces.cli import main
+    from witan.surfaces.cli.app import main
 
     file = path.with_name("ballots.jsonl")
     witan.write_ballots(BALLOTS, file)

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
-from witan.surfaces.board import Board, Line
-from witan.surfaces.panel import Panel
+from witan.surfaces.cli.panel import Panel
+from witan.surfaces.live_board import Board, Line
 
 
 def board_after(story: Story) -> Board:

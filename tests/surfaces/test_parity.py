@@ -15,7 +15,7 @@ from chambers import seatings, write_config
 from pages import ROOT
 from served import served
 from witan.surfaces import web
-from witan.surfaces.cli import cli
+from witan.surfaces.cli.app import cli
 from witan.surfaces.mcp import resources
 from witan.surfaces.mcp.tools import TOOLS
 

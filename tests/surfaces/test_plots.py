@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from witan.core.comparison import Comparison
 from witan.core.outcome import Interval, Outcome, Standing
 from witan.errors import NothingToCount, UnknownName
-from witan.surfaces.plots import comparison_chart, matchup_chart, standings_chart
+from witan.surfaces.charts import comparison_chart, matchup_chart, standings_chart
 
 HOSTILE = '"]; alert(1)//<b>'
 

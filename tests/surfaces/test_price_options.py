@@ -9,7 +9,7 @@ from misbehaving import MisbehavingServer
 from recorded import place_of_its_own
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError, OverBudget, UnknownName
-from witan.surfaces.council import Council
+from witan.service.council import Council
 
 FAR = "http://192.0.2.1/v1"
 """An address that nobody has, and that no plan calls."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from misbehaving import MisbehavingServer
-from witan.adapters.connections import Connections
-from witan.surfaces.seating import parse_seat, seat
+from witan.models.connections import Connections
+from witan.models.seats import parse_seat, seat
 
 THOUGHT = "First, I should think about it. " * 5
 ANSWER = "It is four, and it has been four ever since. " * 5

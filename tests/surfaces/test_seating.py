@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_listing import listing
-from witan.adapters.connections import Connections
-from witan.adapters.openai_compatible import OpenAICompatible
 from witan.deliberation.ports import Member, Price
 from witan.errors import ConfigError, MissingKey, NoCouncil
-from witan.surfaces.finding import Found, find_council, searched
-from witan.surfaces.providers import PROVIDERS, Provider, Reach, is_loopback
-from witan.surfaces.seating import (
+from witan.models.connections import Connections
+from witan.models.openai_compatible import OpenAICompatible
+from witan.models.providers import PROVIDERS, Provider, Reach, is_loopback
+from witan.models.seats import (
     SeatSpec,
     base_url,
     key_variables,
@@ -25,6 +24,7 @@ from witan.surfaces.seating import (
     price_of_seat,
     seat,
 )
+from witan.service.council_discovery import Found, find_council, searched
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Where nobody listens."""
@@ -515,8 +515,8 @@ class TestFinding:
         """Who could not be seated is not asked for models; how to install it is said."""
         code = (
             "import sys, anyio; sys.modules['anthropic'] = None\n"
-            "from witan.surfaces.finding import find_council\n"
-            "from witan.surfaces.providers import PROVIDERS, Reach\n"
+            "from witan.service.council_discovery import find_council\n"
+            "from witan.models.providers import PROVIDERS, Reach\n"
             "from witan.errors import NoCouncil\n"
             "async def look():\n"
             "    one = {'anthropic': PROVIDERS['anthropic']}\n"

@@ -11,7 +11,7 @@ from markup import parsed
 from mcp_clients import over_http
 from scripts import write_script
 from served import served
-from witan.adapters.history import History
+from witan.history import History
 
 CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
 

@@ -12,13 +12,9 @@ from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Cost, Session
-from witan.surfaces.session_text import (
-    cost_text,
-    duration_text,
-    session_text,
-    session_trust,
-)
-from witan.surfaces.text import Folding, Page, readable, span
+from witan.service.text import Folding, Page, readable, span
+from witan.service.trust import cost_text, duration_text, session_trust
+from witan.surfaces.text.session import session_text
 
 
 def three(**fields) -> Story:

@@ -14,9 +14,9 @@ from chambers import write_config
 from postgres import database_of
 from recorded import WITAN, place_of_its_own
 from served import serving_process
-from witan.adapters.history import History
 from witan.deliberation.record import event_to_json
 from witan.errors import UnknownName
+from witan.history import History
 
 pytestmark = [
     pytest.mark.slow,
@@ -135,7 +135,7 @@ def locked(place):
     """Another process keeps the file of a history locked while the block lasts."""
     holding = (
         "import sys; from pathlib import Path\n"
-        "from witan.adapters.history.sqlite import SqliteDatabase\n"
+        "from witan.history.sqlite import SqliteDatabase\n"
         "database = SqliteDatabase(Path(sys.argv[1]), sys.argv[1])\n"
         "database.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()\n"
     )

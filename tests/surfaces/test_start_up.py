@@ -12,7 +12,7 @@ import pytest
 from councils import council, member
 from misbehaving import MisbehavingServer
 from witan.deliberation.ports import Call, Hear, Member, Reply
-from witan.surfaces.council import Council
+from witan.service.council import Council
 
 ASK = """
 import asyncio, json, sys

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.surfaces.tables import Column, table
-from witan.surfaces.text import Page, clean, counted, decimals, listed, number, shorten, span
+from witan.service.text import Page, clean, counted, decimals, listed, number, shorten, span
+from witan.surfaces.text.tables import Column, table
 
 
 @pytest.mark.parametrize(

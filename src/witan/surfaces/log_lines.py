@@ -4,7 +4,7 @@ import json
 import logging
 from datetime import UTC, datetime
 
-from witan.surfaces.text import clean
+from witan.service.text import clean
 
 __all__ = ["JsonLine", "PlainLine", "TextLine", "guard_unread_logs"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from witan.adapters.reports import AuditReport
+from witan.analytics.reports import AuditReport
 from witan.core.comparison import Comparison
 from witan.core.explanation import Explanation
 from witan.core.leaderboard import Leaderboard
@@ -11,7 +11,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
-from witan.surfaces.text import Page, readable
+from witan.service.text import Page, readable
 
 __all__ = ["report_html"]
 
@@ -32,7 +32,7 @@ def report_html(result: object) -> str | None:
 def _framed(session: Session) -> str:
     """Put the page of a session into a frame: its styles stay inside, and nothing in it runs."""
     from witan.surfaces.session_pages import session_to_html
-    from witan.surfaces.session_text import session_text
+    from witan.surfaces.text.session import session_text
 
     try:
         page = session_to_html(session)
@@ -45,27 +45,27 @@ def _framed(session: Session) -> str:
 def _lines(result: object) -> Iterable[str] | None:  # noqa: PLR0911 - one a kind
     match result:
         case Outcome():
-            from witan.surfaces.render import outcome_text
+            from witan.surfaces.text.outcome import outcome_text
 
             return outcome_text(PAGE, result)
         case Comparison():
-            from witan.surfaces.comparing import comparison_text
+            from witan.surfaces.text.comparison import comparison_text
 
             return comparison_text(PAGE, result, result.sessions[:SESSIONS_SHOWN])
         case Explanation():
-            from witan.surfaces.explaining import explanation_text
+            from witan.surfaces.text.explanation import explanation_text
 
             return explanation_text(PAGE, result)
         case Leaderboard():
-            from witan.surfaces.leaderboard_text import leaderboard_text
+            from witan.surfaces.text.leaderboard import leaderboard_text
 
             return leaderboard_text(PAGE, result)
         case AuditReport():
-            from witan.surfaces.audit_text import audit_text
+            from witan.surfaces.text.audit import audit_text
 
             return audit_text(PAGE, result)
         case Plan():
-            from witan.surfaces.plan_text import plan_text
+            from witan.surfaces.text.plan import plan_text
 
             return plan_text(PAGE, result, None)
         case _:

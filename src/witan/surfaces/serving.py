@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 import anyio
 
 from witan.errors import ConfigError, InvalidParameter
-from witan.surfaces.chamber import Chamber, Running
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
+from witan.service.sessions import Chamber, Running
+from witan.service.text import counted
+from witan.service.worker_pool import break_off_counting
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.listening import BACKLOG, Server
 from witan.surfaces.http.metrics import Metrics
-from witan.surfaces.inquiries.in_turn import break_off_counting
-from witan.surfaces.text import counted
 
 __all__ = ["Say", "bound", "serve"]
 

@@ -8,7 +8,7 @@ from witan.deliberation.session import Session
 from witan.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from witan.surfaces.inquiries.imports import ImportedSession
+    from witan.service.operations.imported_sessions import ImportedSession
 
 __all__ = ["imported_to_html", "session_to_html"]
 

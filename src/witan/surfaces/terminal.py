@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from witan.surfaces.text import RESET, STYLES, clean, readable
+from witan.service.text import RESET, STYLES, clean, readable
 
 if TYPE_CHECKING:
     from rich.console import Console

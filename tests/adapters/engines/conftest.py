@@ -8,13 +8,13 @@ import pytest
 from generated_histories import history, merge, store
 
 from postgres import database_of
-from witan.adapters.engines import DuckLake, Engine, SparkLake, SqlEngine
-from witan.adapters.history.database import Database
-from witan.adapters.history.opening import open_database
-from witan.adapters.history.patience import Patience
-from witan.adapters.lake import write_lake
-from witan.adapters.system_clock import SystemClock
+from witan.analytics.engines import DuckLake, Engine, SparkLake, SqlEngine
+from witan.analytics.lake import write_lake
 from witan.core.entries import Entries
+from witan.deliberation.system_clock import SystemClock
+from witan.history.database import Database
+from witan.history.opening import open_database
+from witan.history.patience import Patience
 
 ENGINES = ("sqlite", "postgresql", "duckdb", "spark")
 

@@ -10,15 +10,15 @@ import pytest
 from test_engines_by_hand import ENTRIES
 
 from postgres import database_of
-from witan.adapters.engines import DuckLake, Reductions, SparkLake, SqlEngine
-from witan.adapters.history import History
-from witan.adapters.history.database import Database
-from witan.adapters.history.sessions import SessionRow, insert_sessions
-from witan.adapters.history.writing import Rows
-from witan.adapters.lake import write_lake
-from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.analytics.engines import DuckLake, Reductions, SparkLake, SqlEngine
+from witan.analytics.lake import write_lake
+from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
+from witan.history import History
+from witan.history.database import Database
+from witan.history.sessions import SessionRow, insert_sessions
+from witan.history.writing import Rows
 
 __all__ = ["ENGINES", "insert_family", "reductions_of"]
 

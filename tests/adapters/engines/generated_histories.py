@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from witan.adapters.history.database import Database
-from witan.adapters.history.sessions import SessionRow, insert_sessions
-from witan.adapters.history.writing import Rows, microseconds
 from witan.core.ballot import Ballot
 from witan.core.entries import (
     AnswerEntry,
@@ -23,6 +20,9 @@ from witan.core.entries import (
     StandingEntry,
 )
 from witan.core.window import Window
+from witan.history.database import Database
+from witan.history.sessions import SessionRow, insert_sessions
+from witan.history.writing import Rows, microseconds
 
 START = datetime(2026, 3, 1, 21, tzinfo=UTC)
 MODELS = tuple(f"vendor:model-{letter}" for letter in "abcdef")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from witan.adapters.engines import adding
-from witan.adapters.engines.adding import Adding
+from witan.analytics.engines import adding
+from witan.analytics.engines.adding import Adding
 from witan.core.sums import HumanSums, PanelSums
 
 GROUPS = adding.AT_ONCE // 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from witan.adapters.engines.columns_sql import columns_of
+from witan.analytics.engines.columns_sql import columns_of
 from witan.core.sums import CriterionSums, PanelSums
 
 

@@ -11,9 +11,9 @@ from generated_histories import MODELS, START, assert_same, inside, merged
 
 import reference_sums as by_hand
 from reference_gradings import grading_sums
-from witan.adapters.engines import DuckLake, Reductions, SqlEngine
-from witan.adapters.lake import Lake
-from witan.adapters.reports.renaming import renamed_standings
+from witan.analytics.engines import DuckLake, Reductions, SqlEngine
+from witan.analytics.lake import Lake
+from witan.analytics.reports.renaming import renamed_standings
 from witan.core.elo_history import elo
 from witan.core.entries import StandingEntry
 from witan.core.window import ALWAYS, Window

@@ -11,16 +11,16 @@ import pytest
 from generated_histories import merged, store
 
 from postgres import database_of
-from witan.adapters.engines import DuckLake, Reductions, SparkLake, SqlEngine
-from witan.adapters.history.opening import open_database
-from witan.adapters.history.patience import Patience
-from witan.adapters.history.schema import bucket_of, code_of
-from witan.adapters.lake import write_lake
-from witan.adapters.system_clock import SystemClock
+from witan.analytics.engines import DuckLake, Reductions, SparkLake, SqlEngine
+from witan.analytics.lake import write_lake
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entering import entries_of
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
+from witan.deliberation.system_clock import SystemClock
+from witan.history.opening import open_database
+from witan.history.patience import Patience
+from witan.history.schema import bucket_of, code_of
 
 # Four models. a ranks b first, c and d tied; b ranks only c above d (partial); c abstains; d
 # shows its own candidate too and ranks itself first, then a = b. Recusal leaves a and b on it.

@@ -9,14 +9,14 @@ from generated_histories import merged
 
 from histories import told
 from sessions import Story, spent
-from witan.adapters.engines import Reductions
-from witan.adapters.history.adding import add
-from witan.adapters.history.database import Database
-from witan.adapters.history.importing import Imported
-from witan.adapters.history.schema import code_of
+from witan.analytics.engines import Reductions
 from witan.core.ballot import Ballot
 from witan.deliberation import events as e
+from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
+from witan.history.adding import add
+from witan.history.database import Database
+from witan.history.schema import code_of
 
 NOWHERE = "script:nowhere.toml"
 

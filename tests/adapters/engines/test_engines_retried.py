@@ -6,9 +6,9 @@ import pytest
 from families import ENGINES, insert_family, reductions_of
 from generated_histories import merged
 
-from witan.adapters.engines import Reductions
-from witan.adapters.history.database import Database
-from witan.adapters.history.schema import bucket_of, code_of
+from witan.analytics.engines import Reductions
+from witan.history.database import Database
+from witan.history.schema import bucket_of, code_of
 
 FAMILY = (
     ("q1", None, None),

@@ -11,18 +11,18 @@ from generated_histories import START, assert_same, history, merge, store
 
 import reference_sums as by_hand
 import witan
-from witan.adapters.engines import DuckLake, Reductions, SparkLake
-from witan.adapters.history.opening import open_database
-from witan.adapters.history.patience import Patience
-from witan.adapters.history.sessions import SessionRow, insert_sessions
-from witan.adapters.history.writing import Rows
-from witan.adapters.lake import Lake, write_lake
-from witan.adapters.lake.statistics import constants
-from witan.adapters.reports import open_source
-from witan.adapters.system_clock import SystemClock
+from witan.analytics.engines import DuckLake, Reductions, SparkLake
+from witan.analytics.lake import Lake, write_lake
+from witan.analytics.lake.statistics import constants
+from witan.analytics.reports import open_source
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
+from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryError
+from witan.history.opening import open_database
+from witan.history.patience import Patience
+from witan.history.sessions import SessionRow, insert_sessions
+from witan.history.writing import Rows
 
 pa = pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="a lake needs pyarrow")

@@ -10,7 +10,7 @@ OPEN = """
 import sys
 for name in {absent!r}:
     sys.modules[name] = None
-from witan.adapters.engines import DuckLake, SparkLake
+from witan.analytics.engines import DuckLake, SparkLake
 try:
     {engine}({lake!r})
 except Exception as error:
@@ -57,7 +57,7 @@ def test_no_java(lake, tmp_path):
 def test_engines_load_nothing_until_they_are_used():
     """Importing the engines imports neither DuckDB nor Spark nor Arrow."""
     code = (
-        "import sys, witan.adapters.engines;"
+        "import sys, witan.analytics.engines;"
         "print([m for m in ('duckdb', 'pyspark', 'pyarrow', 'psycopg') if m in sys.modules])"
     )
 

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from witan.adapters.engines import SparkLake
-from witan.adapters.engines.spark_session import heard
+from witan.analytics.engines import SparkLake
+from witan.analytics.engines.spark_session import heard
 
 OWN = """
 import sys
 from pyspark.sql import SparkSession
-from witan.adapters.engines import SparkLake
+from witan.analytics.engines import SparkLake
 with SparkLake(sys.argv[1]) as lake:
     [n] = lake.columns("SELECT COUNT(*) AS n FROM v_sessions")["n"]
 try:

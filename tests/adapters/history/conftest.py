@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from postgres import database_of, postgresql_url
-from witan.adapters.history import History
+from witan.history import History
 
 __all__ = ["postgresql_url"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 
 from histories import stages, told
-from witan.adapters.history import History
 from witan.deliberation.session import Session
+from witan.history import History
 
 WRITERS = 4
 

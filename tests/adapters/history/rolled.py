@@ -11,11 +11,11 @@ import pytest
 from crowd import ended, fork
 
 from elections import ballots
-from witan.adapters.engines import Reductions, SqlEngine
-from witan.adapters.history import Imported
-from witan.adapters.rollup import HistoryReductions
+from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.rollup import HistoryReductions
 from witan.core.ballot import Ballot
 from witan.core.window import ALWAYS, Window
+from witan.history import Imported
 
 START = datetime(2025, 11, 3, tzinfo=UTC)
 MODELS = "abcdef"

@@ -8,12 +8,12 @@ import pytest
 
 from elections import ballot, ballots
 from histories import ASKED, told
-from witan.adapters.history import Added, History, Imported
-from witan.adapters.history.writing import Rows
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
+from witan.history import Added, History, Imported
+from witan.history.writing import Rows
 
 
 def session(name, *lines, **fields):

@@ -4,8 +4,8 @@ import pytest
 
 from elections import ballot
 from histories import told
-from witan.adapters.history import History, Imported
 from witan.errors import HistoryError, UnknownName
+from witan.history import History, Imported
 
 STRANGE = ["\udcff", "a\0b"]
 

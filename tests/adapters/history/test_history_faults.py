@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from histories import MODELS, stages, told
-from witan.adapters.history import History
-from witan.adapters.history.sqlite import SqliteDatabase
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
+from witan.history import History
+from witan.history.sqlite import SqliteDatabase
 
 HERE = Path(__file__).parent
 CROWD = HERE / "crowd.py"
@@ -97,7 +97,7 @@ class TestKilling:
         for number in range(5):
             name = f"s{number}"
             code = (
-                "import sys; from histories import stages; from witan.adapters.history import *\n"
+                "import sys; from histories import stages; from witan.history import *\n"
                 "recording = History.open(sys.argv[1]).recording()\n"
                 "for stage in list(stages(sys.argv[2]))[:3]:\n"
                 "    [recording(event) for event in stage]\n"
@@ -139,7 +139,7 @@ class TestFullDisk:
         """Past the limit on a file's size a flush fails; the history opens again with the rest."""
         code = (
             "import resource, sys; from histories import told\n"
-            "from witan.adapters.history import *; from witan.errors import HistoryError\n"
+            "from witan.history import *; from witan.errors import HistoryError\n"
             "history = History.open(sys.argv[1])\n"
             "with history.recording() as recording:\n"
             "    [recording(event) for event in told('kept')]\n"

@@ -7,8 +7,8 @@ import pytest
 
 from elections import ballot
 from histories import ASKED, told
-from witan.adapters.history import History, Imported
 from witan.errors import UnknownName
+from witan.history import History, Imported
 
 TABLES = (
     *("sessions", "events", "ballots", "answers", "standings", "matchups", "counted"),

@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from histories import told
-from witan.adapters.history import History, Patience
-from witan.adapters.history.locking import locked
 from witan.errors import HistoryError
+from witan.history import History, Patience
+from witan.history.locking import locked
 
 HOLDS = """
 import sys
-from witan.adapters.history.sqlite import SqliteDatabase
+from witan.history.sqlite import SqliteDatabase
 from pathlib import Path
 database = SqliteDatabase(Path(sys.argv[1]), sys.argv[1])
 database.execute("PRAGMA locking_mode = EXCLUSIVE")

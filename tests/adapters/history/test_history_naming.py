@@ -3,8 +3,8 @@
 import pytest
 
 from histories import stages
-from witan.adapters.history import History
 from witan.errors import HistoryError, UnknownName
+from witan.history import History
 
 LONG = ("20261121-193245-1a", "20261121-193245-1b", "20261121-193246-77", "q1", "q10")
 

@@ -14,17 +14,17 @@ import pytest
 
 from histories import told
 from postgres import GUARDED
-from witan.adapters.history import History, default_place, place_of
-from witan.adapters.history.postgresql import PostgresDatabase
-from witan.adapters.history.schema import MIGRATIONS
-from witan.adapters.history.sqlite import (
+from witan.errors import HistoryError, InvalidParameter, MissingExtra
+from witan.history import History, default_place, place_of
+from witan.history.postgresql import PostgresDatabase
+from witan.history.schema import MIGRATIONS
+from witan.history.sqlite import (
     SqliteDatabase,
     check_library,
     copied_aside,
     library_version,
     wanted_journal,
 )
-from witan.errors import HistoryError, InvalidParameter, MissingExtra
 
 NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
 
@@ -350,7 +350,7 @@ class TestRefusing:
         fill(file)
         spoil(file)
         code = (
-            "import resource, sys; from witan.adapters.history import History\n"
+            "import resource, sys; from witan.history import History\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
             "try: History.open(sys.argv[1])\n"
             "except Exception as error: print(type(error).__name__, error)\n"
@@ -408,7 +408,7 @@ class TestRefusing:
         if os.geteuid() != 0:
             pytest.skip("only root can become somebody who may not write here")
         code = (
-            "import os, sys; from witan.adapters.history import History\n"
+            "import os, sys; from witan.history import History\n"
             "os.setgid(65534); os.setuid(65534)\n"
             "try: History.open(sys.argv[1])\n"
             "except Exception as error: print(type(error).__name__, error)\n"
@@ -495,7 +495,7 @@ class TestServers:
         """Where psycopg is not installed, the sentence says how to install it."""
         code = (
             "import sys; sys.modules['psycopg'] = None\n"
-            "from witan.adapters.history import History\n"
+            "from witan.history import History\n"
             "History.open('postgresql://127.0.0.1:1/x')\n"
         )
 

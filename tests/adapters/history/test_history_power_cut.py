@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 CODE = (
-    "import os, sys; from histories import stages; from witan.adapters.history import *\n"
+    "import os, sys; from histories import stages; from witan.history import *\n"
     "with History.open(sys.argv[1]) as history, history.recording() as recording:\n"
     "    for stage in stages('s1'):\n"
     "        [recording(event) for event in stage]\n"

@@ -6,8 +6,8 @@ import pytest
 
 from elections import ballot
 from histories import stages, told
-from witan.adapters.history import History, Imported
 from witan.errors import HistoryError
+from witan.history import History, Imported
 
 TABLES = ("sessions", "events", "ballots", "answers", "standings", "matchups", "counted")
 
@@ -163,7 +163,7 @@ class TestTakingUp:
     """A session that another process is still at."""
 
     HOLDER = (
-        "import sys; from histories import stages; from witan.adapters.history import *\n"
+        "import sys; from histories import stages; from witan.history import *\n"
         "recording = History.open(sys.argv[1]).recording()\n"
         "[recording(event) for stage in list(stages('s1'))[:2] for event in stage]\n"
         "recording.flush(); print('held', flush=True); sys.stdin.read()"

@@ -8,15 +8,15 @@ import pytest
 
 from elections import ballots
 from histories import ASKED, told
-from witan.adapters.history import Imported, Search
-from witan.adapters.history.database import percent_style
-from witan.adapters.history.schema import bucket_of, code_of
-from witan.adapters.history.writing import microseconds
 from witan.core.ballot import Ballot
 from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
 from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName
+from witan.history import Imported, Search
+from witan.history.database import percent_style
+from witan.history.schema import bucket_of, code_of
+from witan.history.writing import microseconds
 
 
 def keep(history, *names, **fields):

@@ -7,10 +7,10 @@ import pytest
 
 from elections import ballot
 from histories import BALLOTS_IN, MODELS, stages, told
-from witan.adapters.history import History
 from witan.deliberation.events import AnswerDelta
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
+from witan.history import History
 
 
 def tell(recording, events):

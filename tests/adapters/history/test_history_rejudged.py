@@ -6,12 +6,12 @@ import pytest
 
 from histories import ASKED, told
 from lessons import lessons
-from witan.adapters.history.schema import bucket_of
-from witan.adapters.reports import leaderboard
-from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.analytics.reports import leaderboard
+from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
 from witan.deliberation.rejudging import stored_answers
 from witan.deliberation.session import Session
+from witan.history.schema import bucket_of
 
 
 def rejudged(name: str, parent: str) -> list[e.Event]:

@@ -7,8 +7,8 @@ import pytest
 
 from histories import told
 from postgres import restart
-from witan.adapters.history import History, Patience
 from witan.errors import HistoryError
+from witan.history import History, Patience
 
 
 @pytest.fixture

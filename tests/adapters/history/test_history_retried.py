@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from histories import told
-from witan.adapters.engines import Reductions, SqlEngine
-from witan.adapters.history.adding import Imported
-from witan.adapters.history.schema import bucket_of
-from witan.adapters.history.superseding import SUPERSEDED
-from witan.adapters.rollup import HistoryReductions, roll_up
+from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
+from witan.history.adding import Imported
+from witan.history.schema import bucket_of
+from witan.history.superseding import SUPERSEDED
 
 
 def retried(name: str, parent: str, days: int = 1) -> list[e.Event]:
@@ -91,7 +91,7 @@ def test_imported_it_takes_the_place_of_its_parent_as_well(history, n):
 
 def test_nothing_is_learned_from_it_twice(history, n):
     """Whoever is to learn nothing from a session learns nothing from its family either."""
-    from witan.adapters.history.reading import answers_shared
+    from witan.history.reading import answers_shared
 
     record(history, retried("s2", "s1"))
 

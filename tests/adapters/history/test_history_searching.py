@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from histories import told
-from witan.adapters.history import History
 from witan.errors import HistoryError, InvalidParameter
+from witan.history import History
 
 NAIVE = datetime(2026, 11, 21)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from histories import told
-from witan.adapters.history import History
 from witan.errors import HistoryError
+from witan.history import History
 
 READS = """
 import os, sys
-from witan.adapters.history import History
-from witan.adapters.history.sqlite import library_version
+from witan.history import History
+from witan.history.sqlite import library_version
 library_version()
 if sys.argv[2] != "0":
     os.setgroups([])

@@ -6,10 +6,10 @@ import pytest
 
 from elections import ballot, ballots
 from histories import ASKED, MODELS, told
-from witan.adapters.history import Added, Imported
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, InvalidBallot, UnknownName
+from witan.history import Added, Imported
 
 VOTE = ballot("ines: a > b > c", session="s1", kind="human")
 

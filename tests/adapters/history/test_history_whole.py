@@ -2,10 +2,10 @@
 
 from elections import ballot
 from histories import ASKED
-from witan.adapters.exports import write_sessions
-from witan.adapters.history import Imported
-from witan.adapters.imports import read_imports
 from witan.core.entries import AnswerEntry
+from witan.files.exports import write_sessions
+from witan.files.imports import read_imports
+from witan.history import Imported
 
 
 def test_what_is_behind_the_seats_comes_back(history, tmp_path):

@@ -19,12 +19,12 @@ from rolled import (
     windows,
 )
 
-from witan.adapters.history import History
-from witan.adapters.reports import leaderboard
-from witan.adapters.rollup import HistoryReductions, roll_up
-from witan.adapters.rollup.packing import pack, unpack
-from witan.adapters.rollup.tables import Sums, kinds
+from witan.analytics.reports import leaderboard
+from witan.analytics.rollup import HistoryReductions, roll_up
+from witan.analytics.rollup.packing import pack, unpack
+from witan.analytics.rollup.tables import Sums, kinds
 from witan.core.window import ALWAYS, Window
+from witan.history import History
 
 
 class TestSameSums:

@@ -8,12 +8,12 @@ from random import Random
 from crowd import ended, fork
 from rolled import START, add, assert_same, child, human, imported, marks
 
-from witan.adapters.history import History
-from witan.adapters.history.database import NONE
-from witan.adapters.history.schema import bucket_of
-from witan.adapters.reports import HistorySource, audit
-from witan.adapters.rollup import roll_up
+from witan.analytics.reports import HistorySource, audit
+from witan.analytics.rollup import roll_up
 from witan.core.window import ALWAYS
+from witan.history import History
+from witan.history.database import NONE
+from witan.history.schema import bucket_of
 
 
 class Late:

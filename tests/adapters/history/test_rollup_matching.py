@@ -6,9 +6,9 @@ from random import Random
 import pytest
 from rolled import START, add, human, imported
 
-from witan.adapters.engines import Reductions, SqlEngine
-from witan.adapters.rollup import HistoryReductions
-from witan.adapters.rollup.matching import read_matches
+from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.rollup import HistoryReductions
+from witan.analytics.rollup.matching import read_matches
 from witan.core.window import ALWAYS, Window
 
 NOON = START + timedelta(hours=12)

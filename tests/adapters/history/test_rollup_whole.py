@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from rolled import START, add, human, imported
 
-from witan.adapters.engines import Reductions, SqlEngine
-from witan.adapters.history import History
-from witan.adapters.reports import HistorySource, audit
-from witan.adapters.rollup import roll_up
+from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.reports import HistorySource, audit
+from witan.analytics.rollup import roll_up
 from witan.core.sums import BallotSums, LengthSums, ReviewerSums
 from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount
+from witan.history import History
 
 KINDS = (BallotSums, LengthSums, ReviewerSums)
 

@@ -7,8 +7,8 @@ from math import e, log, sqrt
 
 import pytest
 
-from witan.adapters.history import History
-from witan.adapters.history.sqlite_functions import lend
+from witan.history import History
+from witan.history.sqlite_functions import lend
 
 
 @pytest.fixture

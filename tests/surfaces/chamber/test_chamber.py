@@ -9,7 +9,6 @@ import anyio
 import pytest
 
 from chambers import seatings, write_config, write_priced
-from witan.adapters.history import History
 from witan.deliberation.ports import Message
 from witan.errors import (
     Busy,
@@ -21,8 +20,9 @@ from witan.errors import (
     TooLarge,
     UnknownName,
 )
-from witan.surfaces.chamber import Asked, Asker, Chamber, Judging, Ledger
-from witan.surfaces.discretion import discreet
+from witan.history import History
+from witan.service.redaction import discreet
+from witan.service.sessions import Asked, Asker, Chamber, Judging, Ledger
 
 QUESTION = "Is it so?"
 
@@ -544,7 +544,7 @@ class TestMoney:
     @pytest.fixture
     def clock_now(self):
         """The time of this machine."""
-        from witan.adapters.system_clock import SystemClock
+        from witan.deliberation.system_clock import SystemClock
 
         return SystemClock()
 

@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 
 from chambers import seatings, write_config, write_priced
-from witan.adapters.history import History
-from witan.adapters.system_clock import SystemClock
 from witan.deliberation.session import Session
+from witan.deliberation.system_clock import SystemClock
 from witan.errors import Busy, HistoryError, OverBudget
-from witan.surfaces.chamber import Asked, Asker, Chamber, Judging, Ledger
-from witan.surfaces.chamber.account import Account
-from witan.surfaces.chamber.undertakings import resuming
+from witan.history import History
+from witan.service.sessions import Asked, Asker, Chamber, Judging, Ledger
+from witan.service.sessions.kinds import resuming
+from witan.service.sessions.reservations import Account
 
 ASKED = Asked("Is it so?")
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from witan.errors import HistoryError
-from witan.surfaces.chamber import Asker, Ledger
-from witan.surfaces.chamber.allowance import Allowance
+from witan.service.sessions import Asker, Ledger
+from witan.service.sessions.limits import Allowance
 
 
 class Calendar:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from witan.deliberation import events as e
-from witan.surfaces.chamber.stream import PACE_SECONDS, Stream
+from witan.service.sessions.stream import PACE_SECONDS, Stream
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ import pytest
 from mcp_clients import over_http
 from postgres import database_of
 from served import free_port, serving_process
-from witan.surfaces.cli import main
+from witan.surfaces.cli.app import main
 
 SECRET = "hunter2-of-the-command"  # noqa: S105 - of these tests alone
 

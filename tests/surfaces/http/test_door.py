@@ -12,7 +12,7 @@ import pytest
 from chambers import seatings, write_config
 from served import served
 from witan.errors import ConfigError
-from witan.surfaces.config_serve import ServeSettings, TokenSettings
+from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.surfaces.http.tokens import Askers
 from witan.surfaces.serving import bound
 

@@ -13,7 +13,7 @@ import pytest
 
 from chambers import seatings, write_config
 from served import served, serving_process
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
 from witan.surfaces.http.metrics import Metrics
 
 QUESTION = {"question": "Is it so?", "options": {"synthesis": False}}

@@ -15,8 +15,8 @@ import pytest
 
 from chambers import write_config, write_priced
 from served import serving_process
-from witan.adapters.history import History
 from witan.errors import UnknownName
+from witan.history import History
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,9 +9,9 @@ import pytest
 
 from chambers import seatings, write_config
 from served import served
-from witan.adapters.history import History
-from witan.surfaces.cli import main
-from witan.surfaces.config_serve import ServeSettings, TokenSettings
+from witan.history import History
+from witan.service.config.serve import ServeSettings, TokenSettings
+from witan.surfaces.cli.app import main
 from witan.surfaces.http.metrics import Metrics
 
 QUESTION = {"question": "Is it so?"}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from chambers import seatings, write_config
-from witan.surfaces.chamber import Asked, Asker, Chamber
+from witan.service.sessions import Asked, Asker, Chamber
 from witan.surfaces.http.metrics import Metrics
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ import pytest
 from chambers import seatings, write_config
 from openai_clients import ASKED, client_of, modelled
 from served import served
-from witan.adapters.history import History
 from witan.deliberation.ports import Message
-from witan.surfaces.config_serve import ServeSettings, TokenSettings
+from witan.history import History
+from witan.service.config.serve import ServeSettings, TokenSettings
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from chambers import seatings, write_config
 from openai_clients import ASKED, client_of
 from served import free_port, served
-from witan.adapters.connections import Connections
-from witan.adapters.openai_compatible import OpenAICompatible
-from witan.adapters.pydantic_ai_model import PydanticAIModel
-from witan.adapters.via import VIA
 from witan.deliberation.ports import Call, Message, deaf
 from witan.errors import ModelError
+from witan.models.connections import Connections
+from witan.models.loop_guard import VIA
+from witan.models.openai_compatible import OpenAICompatible
+from witan.models.pydantic_ai_model import PydanticAIModel
 
 
 def write_circle(folder, *councils):

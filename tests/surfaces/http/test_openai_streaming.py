@@ -13,9 +13,9 @@ import pytest
 from chambers import seatings, write_config
 from openai_clients import ASKED, client_of, modelled, said, streamed
 from served import Served, served
-from witan.adapters.history import History
 from witan.deliberation import events as e
-from witan.surfaces.config_serve import ServeSettings
+from witan.history import History
+from witan.service.config.serve import ServeSettings
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from chambers import seatings, write_config
 from served import served
-from witan.adapters.history import History
-from witan.surfaces.config_serve import ServeSettings
+from witan.history import History
+from witan.service.config.serve import ServeSettings
 
 QUESTION = {"question": "Is it so?", "options": {"synthesis": False}}
 

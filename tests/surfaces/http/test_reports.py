@@ -9,8 +9,8 @@ import zstandard
 
 from chambers import seatings, write_config
 from served import served
-from witan.adapters.history import History
-from witan.surfaces.cli import main
+from witan.history import History
+from witan.surfaces.cli.app import main
 
 QUESTION = {"question": "Is it so?", "category": "coding"}
 

@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import (
 
 from chambers import seatings, write_config
 from served import served
-from witan.adapters.history import History
-from witan.surfaces.cli import main
+from witan.history import History
+from witan.surfaces.cli.app import main
 
 CHECKS = [
     not_a_server_error,

@@ -11,9 +11,9 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from chambers import seatings, write_config
 from served import served
-from witan.adapters.history import History
 from witan.deliberation.record import session_from_json
-from witan.surfaces.discretion import discreet
+from witan.history import History
+from witan.service.redaction import discreet
 
 QUESTION = {"question": "Is it so?"}
 
@@ -244,7 +244,7 @@ class TestFollowing:
 
     def test_a_silent_stream_shows_that_it_is_there(self, tmp_path, history):
         """A comment comes while nothing happens."""
-        from witan.surfaces.config_serve import ServeSettings
+        from witan.service.config.serve import ServeSettings
 
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
         settings = ServeSettings(heartbeat_seconds=0.1)

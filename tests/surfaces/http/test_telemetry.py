@@ -222,7 +222,7 @@ class TestCommandLine:
     def test_without_it_its_package_is_not_even_imported(self, tmp_path):
         """What nobody asked for costs nothing."""
         program = (
-            "import sys\nfrom witan.surfaces.cli import main\n"
+            "import sys\nfrom witan.surfaces.cli.app import main\n"
             "main(['demo', '--fast', '--no-history'])\n"
             "sys.exit(any(name.startswith('opentelemetry.sdk') for name in sys.modules))\n"
         )

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from witan.errors import Busy, NothingToCount
-from witan.surfaces.inquiries.in_turn import (
+from witan.service.worker_pool import (
     AT_ONCE,
     break_off_counting,
     go_on,

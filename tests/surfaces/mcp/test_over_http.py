@@ -15,9 +15,9 @@ import pytest
 from chambers import seatings, write_config
 from mcp_clients import Heard, over_http, text_of
 from served import served, serving_process
-from witan.adapters.history import History
-from witan.adapters.via import HEADER
-from witan.surfaces.config_serve import ServeSettings, TokenSettings
+from witan.history import History
+from witan.models.loop_guard import HEADER
+from witan.service.config.serve import ServeSettings, TokenSettings
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from mcp import Client
 
 from chambers import write_config
 from mcp_clients import Heard, command, text_of
-from witan.adapters.history import History
+from witan.history import History
 
 pytestmark = pytest.mark.anyio
 

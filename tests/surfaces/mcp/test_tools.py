@@ -10,8 +10,8 @@ from chambers import seatings, write_config
 from lessons import lessons
 from mcp_clients import over_http, text_of
 from served import served
-from witan.adapters.history import History
-from witan.surfaces.inquiries.in_turn import AT_ONCE, in_turn
+from witan.history import History
+from witan.service.worker_pool import AT_ONCE, in_turn
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,8 @@ import httpx2
 import pytest
 
 from browsers import AXE, NEEDS
-from witan.surfaces.chamber import DEMO, Asked, Judging
-from witan.surfaces.demonstration import demonstration
+from witan.service.demonstration import demonstration
+from witan.service.sessions import DEMO, Asked, Judging
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

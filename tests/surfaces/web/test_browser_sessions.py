@@ -24,7 +24,7 @@ def put(page, question: str) -> None:
 @pytest.fixture(scope="module")
 def session(at_desk):
     """A session that is over."""
-    from witan.surfaces.chamber import Asked
+    from witan.service.sessions import Asked
 
     running = at_desk.server.portal.call(at_desk.server.chamber.ask, Asked("Is it so?"))
     at_desk.server.portal.call(running.ended)

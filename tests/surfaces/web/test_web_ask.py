@@ -5,10 +5,10 @@ import httpx2
 from chambers import write_config
 from markup import parsed
 from served import served
-from witan.surfaces.chamber import OPTIONS
-from witan.surfaces.config import load_config
+from witan.service.config.configuration import load_config
+from witan.service.session_service import seatings_of
+from witan.service.sessions import OPTIONS
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody
-from witan.surfaces.opening import seatings_of
 from witan.surfaces.web.asking import FIELDS
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.option_words import ANSWERING

@@ -8,7 +8,7 @@ from desks import write_desk
 from kept_ballots import graded, kept
 from markup import parsed
 from served import served
-from witan.adapters.history import History
+from witan.history import History
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ from histories import told
 from kept_ballots import jury, kept
 from markup import Element, parsed
 from served import served
-from witan.adapters.history import History, Imported
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import Asked
-from witan.surfaces.config_serve import ServeSettings, TokenSettings
-from witan.surfaces.demonstration import SEED, demonstration
+from witan.history import History, Imported
+from witan.service.config.serve import ServeSettings, TokenSettings
+from witan.service.demonstration import SEED, demonstration
+from witan.service.sessions import Asked
 from witan.surfaces.http.tokens import COOKIE
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}

@@ -17,8 +17,8 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import DEMO, Profile
-from witan.surfaces.session_text import session_trust
+from witan.service.sessions import DEMO, Profile
+from witan.service.trust import session_trust
 from witan.surfaces.views.concord import concord
 from witan.surfaces.views.naming import Naming, seat_called
 from witan.surfaces.web.rendering import Site, render_problem, render_session

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from markup import Element, parsed
-from witan.surfaces.commands.tally import command as tally
+from witan.surfaces.cli.tally import command as tally
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 

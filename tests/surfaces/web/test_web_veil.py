@@ -16,7 +16,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
-from witan.surfaces.chamber.stream import Stream
+from witan.service.sessions.stream import Stream
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.feed import Feed
 from witan.surfaces.web.live import LiveSession

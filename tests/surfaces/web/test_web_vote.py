@@ -5,11 +5,11 @@ import pytest
 from kept_ballots import kept
 from markup import parsed
 from sessions import Story
-from witan.adapters.history import History, Imported
-from witan.adapters.voting_papers import Paper, reveal, voting_paper
 from witan.core.blinding import Sheet
 from witan.deliberation.session import Session
 from witan.errors import InvalidBallot
+from witan.history import History, Imported
+from witan.history.voting_papers import Paper, reveal, voting_paper
 from witan.surfaces.web.rendering import render_reveal, render_vote
 from witan.surfaces.web.voting import ranking_of
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from witan.surfaces.chamber import Asker, Chamber
+from witan.service.sessions import Asker, Chamber
 
 __all__ = ["AskerOf", "ChamberOf", "Via"]
 

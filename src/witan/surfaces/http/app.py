@@ -8,17 +8,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from witan.errors import WitanError
-from witan.surfaces.chamber import Chamber
-from witan.surfaces.config_serve import ServeSettings
-from witan.surfaces.http import (
-    counting,
-    health,
-    openai_chat,
-    openai_models,
-    planning,
-    reports,
-    sessions,
-)
+from witan.service.config.serve import ServeSettings
+from witan.service.sessions import Chamber
+from witan.surfaces.http import counting, health, planning, reports, sessions
 from witan.surfaces.http.door import Door, Passed
 from witan.surfaces.http.event_stream import Streams
 from witan.surfaces.http.logs import passed
@@ -26,6 +18,7 @@ from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.http.model_context import lifespan, mount
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
 from witan.surfaces.http.tokens import Askers
+from witan.surfaces.openai import chat, models
 from witan.surfaces.web import routes
 from witan.surfaces.web.feed import Feeds
 from witan.version import __version__
@@ -79,8 +72,8 @@ def create_app(
     app.include_router(sessions.router)
     app.include_router(reports.router)
     app.include_router(counting.router)
-    app.include_router(openai_chat.router)
-    app.include_router(openai_models.router)
+    app.include_router(chat.router)
+    app.include_router(models.router)
     mount(app, chamber, settings)
     app.include_router(routes.router)
     app.add_exception_handler(WitanError, tell_error)

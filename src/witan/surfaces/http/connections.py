@@ -21,7 +21,7 @@ import anyio
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
 from witan.surfaces.http.door import App, Receive, Scope, Send, refusal
 
 __all__ = ["Connection", "Connections", "Reason"]

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 
+from witan.service.operations import ballots as posted
+from witan.service.operations.recount import settings_given
 from witan.surfaces.http import examples
 from witan.surfaces.http.documents import operations
 from witan.surfaces.http.replies import reply_in_turn
-from witan.surfaces.inquiries import posted
-from witan.surfaces.inquiries.recounting import settings_given
 
 __all__ = ["router"]
 

@@ -18,15 +18,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
-from witan.adapters.via import HEADER as VIA_HEADER
-from witan.adapters.via import MOST_HOPS, through
-from witan.surfaces.chamber import Asker
-from witan.surfaces.config_serve import ServeSettings
-from witan.surfaces.guarding import guarded
-from witan.surfaces.http.openai_errors import openai_problem
+from witan.models.loop_guard import HEADER as VIA_HEADER
+from witan.models.loop_guard import MOST_HOPS, through
+from witan.service.config.serve import ServeSettings
+from witan.service.error_boundary import guarded
+from witan.service.sessions import Asker
 from witan.surfaces.http.parameters import matched_path
 from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.http.tokens import COOKIE, Askers
+from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.web.responses import problem_page, wants_page
 
 __all__ = ["App", "Door", "Passed", "Receive", "Scope", "Send", "refusal"]

@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
 from witan.errors import Busy
-from witan.surfaces.chamber import Running, Told
+from witan.service.sessions import Running, Told
 
 __all__ = [
     "AFTER",

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
 from witan.surfaces.http.connections import MOST_SURPLUS, Connection, Connections
 from witan.surfaces.http.metrics import Metrics
 

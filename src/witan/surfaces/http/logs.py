@@ -6,7 +6,7 @@ from typing import Literal
 
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
-from witan.surfaces.chamber import Running
+from witan.service.sessions import Running
 from witan.surfaces.http.door import Passed
 from witan.surfaces.log_lines import JsonLine, TextLine
 

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
-from witan.surfaces.chamber import Running
+from witan.service.sessions import Running
 from witan.surfaces.http.door import Passed
 
 __all__ = ["MEDIA_TYPE", "Metrics"]

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from witan.errors import MissingExtra
-from witan.surfaces.chamber import Chamber
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
+from witan.service.sessions import Chamber
 
 __all__ = ["lifespan", "mount"]
 

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from witan.deliberation.plan import Plan
-from witan.surfaces.chamber import Asker
+from witan.service.sessions import Asker
 from witan.surfaces.http import examples
 from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.http.documents import SessionNamed, operations
@@ -15,7 +15,7 @@ from witan.surfaces.http.schemas import (
     QuestionBody,
     RetryBody,
 )
-from witan.surfaces.plan_text import plan_object
+from witan.surfaces.text.plan import plan_object
 
 __all__ = ["router"]
 

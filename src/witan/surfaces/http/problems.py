@@ -28,16 +28,16 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
-from witan.surfaces.http.openai_errors import (
+from witan.service.error_wording import refusal
+from witan.service.json_output import to_json
+from witan.surfaces.http.parameters import shown_path
+from witan.surfaces.openai.errors import (
     fault_of,
     openai_error,
     openai_invalid,
     openai_problem,
     speaks_openai,
 )
-from witan.surfaces.http.parameters import shown_path
-from witan.surfaces.inquiries.wording import refusal
-from witan.surfaces.json_output import to_json
 from witan.surfaces.web.responses import problem_page, site_of, wants_page
 
 __all__ = [

@@ -6,9 +6,9 @@ import anyio
 from fastapi import Request
 from starlette.responses import Response
 
+from witan.service.json_output import to_json
+from witan.service.worker_pool import Of, in_turn
 from witan.surfaces.http.staying import while_there
-from witan.surfaces.inquiries.in_turn import Of, in_turn
-from witan.surfaces.json_output import to_json
 
 __all__ = ["reply", "reply_in_turn", "reply_once_read"]
 

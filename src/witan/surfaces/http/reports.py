@@ -6,24 +6,24 @@ from typing import Annotated, Any, Literal
 import anyio
 from fastapi import Depends, Query, Request, Response
 
-from witan.adapters.voting_papers import Paper, voting_paper
 from witan.core.leaderboard import Terms
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import InvalidBallot, InvalidParameter
-from witan.surfaces.chamber import Chamber
+from witan.history.voting_papers import Paper, voting_paper
+from witan.service.dates import moment
+from witan.service.json_output import session_object
+from witan.service.operations import catalogues, reports
+from witan.service.operations.sessions import count_again, history_of
+from witan.service.operations.sessions import profiles as catalogue_of
+from witan.service.operations.voting import check_unvoted, read_outward, vote, voter
+from witan.service.sessions import Chamber
 from witan.surfaces.http import examples
 from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
 from witan.surfaces.http.schemas import RecountBody, VoteBody
-from witan.surfaces.inquiries import catalogues, reports
-from witan.surfaces.inquiries.chambers import count_again, history_of
-from witan.surfaces.inquiries.chambers import profiles as catalogue_of
-from witan.surfaces.inquiries.voting import check_unvoted, read_outward, vote, voter
-from witan.surfaces.json_output import session_object
-from witan.surfaces.moments import moment
-from witan.surfaces.voting_text import paper_object, revealed_object
+from witan.surfaces.text.vote import paper_object, revealed_object
 from witan.version import __version__
 
 __all__ = ["router"]

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Message
-from witan.surfaces.chamber import Asked, Judging
+from witan.service.sessions import Asked, Judging
 
 __all__ = [
     "ALL_THAT_FAILED",

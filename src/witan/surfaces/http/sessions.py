@@ -10,7 +10,11 @@ from fastapi import Header, Query, Request, Response
 
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import Running, Told, heard
+from witan.service.json_output import to_json
+from witan.service.operations.imported_sessions import ImportedSession, record_object
+from witan.service.operations.sessions import imported_of
+from witan.service.sessions import Running, Told, heard
+from witan.service.trust import session_trust
 from witan.surfaces.http import examples
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.documents import SessionNamed, operations
@@ -23,10 +27,6 @@ from witan.surfaces.http.schemas import (
     QuestionBody,
     RetryBody,
 )
-from witan.surfaces.inquiries.chambers import imported_of
-from witan.surfaces.inquiries.imports import ImportedSession, record_object
-from witan.surfaces.json_output import to_json
-from witan.surfaces.session_text import session_trust
 
 __all__ = ["router"]
 

@@ -8,8 +8,8 @@ from hashlib import sha256
 from ipaddress import IPv6Address, ip_address, ip_network
 from time import monotonic
 
-from witan.surfaces.chamber import LOCAL, Asker
-from witan.surfaces.config_serve import ServeSettings, token_digests
+from witan.service.config.serve import ServeSettings, token_digests
+from witan.service.sessions import LOCAL, Asker
 
 __all__ = ["COOKIE", "Askers"]
 

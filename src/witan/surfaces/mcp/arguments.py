@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from witan.core.window import Window
+from witan.service.dates import moment
 from witan.surfaces.http.schemas import (
     JudgingBody,
     Name,
@@ -14,7 +15,6 @@ from witan.surfaces.http.schemas import (
     Text,
     VoteBody,
 )
-from witan.surfaces.moments import moment
 
 __all__ = [
     "AuditArguments",

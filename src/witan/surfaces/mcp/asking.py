@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import Running
-from witan.surfaces.inquiries.chambers import imported_of
+from witan.service.operations.sessions import imported_of
+from witan.service.sessions import Running
 from witan.surfaces.mcp.arguments import (
     QuestionBody,
     RejudgeArguments,

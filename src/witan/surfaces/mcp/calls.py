@@ -9,8 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from witan.surfaces.chamber import Asker, Chamber
-from witan.surfaces.inquiries.faults import fault_place, fault_words
+from witan.service.field_errors import fault_place, fault_words
+from witan.service.sessions import Asker, Chamber
 
 __all__ = ["OBJECT", "Call", "Reply", "Report", "Tool", "faults"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from witan.adapters.via import HEADER, VARIABLE
 from witan.core.escaping import escape_json
 from witan.errors import UnknownName
+from witan.models.loop_guard import HEADER, VARIABLE
 
 __all__ = ["CLIENTS", "Client", "Launch", "Reached", "client_of"]
 

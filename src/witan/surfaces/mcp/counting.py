@@ -3,12 +3,10 @@
 from typing import Any
 
 from witan.core.rules import RULES
-from witan.surfaces.comparing import comparison_text
-from witan.surfaces.explaining import explanation_text
-from witan.surfaces.inquiries import catalogues
-from witan.surfaces.inquiries.chambers import count_again
-from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.inquiries.posted import (
+from witan.service.error_wording import as_request
+from witan.service.json_output import explanation_object, session_object
+from witan.service.operations import catalogues
+from witan.service.operations.ballots import (
     Posted,
     columns_given,
     comparison_of,
@@ -17,9 +15,10 @@ from witan.surfaces.inquiries.posted import (
     tally_object,
     tally_of,
 )
-from witan.surfaces.inquiries.recounting import settings_given
-from witan.surfaces.inquiries.wording import as_request
-from witan.surfaces.json_output import explanation_object, session_object
+from witan.service.operations.recount import settings_given
+from witan.service.operations.sessions import count_again
+from witan.service.text import Page, clean, counted
+from witan.service.worker_pool import in_turn
 from witan.surfaces.mcp.arguments import (
     BallotsArguments,
     CompareArguments,
@@ -29,10 +28,11 @@ from witan.surfaces.mcp.arguments import (
     TallyArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
-from witan.surfaces.render import outcome_text
-from witan.surfaces.rules_text import rules_text
-from witan.surfaces.summary import Digest, summary_text
-from witan.surfaces.text import Page, clean, counted
+from witan.surfaces.text.comparison import comparison_text
+from witan.surfaces.text.explanation import explanation_text
+from witan.surfaces.text.outcome import outcome_text
+from witan.surfaces.text.outcomes import Digest, summary_text
+from witan.surfaces.text.rules import rules_text
 from witan.version import __version__
 
 __all__ = ["COUNTING"]

@@ -5,20 +5,18 @@ from typing import Any
 
 import anyio
 
-from witan.adapters.reports import AuditReport
-from witan.adapters.voting_papers import Paper, voting_paper
+from witan.analytics.reports import AuditReport
 from witan.core.leaderboard import Terms
-from witan.surfaces.audit_text import audit_text, reviewer_text
-from witan.surfaces.chamber import Profile
-from witan.surfaces.criterion_text import criterion_text
-from witan.surfaces.discretion import discreet_found
-from witan.surfaces.inquiries import reports
-from witan.surfaces.inquiries.chambers import history_of
-from witan.surfaces.inquiries.chambers import profiles as profiles_object
-from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.inquiries.voting import check_unvoted, read_outward, voter
-from witan.surfaces.inquiries.voting import vote as keep_vote
-from witan.surfaces.leaderboard_text import leaderboard_text
+from witan.history.voting_papers import Paper, voting_paper
+from witan.service.operations import reports
+from witan.service.operations.sessions import history_of
+from witan.service.operations.sessions import profiles as profiles_object
+from witan.service.operations.voting import check_unvoted, read_outward, voter
+from witan.service.operations.voting import vote as keep_vote
+from witan.service.redaction import discreet_found
+from witan.service.sessions import Profile
+from witan.service.text import Page, clean
+from witan.service.worker_pool import in_turn
 from witan.surfaces.mcp.arguments import (
     AuditArguments,
     LeaderboardArguments,
@@ -29,9 +27,11 @@ from witan.surfaces.mcp.arguments import (
     VoteArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
-from witan.surfaces.sessions_text import sessions_text
-from witan.surfaces.text import Page, clean
-from witan.surfaces.voting_text import paper_object, paper_text, revealed_object, revealed_text
+from witan.surfaces.text.audit import audit_text, reviewer_text
+from witan.surfaces.text.criterion import criterion_text
+from witan.surfaces.text.leaderboard import leaderboard_text
+from witan.surfaces.text.sessions import sessions_text
+from witan.surfaces.text.vote import paper_object, paper_text, revealed_object, revealed_text
 
 __all__ = ["KEEPING"]
 

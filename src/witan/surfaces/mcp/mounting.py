@@ -11,8 +11,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.routing import Route
 
 from witan.errors import Busy
-from witan.surfaces.chamber import Chamber
-from witan.surfaces.config_serve import ServeSettings
+from witan.service.config.serve import ServeSettings
+from witan.service.sessions import Chamber
 from witan.surfaces.mcp.server import create_server
 
 __all__ = ["Mounted"]

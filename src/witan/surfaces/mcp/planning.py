@@ -4,10 +4,10 @@ from functools import partial
 from typing import Any
 
 from witan.deliberation.plan import Plan
+from witan.service.text import Page
 from witan.surfaces.mcp.arguments import QuestionBody, RejudgePlanArguments, RetryPlanArguments
 from witan.surfaces.mcp.calls import Call, Reply, Tool
-from witan.surfaces.plan_text import plan_object, plan_text
-from witan.surfaces.text import Page
+from witan.surfaces.text.plan import plan_object, plan_text
 
 __all__ = ["PLANNING"]
 

@@ -7,20 +7,20 @@ from urllib.parse import unquote
 import anyio
 import mcp_types as types
 
-from witan.adapters.history import Found
 from witan.core.leaderboard import Terms
 from witan.core.window import Window
 from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
-from witan.surfaces.chamber import Chamber
-from witan.surfaces.inquiries import catalogues, reports
-from witan.surfaces.inquiries.chambers import history_of, imported_of, profiles
-from witan.surfaces.inquiries.imports import record_object
-from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.json_output import to_json
+from witan.history import Found
+from witan.service.json_output import to_json
+from witan.service.operations import catalogues, reports
+from witan.service.operations.imported_sessions import record_object
+from witan.service.operations.sessions import history_of, imported_of, profiles
+from witan.service.sessions import Chamber
+from witan.service.worker_pool import in_turn
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
-from witan.surfaces.sessions_text import origin_text
+from witan.surfaces.text.sessions import origin_text
 from witan.surfaces.web.beside import beside
 
 __all__ = ["listed", "read", "templates"]

@@ -10,10 +10,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from witan.errors import UnknownName, WitanError
-from witan.surfaces.chamber import LOCAL, Chamber
-from witan.surfaces.guarding import guarded
-from witan.surfaces.inquiries.wording import refusal
-from witan.surfaces.json_output import to_json
+from witan.service.error_boundary import guarded
+from witan.service.error_wording import refusal
+from witan.service.json_output import to_json
+from witan.service.sessions import LOCAL, Chamber
 from witan.surfaces.mcp import resources, tools
 from witan.surfaces.mcp.calls import Call, Reply, faults
 from witan.version import __version__

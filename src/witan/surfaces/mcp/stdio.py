@@ -15,7 +15,7 @@ from anyio.from_thread import run_sync as run_sync_in_loop
 from anyio.lowlevel import current_token
 from mcp.server.stdio import stdio_server
 
-from witan.surfaces.chamber import Chamber
+from witan.service.sessions import Chamber
 from witan.surfaces.mcp.server import create_server
 
 __all__ = ["serve_stdio"]

@@ -7,16 +7,17 @@ from urllib.parse import quote
 from witan.deliberation import events as e
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.chamber import Running
-from witan.surfaces.imported_text import imported_text
-from witan.surfaces.inquiries.imports import ImportedSession, record_object
-from witan.surfaces.inquiries.verdicts import import_object, verdict_object
-from witan.surfaces.inquiries.wording import as_request
+from witan.service.error_wording import as_request
+from witan.service.operations.imported_sessions import ImportedSession, record_object
+from witan.service.operations.results import import_object, verdict_object
+from witan.service.sessions import Running
+from witan.service.text import Page, clean, counted, listed, readable
+from witan.service.trust import missing_text, session_trust
 from witan.surfaces.mcp.calls import Reply, Report
-from witan.surfaces.progress_text import Progress, told_in_short
-from witan.surfaces.render import outcome_text
-from witan.surfaces.session_text import legend_text, missing_text, session_text, session_trust
-from witan.surfaces.text import Page, clean, counted, listed, readable
+from witan.surfaces.text.imported_session import imported_text
+from witan.surfaces.text.outcome import outcome_text
+from witan.surfaces.text.progress import Progress, told_in_short
+from witan.surfaces.text.session import legend_text, session_text
 
 __all__ = ["Steps", "address", "follow", "imported", "standing", "verdict", "whole"]
 

@@ -6,8 +6,8 @@ from markupsafe import Markup
 
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
-from witan.surfaces.session_text import duration_text, verdict_text
-from witan.surfaces.text import clean, counted, listed
+from witan.service.text import clean, counted, listed
+from witan.service.trust import duration_text, verdict_text
 from witan.surfaces.views.naming import CHAIRMAN, Naming
 from witan.surfaces.web.markdown import rendered
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.measure import Measure
-from witan.surfaces.audit_text import (
+from witan.service.audit_words import (
+    CRITERION_WORDS,
+    GRADING_WORDS,
+    PANEL_WORDS,
+    REVIEWER_WORDS,
+    Word,
+)
+from witan.service.text import UNKNOWN, clean, counted
+from witan.surfaces.text.audit import (
     OVERVIEW,
     calm_text,
     interval_text,
@@ -17,17 +25,9 @@ from witan.surfaces.audit_text import (
     value_text,
     who_text,
 )
-from witan.surfaces.audit_words import (
-    CRITERION_WORDS,
-    GRADING_WORDS,
-    PANEL_WORDS,
-    REVIEWER_WORDS,
-    Word,
-)
-from witan.surfaces.text import UNKNOWN, clean, counted
 
 if TYPE_CHECKING:
-    from witan.adapters.reports import AuditReport
+    from witan.analytics.reports import AuditReport
 
 __all__ = [
     "AuditView",

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
-from witan.surfaces.render import p_best_text
-from witan.surfaces.text import counted, listed, number
+from witan.service.text import counted, listed, number
+from witan.service.trust import p_best_text
 from witan.surfaces.views.naming import Naming
 
 __all__ = ["Concord", "concord"]

@@ -6,9 +6,9 @@ from typing import Any
 
 from witan.core.leaderboard import Leaderboard
 from witan.core.rules import RULES
-from witan.surfaces.plots.leaderboards import line_of
-from witan.surfaces.tables import Column
-from witan.surfaces.text import counted, number
+from witan.service.text import counted, number
+from witan.surfaces.charts.leaderboards import line_of
+from witan.surfaces.text.tables import Column
 from witan.surfaces.views.numbers import Numbers, numbers
 from witan.surfaces.views.scale import MARGIN, Scale
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from witan.surfaces.audit_text import who_text
-from witan.surfaces.audit_words import CRITERION_WORDS, GRADING_WORDS
-from witan.surfaces.text import clean, counted
+from witan.service.audit_words import CRITERION_WORDS, GRADING_WORDS
+from witan.service.text import clean, counted
+from witan.surfaces.text.audit import who_text
 from witan.surfaces.views.audit import Compared, Said, compared, said_views
 
 if TYPE_CHECKING:
-    from witan.adapters.reports import AuditReport
+    from witan.analytics.reports import AuditReport
 
 __all__ = ["CriterionView", "criterion_view"]
 

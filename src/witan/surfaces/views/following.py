@@ -8,7 +8,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
 
 if TYPE_CHECKING:
-    from witan.surfaces.chamber import Profile
+    from witan.service.sessions import Profile
 
 __all__ = ["council_of"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from witan.core.ballot import Ballot, Grade
-from witan.surfaces.inquiries.imports import ImportedSession, votes_beside
-from witan.surfaces.render import trust_line
-from witan.surfaces.text import clean, counted, listed, readable
+from witan.service.operations.imported_sessions import ImportedSession, votes_beside
+from witan.service.text import clean, counted, listed, readable
+from witan.service.trust import trust_line
 from witan.surfaces.views.answers import is_long
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.ranking import Ranking, ranking

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from witan.surfaces.board import Board, Line
+from witan.surfaces.live_board import Board, Line
 from witan.surfaces.views.naming import Naming
 
 __all__ = ["MARKS", "Lane", "lane", "lanes"]

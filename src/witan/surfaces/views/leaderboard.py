@@ -8,10 +8,16 @@ from witan.core.leaderboard_wording import conclusion
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.core.window import Window
-from witan.surfaces.leaderboard_text import board_columns, board_notes, parted
-from witan.surfaces.plots.leaderboards import ORDERS, bars, circumstances, line_of, probability_text
-from witan.surfaces.plots.standings import SCORES
-from witan.surfaces.text import clean, number
+from witan.service.text import clean, number
+from witan.surfaces.charts.leaderboards import (
+    ORDERS,
+    bars,
+    circumstances,
+    line_of,
+    probability_text,
+)
+from witan.surfaces.charts.standings import SCORES
+from witan.surfaces.text.leaderboard import board_columns, board_notes, parted
 from witan.surfaces.views.costs import Costs, costs
 from witan.surfaces.views.numbers import Numbers, numbers
 from witan.surfaces.views.scale import Dot, Scale

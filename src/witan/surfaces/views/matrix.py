@@ -10,8 +10,8 @@ from witan.core.outcome import BallotNote
 from witan.deliberation import events as e
 from witan.deliberation.jury import Authorship
 from witan.deliberation.session import Session
-from witan.surfaces.session_text import overall_grade
-from witan.surfaces.text import counted, number, readable
+from witan.service.text import counted, number, readable
+from witan.surfaces.text.session import overall_grade
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
 

@@ -12,7 +12,7 @@ from witan.deliberation.closing import SYNTHESIS
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.masking import mask, names_of
 from witan.deliberation.session import Session
-from witan.surfaces.text import MANY_NAMES, clean, listed
+from witan.service.text import MANY_NAMES, clean, listed
 
 __all__ = ["CHAIRMAN", "Naming", "seat_called"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from witan.surfaces.tables import Column
-from witan.surfaces.text import clean
+from witan.service.text import clean
+from witan.surfaces.text.tables import Column
 
 __all__ = ["Heading", "Numbers", "numbers"]
 

@@ -5,9 +5,9 @@ from itertools import groupby
 
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
-from witan.surfaces.plots.standings import SCORES
-from witan.surfaces.render import p_best_text
-from witan.surfaces.text import UNKNOWN, decimals, number
+from witan.service.text import UNKNOWN, decimals, number
+from witan.service.trust import p_best_text
+from witan.surfaces.charts.standings import SCORES
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.scale import Dot, Scale
 

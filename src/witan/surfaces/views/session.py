@@ -10,10 +10,10 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
 from witan.deliberation.session import Session
-from witan.surfaces.board import Board
-from witan.surfaces.render import p_best_text
-from witan.surfaces.session_text import AS_CHILD, reliability_text, session_trust
-from witan.surfaces.text import clean, listed, number, readable
+from witan.service.text import clean, listed, number, readable
+from witan.service.trust import p_best_text, reliability_text, session_trust
+from witan.surfaces.live_board import Board
+from witan.surfaces.text.session import AS_CHILD
 from witan.surfaces.views.answers import (
     AnswerCard,
     Unanswered,
@@ -30,7 +30,7 @@ from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.ranking import Ranking, ranking
 
 if TYPE_CHECKING:
-    from witan.surfaces.chamber import Profile
+    from witan.service.sessions import Profile
 
 __all__ = ["Figure", "Recounted", "SessionView", "session_rules", "session_view"]
 

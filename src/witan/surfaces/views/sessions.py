@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from witan.adapters.history import Found
 from witan.deliberation.costing import Cost
-from witan.surfaces.chamber import Running
-from witan.surfaces.discretion import discreet_found
-from witan.surfaces.session_text import cost_text, relation_text
-from witan.surfaces.sessions_text import origin_text
-from witan.surfaces.text import clean
+from witan.history import Found
+from witan.service.redaction import discreet_found
+from witan.service.sessions import Running
+from witan.service.text import clean
+from witan.service.trust import cost_text
+from witan.surfaces.text.session import relation_text
+from witan.surfaces.text.sessions import origin_text
 
 __all__ = ["SessionRow", "latest_rows", "session_rows"]
 

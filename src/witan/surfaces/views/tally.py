@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
-from witan.surfaces.inquiries.posted import Posted, Tally
-from witan.surfaces.inquiries.wording import as_form
-from witan.surfaces.render import p_best_text, trust_line
-from witan.surfaces.summary import Digest
-from witan.surfaces.tables import Column
-from witan.surfaces.text import UNKNOWN, clean, counted, listed
+from witan.service.error_wording import as_form
+from witan.service.operations.ballots import Posted, Tally
+from witan.service.text import UNKNOWN, clean, counted, listed
+from witan.service.trust import p_best_text, trust_line
+from witan.surfaces.text.outcomes import Digest
+from witan.surfaces.text.tables import Column
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.numbers import Numbers, numbers
 from witan.surfaces.views.ranking import Ranking, ranking

@@ -7,8 +7,8 @@ from itertools import pairwise
 from witan.core.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.rules import RULES
 from witan.core.window import Window
-from witan.surfaces.tables import Column
-from witan.surfaces.text import UNKNOWN, clean, counted, number
+from witan.service.text import UNKNOWN, clean, counted, number
+from witan.surfaces.text.tables import Column
 from witan.surfaces.views.numbers import Numbers, numbers
 from witan.surfaces.views.scale import Scale
 

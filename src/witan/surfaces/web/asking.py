@@ -7,11 +7,11 @@ from fastapi import Request
 from pydantic import ValidationError
 
 from witan.errors import ConfigError, InvalidParameter, UnknownName, WitanError
-from witan.surfaces.chamber import OPTIONS
+from witan.service.field_errors import fault_words
+from witan.service.sessions import OPTIONS
+from witan.service.text import clean
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody, TurnBody
-from witan.surfaces.inquiries.faults import fault_words
-from witan.surfaces.text import clean
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form
 from witan.surfaces.web.options import judging_of

@@ -6,7 +6,7 @@ import anyio
 
 from witan.core.ballot import Ballot
 from witan.errors import UnknownName
-from witan.surfaces.chamber import Chamber
+from witan.service.sessions import Chamber
 
 __all__ = ["Beside", "beside"]
 

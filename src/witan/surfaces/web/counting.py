@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from witan.adapters.ballots import FORMATS
 from witan.core.rubrics import RUBRICS, find_rubric
 from witan.core.settings import AUTO, Settings
 from witan.errors import InvalidParameter
-from witan.surfaces.inquiries.recounting import settings_given
-from witan.surfaces.option_types import scalar_of
+from witan.files.ballots import FORMATS
+from witan.service.operations.recount import settings_given
+from witan.service.option_types import scalar_of
 
 __all__ = ["FIELDS", "Field", "changed", "columns_of", "sessions_of", "settings_of"]
 

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from witan.core.escaping import STEERING
-from witan.surfaces.text import readable
+from witan.service.text import readable
 
 __all__ = ["exact_html", "finalize", "to_html", "trusted_html"]
 

@@ -6,9 +6,9 @@ import anyio
 from fastapi import Query
 from starlette.responses import Response
 
+from witan.service.operations.sessions import imported_of
 from witan.surfaces.http.access import ChamberOf
 from witan.surfaces.http.documents import SessionNamed, operations, refused
-from witan.surfaces.inquiries.chambers import imported_of
 from witan.surfaces.web.assets import style_source, styles
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.rendering import export_html, export_imported_html

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from witan.surfaces.chamber.stream import Stream
+from witan.service.sessions.stream import Stream
 from witan.surfaces.web.live import LiveSession
 
 __all__ = [

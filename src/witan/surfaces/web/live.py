@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.surfaces.board import Board, Line
-from witan.surfaces.text import UNSAVED, clean, counted, readable
+from witan.service.text import UNSAVED, clean, counted, readable
+from witan.surfaces.live_board import Board, Line
 from witan.surfaces.views.lanes import Lane, lane, lanes
 from witan.surfaces.views.matrix import matrix
 from witan.surfaces.views.naming import CHAIRMAN, Naming

@@ -10,7 +10,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from witan.surfaces.text import readable
+from witan.service.text import readable
 from witan.surfaces.web.escaping import trusted_html
 
 __all__ = ["rendered"]

@@ -10,10 +10,10 @@ from witan.core.rubrics import RUBRICS
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter
-from witan.surfaces.chamber import OPTIONS
-from witan.surfaces.config_schema import TABLES
+from witan.service.config.schema import TABLES
+from witan.service.option_types import scalar_of
+from witan.service.sessions import OPTIONS
 from witan.surfaces.http.schemas import JudgingBody
-from witan.surfaces.option_types import scalar_of
 from witan.surfaces.web.option_words import CHOICES, GROUPS, MORE, Words
 
 __all__ = ["Group", "Option", "judging_of", "lines_of", "offered"]

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
-from witan.surfaces.text import clean
+from witan.service.text import clean
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
@@ -23,9 +23,9 @@ from witan.surfaces.web.option_words import MODES
 from witan.surfaces.web.options import offered
 
 if TYPE_CHECKING:
-    from witan.adapters.voting_papers import Paper, Revealed
-    from witan.surfaces.chamber import Profile
-    from witan.surfaces.inquiries.imports import ImportedSession
+    from witan.history.voting_papers import Paper, Revealed
+    from witan.service.operations.imported_sessions import ImportedSession
+    from witan.service.sessions import Profile
     from witan.surfaces.web.live import LiveSession
 
 __all__ = [
@@ -303,7 +303,7 @@ def render_vote(
 
 def render_reveal(paper: "Paper", revealed: "Revealed", *, site: Site = SITE) -> str:
     """What is behind a paper: who wrote what, and the panel's ranking beside the person's."""
-    from witan.surfaces.voting_text import accord_text
+    from witan.surfaces.text.vote import accord_text
 
     said = accord_text(revealed.accord)
     return render("reveal.html", site=site, paper=paper, revealed=revealed, accord=said)

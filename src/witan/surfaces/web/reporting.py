@@ -10,10 +10,10 @@ from fastapi import Request
 from starlette.responses import Response
 
 from witan.errors import NothingToCount, WitanError
+from witan.service.text import clean
+from witan.service.worker_pool import once
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.http.staying import while_there
-from witan.surfaces.inquiries.in_turn import once
-from witan.surfaces.text import clean
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.responses import Page, site_of
 

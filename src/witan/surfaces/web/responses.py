@@ -8,7 +8,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from witan.surfaces.chamber import Chamber
+from witan.service.sessions import Chamber
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
 __all__ = ["Compressed", "Page", "problem_page", "redirect", "site_of", "wants_page"]

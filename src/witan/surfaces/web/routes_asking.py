@@ -8,15 +8,15 @@ from fastapi import APIRouter, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.adapters.history import Search
 from witan.deliberation.ports import Seat
 from witan.errors import WitanError
-from witan.surfaces.chamber import DEMO, Asked, Chamber
-from witan.surfaces.demonstration import demonstration
+from witan.history import Search
+from witan.service.demonstration import demonstration
+from witan.service.error_wording import as_form
+from witan.service.sessions import DEMO, Asked, Chamber
+from witan.service.text import clean, listed
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
-from witan.surfaces.inquiries.wording import as_form
-from witan.surfaces.plan_text import plan_sentences
-from witan.surfaces.text import clean, listed
+from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.sessions import SessionRow, latest_rows
 from witan.surfaces.web.asking import given_in, question_body, refused
 from witan.surfaces.web.filled import Filled

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, InvalidParameter, NothingToCount, TooLarge, UnknownName
-from witan.surfaces.chamber import DEMO
+from witan.service.sessions import DEMO
+from witan.service.text import clean
 from witan.surfaces.http.access import AskerOf, ChamberOf
-from witan.surfaces.plan_text import plan_sentences
-from witan.surfaces.text import clean
+from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.asking import given_in, judging_body, refused
 from witan.surfaces.web.filled import Filled

@@ -8,18 +8,18 @@ import anyio
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from witan.adapters.history import Found, History, Place, Search
-from witan.adapters.reports.sources import check_rule
+from witan.analytics.reports.sources import check_rule
 from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
+from witan.history import Found, History, Place, Search
+from witan.service.dates import moment
+from witan.service.operations import reports
+from witan.service.operations.sessions import history_of
+from witan.service.text import clean
 from witan.surfaces.http.access import ChamberOf
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.inquiries import reports
-from witan.surfaces.inquiries.chambers import history_of
-from witan.surfaces.moments import moment
-from witan.surfaces.text import clean
 from witan.surfaces.views.audit import audit_view, reviewer_view
 from witan.surfaces.views.criterion import criterion_view
 from witan.surfaces.views.leaderboard import board_view

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from witan.errors import HistoryConflict, NothingToCount, UnknownName, WitanError
-from witan.surfaces.chamber import Chamber, Running
-from witan.surfaces.discretion import outward
+from witan.service.operations.imported_sessions import ImportedSession
+from witan.service.operations.sessions import count_again, imported_of
+from witan.service.redaction import outward
+from witan.service.sessions import Chamber, Running
 from witan.surfaces.http.access import AskerOf, ChamberOf, Via
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.inquiries.chambers import count_again, imported_of
-from witan.surfaces.inquiries.imports import ImportedSession
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.asking import given_in, judging_body, refused
 from witan.surfaces.web.beside import beside

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, WitanError
+from witan.service.error_wording import as_form
+from witan.service.operations.ballots import Posted, tally_of
+from witan.service.text import clean
+from witan.service.worker_pool import in_turn
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.http.staying import while_there
-from witan.surfaces.inquiries.in_turn import in_turn
-from witan.surfaces.inquiries.posted import Posted, tally_of
-from witan.surfaces.inquiries.wording import as_form
-from witan.surfaces.text import clean
 from witan.surfaces.views.tally import TallyView, tally_view
 from witan.surfaces.web.counting import FIELDS, changed, columns_of, sessions_of, settings_of
 from witan.surfaces.web.forms import sent_of

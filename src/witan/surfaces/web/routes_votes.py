@@ -8,13 +8,13 @@ import anyio
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from witan.adapters.history import History
-from witan.adapters.voting_papers import Paper, Vote, check_code, voting_paper
 from witan.errors import InvalidBallot, InvalidParameter
+from witan.history import History
+from witan.history.voting_papers import Paper, Vote, check_code, voting_paper
+from witan.service.operations.sessions import history_of
+from witan.service.operations.voting import behind, check_unvoted, vote, voter
 from witan.surfaces.http.access import AskerOf, ChamberOf
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.inquiries.chambers import history_of
-from witan.surfaces.inquiries.voting import behind, check_unvoted, vote, voter
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.rendering import render, render_reveal, render_vote
 from witan.surfaces.web.responses import Page, redirect, site_of

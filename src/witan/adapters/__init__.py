@@ -1,1 +1,0 @@
-"""One technology a file: ballot files, rubric files, charts."""

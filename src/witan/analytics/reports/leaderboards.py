@@ -1,0 +1,213 @@
+"""A leaderboard, read off a history or a lake."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+
+from witan.analytics.engines import DuckLake, Reductions, SparkLake
+from witan.analytics.reports.emptiness import asked_between, coverage_of, nothing
+from witan.analytics.reports.renaming import renamed_matches, renamed_standings
+from witan.analytics.reports.sources import BASE_RULE, Source, check_rule, open_source
+from witan.core import leaderboard as core
+from witan.core.elo_history import elo
+from witan.core.leaderboard import Leaderboard, Terms
+from witan.core.merging import merge, renamed, renamed_codes
+from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.core.window import Window
+from witan.deliberation.system_clock import SystemClock
+from witan.errors import HistoryError, NothingToCount
+from witan.history import History
+
+__all__ = ["board_of", "boards_over_time", "leaderboard"]
+
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+
+
+def leaderboard(
+    source: History | DuckLake | SparkLake | str | Path,
+    terms: Terms | None = None,
+    *,
+    with_elo: bool = False,
+    aliases: Mapping[str, str] = NO_ALIASES,
+    now: datetime | None = None,
+) -> Leaderboard:
+    """Order models by how they fared across sessions, with the change against the window before.
+
+    Sessions of a history that were never counted under the rule are counted first, and what comes
+    of it is kept.
+
+    Parameters
+    ----------
+    source
+        A history, or its path or URL; an engine, or the folder of a lake.
+    terms
+        What is asked for.
+    with_elo
+        Rate by Elo as well, which reads every match; done where that is to be the order.
+    aliases
+        Old name → new name of a model.
+    now
+        Where a window without an end ends, for the length of the one before; None: now.
+
+    Raises
+    ------
+    NothingToCount
+        If no session is in the window, or none that could be counted.
+    HistoryError
+        If the source cannot be read, or is a lake without standings under the rule.
+    UnknownName, InvalidParameter
+        If the rule is not known, or has no score of a single session; if aliases run in a circle.
+    """
+    terms = Terms() if terms is None else terms
+    check_rule(terms.rule)
+    with open_source(source) as opened:
+        opened.count_under(terms.rule, aliases)
+        at = SystemClock().now() if now is None else now
+        return board_of(opened, terms, with_elo=with_elo, aliases=aliases, now=at)
+
+
+def board_of(
+    source: Source,
+    terms: Terms,
+    *,
+    with_elo: bool = False,
+    aliases: Mapping[str, str] = NO_ALIASES,
+    now: datetime,
+) -> Leaderboard:
+    """The leaderboard of a source as it is, which is not counted any further."""
+    check_rule(terms.rule)
+    wanted = with_elo or terms.order_by == "elo"
+    with source.moment():
+        names = source.reductions(terms.window).names()
+        previous = None
+        before = _before(terms.window, now)
+        if before is not None:
+            try:
+                asked = replace(terms, window=before)
+                previous = _board(source, asked, names, with_elo=wanted, aliases=aliases)
+            except NothingToCount:
+                previous = None
+        try:
+            found = _board(
+                source, terms, names, with_elo=wanted, aliases=aliases, previous=previous
+            )
+        except NothingToCount as error:
+            raise _why_not(source, terms, error) from None
+        return _covered(source, terms, found)
+
+
+def boards_over_time(
+    source: Source, terms: Terms, parts: int, *, aliases: Mapping[str, str] = NO_ALIASES
+) -> tuple[tuple[Window, Leaderboard | None], ...]:
+    """The mean scores of a source in equal parts of its time, the earliest first; no ratings.
+
+    The parts are of the time in the window from the first session to the last one; without any
+    time between these there are none. None: nothing in a part can be counted.
+    """
+    check_rule(terms.rule)
+    human = int(terms.kind == "human")
+    with source.moment():
+        names = source.reductions(terms.window).names()
+        found: list[tuple[Window, Leaderboard | None]] = []
+        for window in _parts(source, terms.window, parts):
+            asked = replace(terms, window=window, order_by="score", min_sessions=1)
+            part = source.reductions(window)
+            sums = part.standings(terms.rule, human=human)
+            held = renamed_standings(part, sums, terms.rule, human, aliases=aliases, names=names)
+            try:
+                board = core.leaderboard(held, None, None, renamed(names, aliases), terms=asked)
+            except NothingToCount:
+                found.append((window, None))
+            else:
+                found.append((window, board))
+    return tuple(found)
+
+
+def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
+    between = asked_between(source)
+    if between is None:
+        return
+    since = max(between[0], window.since or between[0])
+    last = between[1] + timedelta(microseconds=1)
+    until = min(last, window.until or last)
+    step = (until - since) / parts
+    if step < timedelta(seconds=1):
+        return
+    for part in range(parts):
+        end = until if part + 1 == parts else since + (part + 1) * step
+        yield Window(since + part * step, end, window.category)
+
+
+def _before(window: Window, now: datetime) -> Window | None:
+    """The window of equal length before; one that is open at its end lasts until now."""
+    if window.since is None:
+        return None
+    if window.until is not None:
+        return window.before()
+    return Window(window.since, now, window.category).before() if window.since < now else None
+
+
+def _board(
+    source: Source,
+    terms: Terms,
+    names: Names,
+    *,
+    with_elo: bool,
+    aliases: Mapping[str, str],
+    previous: Leaderboard | None = None,
+) -> Leaderboard:
+    asked, human = source.reductions(terms.window), int(terms.kind == "human")
+    found = asked.tables(StandingSums, MatchupSums, AnswerSums, rule=terms.rule, human=human)
+    standings = renamed_standings(
+        asked, found[StandingSums], terms.rule, human, aliases=aliases, names=names
+    )
+    return core.leaderboard(
+        standings,
+        merge(found[MatchupSums], aliases, names),
+        merge(found[AnswerSums], aliases, names),
+        renamed(names, aliases),
+        terms=terms,
+        elo=_elo(asked, human, aliases, names) if with_elo else None,
+        previous=previous,
+    )
+
+
+def _elo(
+    asked: Reductions, human: int, aliases: Mapping[str, str], names: Names
+) -> Mapping[int, float]:
+    """Rating of each model after the last session, by the names they have now."""
+    changed = renamed_codes(aliases, names)
+    return elo(renamed_matches(asked.matches(human=human), changed)).rating
+
+
+def _why_not(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:
+    """Say why there is no leaderboard, as exactly as can be."""
+    empty = nothing(source, terms.window)
+    if empty is not None:
+        return empty
+    human = int(terms.kind == "human")
+    if source.name in ("duckdb", "spark") and terms.rule != BASE_RULE:
+        held = coverage_of(source, terms.window, BASE_RULE, human)
+        if held and not coverage_of(source, terms.window, terms.rule, human):
+            return HistoryError(
+                source.where,
+                f"the lake has no standings under {terms.rule}",
+                f"count the history by it (witan leaderboard --rule {terms.rule}), "
+                "then export it again",
+            )
+    return error
+
+
+def _covered(source: Source, terms: Terms, found: Leaderboard) -> Leaderboard:
+    """The leaderboard, with a word on sessions that the rule left out."""
+    if terms.rule == BASE_RULE:
+        return found
+    human = int(terms.kind == "human")
+    counted = coverage_of(source, terms.window, terms.rule, human)
+    of = coverage_of(source, terms.window, BASE_RULE, human)
+    if counted >= of:
+        return found
+    left = f"{of - counted:,} of {of:,} sessions have no standings under {terms.rule}"
+    return replace(found, warnings=(*found.warnings, f"{left}: it cannot count them, or did not"))

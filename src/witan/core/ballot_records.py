@@ -1,0 +1,390 @@
+"""One ballot as a record: a mapping from field to value, read strictly and written exactly."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from math import inf, isfinite, isinf, isnan
+from operator import itemgetter
+from typing import Any
+
+from witan.core.ballot import Ballot, Groups
+from witan.core.scale import Scale
+from witan.errors import InvalidParameter, UnknownName
+
+__all__ = [
+    "FIELDS",
+    "KINDS",
+    "MOST",
+    "Unreadable",
+    "by_rank",
+    "in_years",
+    "kind_of",
+    "length",
+    "moment",
+    "name",
+    "read_record",
+    "scale_of",
+    "scale_record",
+    "session_name",
+    "to_record",
+    "weight",
+]
+
+
+class Unreadable(ValueError):
+    """A field that cannot be read; the reader of the file adds path and line.
+
+    Parameters
+    ----------
+    read
+        It can, in a way that has to be told of.
+    """
+
+    def __init__(self, field: str | None, what: str, *, read: bool = False) -> None:
+        self.field, self.what, self.read = field, what, read
+        super().__init__(field, what)
+
+
+MOST = 2**31 - 1
+"""The largest length, or place on a sheet, that every table holds."""
+
+KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
+"""What a reviewer is, in the words that files use for it."""
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in JSON's words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, int | float):
+        return f"the number {value:.15g}" if isinstance(value, float) else f"the number {value}"
+    if isinstance(value, Mapping):
+        return "a map"
+    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
+
+
+def name(field: str, value: object) -> str:
+    """A name without the white space around it."""
+    if type(value) is not str:
+        raise Unreadable(field, f"is {kind_of(value)}; expected a name as text")
+    stripped = value.strip()
+    if not stripped:
+        raise Unreadable(field, "is an empty name; expected at least one character")
+    return stripped
+
+
+def weight(value: object) -> float:
+    """A ballot's weight."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unreadable("weight", f"is {kind_of(value)}; expected a number of 0 or more")
+    if isinstance(value, float) and (isnan(value) or isinf(value)):
+        raise Unreadable(
+            "weight", f"is {value}, which is no JSON number; expected a finite number of 0 or more"
+        )
+    if value < 0:
+        raise Unreadable("weight", f"is {value}, below zero; expected a number of 0 or more")
+    try:
+        return float(value)
+    except OverflowError:
+        raise Unreadable("weight", "is too large; expected a finite number of 0 or more") from None
+
+
+def moment(value: object) -> datetime:
+    """A time with its zone."""
+    expected = "expected a time such as 2025-01-31T09:30:00Z (RFC 3339)"
+    read = value
+    if isinstance(value, str):
+        try:
+            read = datetime.fromisoformat(value.strip().upper())
+        except ValueError:
+            raise Unreadable("at", f"is {value[:40]!r}; {expected}") from None
+    if not isinstance(read, datetime):
+        raise Unreadable("at", f"is {kind_of(value)}; {expected}")
+    if read.tzinfo is None:
+        raise Unreadable("at", f"has no time zone; {expected}")
+    return in_years("at", read)
+
+
+def in_years(field: str, at: datetime) -> datetime:
+    """A time that is a time in every zone: the years 1 to 9999, but for a day at either end."""
+    try:
+        for day in (-1, 1):
+            (at + timedelta(days=day)).astimezone(UTC)
+    except (OverflowError, ValueError):
+        problem = f"is {at.isoformat()}; expected a time in the years 1 to 9999 of every zone"
+        raise Unreadable(field, problem) from None
+    return at
+
+
+def length(field: str, value: object) -> int:
+    """How long an answer is, in characters."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
+        raise Unreadable(field, f"is {kind_of(value)}; expected a length from 0 to {MOST:,}")
+    return value
+
+
+def session_name(field: str, value: str) -> str:
+    """The name of a session without the white space around it; any history can hold it."""
+    stripped = value.strip()
+    if "\0" in stripped or not _is_text(stripped):
+        problem = f"is {stripped[:40]!r}; expected a name without characters that are no text"
+        raise Unreadable(field, problem)
+    return stripped
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
+    """Groups from ranks, smallest first; equal ranks are tied, in the order given."""
+    ordered = sorted(ranked, key=itemgetter(1))
+    return tuple(
+        tuple(candidate for candidate, _ in group)
+        for _, group in groupby(ordered, key=itemgetter(1))
+    )
+
+
+def _names(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise Unreadable(field, f"is {kind_of(value)}; expected a list of names")
+    return tuple([name(field, each) for each in value])
+
+
+def _session(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _digits(value)  # ids are often numbers
+    return session_name("session", _text("session", value))
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        raise Unreadable("session", "is a number of too many digits; expected a name") from None
+
+
+def _text(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise Unreadable(field, f"is {kind_of(value)}; expected text")
+    return value
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Unreadable(field, f"is {kind_of(value)}; expected true or false")
+    return value
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str) and value.strip().casefold() in KINDS:
+        return KINDS[value.strip().casefold()]
+    raise Unreadable("kind", f"is {kind_of(value)}; expected 'model' or 'human'")
+
+
+def _ranking(value: object) -> Groups:
+    if isinstance(value, Mapping):
+        return by_rank(
+            (name("ranking", candidate), rank_of(candidate, rank))
+            for candidate, rank in value.items()
+            if rank is not None
+        )
+    if not isinstance(value, list | tuple):
+        raise Unreadable(
+            "ranking", f"is {kind_of(value)}; expected a list of names, best first, or a map"
+        )
+    return tuple([_group(place) for place in value])
+
+
+def _group(place: object) -> tuple[str, ...]:
+    if type(place) is str and place:
+        stripped = place.strip()
+        if stripped:
+            return (stripped,)
+    if not isinstance(place, list | tuple):
+        return (name("ranking", place),)
+    if not place:
+        raise Unreadable("ranking", "has an empty group; expected the names that are tied")
+    return _names("ranking", place)
+
+
+def rank_of(candidate: str, rank: object) -> float:
+    """A candidate's rank, as a number from 1 up."""
+    if isinstance(rank, bool) or not isinstance(rank, int | float):
+        raise Unreadable(
+            "ranking", f"has {kind_of(rank)} for {candidate!r}; expected a rank from 1 up"
+        )
+    if not 1 <= rank < inf:
+        raise Unreadable("ranking", f"has rank {rank} for {candidate!r}; expected 1 or more")
+    return rank
+
+
+def _grades(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unreadable("grades", f"is {kind_of(value)}; expected a map from candidate to grade")
+    grades: dict[str, Any] = {}
+    for candidate, grade in value.items():
+        if isinstance(grade, Mapping):
+            grades[name("grades", candidate)] = {
+                name("grades", criterion): _grade(candidate, one, "a grade")
+                for criterion, one in grade.items()
+            }
+        else:
+            wanted = "a grade, or a map from criterion to grade"
+            grades[name("grades", candidate)] = _grade(candidate, grade, wanted)
+    return grades
+
+
+def _grade(candidate: str, grade: Any, wanted: str) -> Any:
+    """A grade as it stands: a bad one is kept, for whoever counts to drop it aloud.
+
+    One that is null is there and empty: it is unknown, as an empty cell of a table is.
+    """
+    if grade is None:
+        return ""
+    if isinstance(grade, int | float | str):  # true and false are grades of pass-fail
+        return grade
+    raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {wanted}")
+
+
+def _positions(value: object) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise Unreadable("positions", f"is {kind_of(value)}; expected a map to whole numbers")
+    return {
+        name("positions", c): position(c, place) for c, place in value.items() if place is not None
+    }
+
+
+def position(candidate: str, place: object) -> int:
+    """A candidate's place on the sheet, 1 for the first."""
+    if isinstance(place, bool) or not isinstance(place, int) or not 1 <= place <= MOST:
+        raise Unreadable(
+            "positions",
+            f"has {kind_of(place)} for {candidate!r}; expected a whole number from 1 up",
+        )
+    return place
+
+
+def _authors(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise Unreadable("authors", f"is {kind_of(value)}; expected a map from candidate to author")
+    return {
+        name("authors", candidate): name("authors", author)
+        for candidate, author in value.items()
+        if author is not None
+    }
+
+
+def scale_of(value: object) -> Scale:
+    """The scale that a field or a cell declares."""
+    try:
+        return Scale.of_record(value)
+    except InvalidParameter as error:
+        raise Unreadable("scale", f"is {kind_of(value)}; expected {error.expected}") from None
+
+
+def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
+    """The scale to declare beside the grades of a ballot; None: it has no grades, or names none."""
+    return None if ballot.scale is None or not ballot.grades else ballot.scale.record()
+
+
+_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "reviewer": ("reviewer", lambda value: name("reviewer", value)),
+    "ranking": ("groups", _ranking),
+    "grades": ("grades", _grades),
+    "session": ("session", _session),
+    "abstained": ("abstained", lambda value: _flag("abstained", value)),
+    "reason": ("reason", lambda value: _text("reason", value)),
+    "candidates": ("candidates", lambda value: _names("candidates", value)),
+    "authors": ("authors", _authors),
+    "positions": ("positions", _positions),
+    "weight": ("weight", weight),
+    "category": ("category", lambda value: _text("category", value)),
+    "at": ("at", moment),
+    "kind": ("kind", _kind),
+    "question": ("question", lambda value: _text("question", value)),
+    "notes": ("notes", lambda value: _text("notes", value)),
+    "paired": ("paired", lambda value: _flag("paired", value)),
+    "scale": ("scale", scale_of),
+}
+
+FIELDS = tuple(_READERS)
+"""The fields of a record, in the order in which they are written."""
+
+
+def read_record(record: Mapping[str, Any]) -> Ballot:
+    """The ballot that a record holds; unknown fields and nulls say nothing."""
+    held: dict[str, Any] = {"grades": {}}
+    for field, value in record.items():
+        reader = _READERS.get(field)
+        if reader is not None and value is not None:
+            held[reader[0]] = reader[1](value)
+    if "reviewer" not in held:
+        raise Unreadable("reviewer", f"is missing; {_found(record)} who cast the ballot")
+    if "groups" not in held and not held["grades"]:
+        _suspect_a_typing_error(record)
+    return Ballot(**held)
+
+
+def _found(record: Mapping[str, Any]) -> str:
+    names = ", ".join(list(record)[:8])
+    return f"the record has {names}; expected" if names else "the record is empty; expected"
+
+
+def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
+    """Refuse a ballot without a vote in which a misspelt field may hold one."""
+    for field in record:
+        if field not in _READERS:
+            unknown = UnknownName("field", field, ("ranking", "grades", "abstained"))
+            if unknown.nearest is not None:
+                raise Unreadable(field, f"is unknown{unknown.suggestion}")
+
+
+def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
+    """The record of a ballot, without what it leaves at its default.
+
+    With `declares`, it names the scale of its grades, 1-10 included: whoever reads the record
+    elsewhere need not recognise it. In a history and in whole sessions, 1-10 is what goes unsaid.
+    """
+    unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
+    scale = None if unsaid else scale_record(ballot)
+    plain: dict[str, Any] = {"session": ballot.session or None, "reviewer": ballot.reviewer}
+    if ballot.groups:
+        plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]
+    if ballot.grades:
+        plain["grades"] = {
+            c: _writable(g)
+            if isinstance(g, float | int | str) or not isinstance(g, Mapping)
+            else {k: _writable(one) for k, one in g.items()}
+            for c, g in ballot.grades.items()
+        }
+    plain |= {
+        "abstained": ballot.abstained or None,
+        "reason": ballot.reason,
+        "candidates": None if ballot.candidates is None else list(ballot.candidates),
+        "authors": None if ballot.authors is None else dict(ballot.authors),
+        "positions": None if ballot.positions is None else dict(ballot.positions),
+        "weight": None if ballot.weight == 1.0 else ballot.weight,
+        "category": ballot.category,
+        "at": None if ballot.at is None else ballot.at.isoformat(),
+        "kind": None if ballot.kind == "model" else ballot.kind,
+        "question": ballot.question,
+        "notes": ballot.notes,
+        "paired": ballot.paired or None,
+        "scale": scale,
+    }
+    return {field: value for field, value in plain.items() if value is not None}
+
+
+def _writable(grade: Any) -> Any:
+    """A grade that JSON can hold: NaN and the infinities as text, bad grades all the same."""
+    return json.dumps(grade) if isinstance(grade, float) and not isfinite(grade) else grade

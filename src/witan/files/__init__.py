@@ -1,0 +1,1 @@
+"""Everything that comes in or goes out as a file."""

@@ -1,0 +1,9 @@
+"""Ballots that come as files and leave as files."""
+
+from witan.files.ballots.bounds import Bounds
+from witan.files.ballots.formats import FORMATS
+from witan.files.ballots.problems import Problem
+from witan.files.ballots.reading import read_ballots
+from witan.files.ballots.writing import write_ballots
+
+__all__ = ["FORMATS", "Bounds", "Problem", "read_ballots", "write_ballots"]

@@ -1,0 +1,192 @@
+"""Parquet: one row per ballot, or the columns of a CSV form; pyarrow is imported when used."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from math import isfinite, isnan
+from types import ModuleType
+from typing import IO, Any, cast
+
+from witan.core.ballot import Ballot
+from witan.core.ballot_records import FIELDS, Unreadable, read_record, scale_record
+from witan.errors import BallotFileError, MissingExtra
+from witan.files.ballots.cells import text_of
+from witan.files.ballots.columns import joined
+from witan.files.ballots.doubts import doubt_of
+from witan.files.ballots.opening import Source
+from witan.files.ballots.problems import Report
+
+__all__ = ["cells", "open_parquet", "read_parquet", "records", "write_parquet"]
+
+_BATCH = 10_000
+
+
+def open_parquet(source: Source) -> Any:
+    """The table in a file, to be read a row group at a time."""
+    arrow = _arrow(f"reading {source.path}, which is Parquet,")
+    try:
+        table = arrow.parquet.ParquetFile(source.seekable())
+    except (arrow.ArrowException, OSError) as error:
+        raise BallotFileError(source.path, f"is no readable Parquet file: {error}") from error
+    if source.bounds is not None:
+        source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
+    return table
+
+
+def _unpacked_bytes(table: Any) -> int:
+    about = table.metadata
+    return sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+
+
+def _arrow(feature: str) -> ModuleType:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra(feature, "lake") from None
+    return cast("ModuleType", pyarrow)
+
+
+def _rows(table: Any, path: str) -> Iterator[dict[str, Any]]:
+    try:
+        for batch in table.iter_batches(batch_size=_BATCH):
+            yield from batch.to_pylist()
+    except OSError as error:
+        raise BallotFileError(path, f"is damaged inside: {error}") from error
+
+
+def records(table: Any, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by column, numbered from 1."""
+    return enumerate(_rows(table, path), start=1)
+
+
+def cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows as cells of text, as a CSV file has them, the header first."""
+    yield 0, list(table.schema_arrow.names)
+    for number, row in enumerate(_rows(table, path), start=1):
+        yield number, [text_of(value) for value in row.values()]
+
+
+def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+    """Read one ballot a row; a problem's line is its row, from 1."""
+    for number, row in enumerate(_rows(table, report.path), start=1):
+        for field, column in columns.items():
+            row[field] = _column(row, column)
+        try:
+            ballot = read_record(_as_record(row))
+        except Unreadable as flaw:
+            report(number, flaw)
+            continue
+        if report.doubting:
+            report.doubt(number, doubt_of(ballot))
+        yield ballot
+
+
+def _column(row: Mapping[str, Any], column: str) -> Any:
+    if column in row or "+" not in column:
+        return row.get(column)
+    return joined(text_of(row.get(part.strip())) for part in column.split("+"))
+
+
+def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row as a JSON record would hold it: maps for Arrow's lists of pairs."""
+    record = dict(row)
+    for field in ("positions", "authors", "ranking", "grades"):
+        value = record.get(field)
+        if isinstance(value, list) and all(isinstance(each, tuple) for each in value):
+            record[field] = {key: _mapped(held) for key, held in value}
+    if isinstance(record.get("grades"), list):
+        record["grades"] = _grades(record["grades"])
+    elif isinstance(record.get("grades"), dict):
+        record["grades"] = _without_nulls(record["grades"])
+    if isinstance(scale := record.get("scale"), str) and scale.startswith("{"):
+        record["scale"] = json.loads(scale)
+    weight = record.get("weight")
+    if isinstance(weight, float) and isnan(weight):
+        record["weight"] = None  # how tables say that nothing is given
+    return record
+
+
+def _without_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a structure that hold something: the others belong to other rows."""
+    return {
+        key: _without_nulls(held) if isinstance(held, dict) else held
+        for key, held in grades.items()
+        if held is not None
+    }
+
+
+def _mapped(held: Any) -> Any:
+    return dict(held) if isinstance(held, list) else held
+
+
+def _grades(listed: list[Any]) -> dict[str, Any]:
+    """Grades by candidate from rows of candidate, criterion and grade (or its text)."""
+    grades: dict[str, Any] = {}
+    for one in listed:
+        if not isinstance(one, dict) or "candidate" not in one:
+            raise Unreadable(
+                "grades", "is a list of something else than candidate, criterion and grade"
+            )
+        grade = one.get("grade") if one.get("text") is None else one["text"]
+        criterion = one.get("criterion")
+        if criterion is None:
+            grades[one["candidate"]] = grade
+        elif isinstance(held := grades.setdefault(one["candidate"], {}), dict):
+            held[criterion] = grade
+        else:
+            raise Unreadable("grades", f"gives {one['candidate']!r} criteria and one grade as well")
+    return grades
+
+
+def write_parquet(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
+    """Write one row per ballot, ten thousand to a row group."""
+    arrow = _arrow("writing Parquet")
+    schema = _schema(arrow)
+    written = 0
+    source = iter(ballots)
+    with arrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
+        while rows := [_row(ballot) for ballot in islice(source, _BATCH)]:
+            writer.write_table(arrow.Table.from_pylist(rows, schema))
+            written += len(rows)
+    return written
+
+
+def _schema(arrow: Any) -> Any:
+    text = arrow.string()
+    grade = arrow.struct(
+        [("candidate", text), ("criterion", text), ("grade", arrow.float64()), ("text", text)]
+    )
+    special = {
+        "ranking": arrow.list_(arrow.list_(text)),
+        "grades": arrow.list_(grade),
+        "abstained": arrow.bool_(),
+        "candidates": arrow.list_(text),
+        "authors": arrow.map_(text, text),
+        "positions": arrow.map_(text, arrow.int32()),
+        "weight": arrow.float64(),
+        "at": arrow.timestamp("us", tz="UTC"),
+        "paired": arrow.bool_(),
+    }
+    return arrow.schema([(field, special.get(field, text)) for field in FIELDS])
+
+
+def _row(ballot: Ballot) -> dict[str, Any]:
+    row = {field: getattr(ballot, field) for field in FIELDS if field not in ("ranking", "grades")}
+    for field in ("positions", "authors"):
+        row[field] = None if row[field] is None else list(row[field].items())
+    grades = []
+    for candidate, given in ballot.grades.items():
+        criteria = given if isinstance(given, Mapping) else {None: given}
+        grades += [_grade(candidate, criterion, one) for criterion, one in criteria.items()]
+    scale = scale_record(ballot)
+    row["scale"] = scale if scale is None or isinstance(scale, str) else json.dumps(scale)
+    return row | {"ranking": ballot.groups, "grades": grades}
+
+
+def _grade(candidate: str, criterion: str | None, grade: Any) -> dict[str, Any]:
+    """One grade: a number, or as text whatever is no number that can be counted."""
+    named = {"candidate": candidate, "criterion": criterion}
+    if isinstance(grade, int | float) and not isinstance(grade, bool) and isfinite(grade):
+        return named | {"grade": float(grade)}
+    return named | {"text": grade if isinstance(grade, str) else json.dumps(grade)}

@@ -1,0 +1,136 @@
+"""The scale of the grades in a file: declared, or recognised over all of them."""
+
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import IO, Generic, TypeVar
+
+from witan.core.ballot import Ballot
+from witan.core.scale import Scale
+from witan.core.scale_recognition import Evidence, Scales, on_known_scale
+from witan.errors import BallotFileError, UnclearScale
+from witan.files.ballots.doubts import off_scale
+from witan.files.ballots.problems import Report
+
+__all__ = ["scaled", "scaled_parts"]
+
+Part = TypeVar("Part")
+
+MOST_HELD = 100_000
+"""Ballots held in memory until the scale of all is known; more of them are laid aside on disk."""
+
+
+def scaled(
+    ballots: Iterable[Ballot],
+    report: Report,
+    scale: Scale | None = None,
+    fallback: Scale | None = None,
+    most_held: int = MOST_HELD,
+) -> Iterator[Ballot]:
+    """Give each ballot with grades its scale; without a declared one, read all ballots first.
+
+    Parameters
+    ----------
+    scale
+        Holds whatever the ballots declare.
+    fallback
+        Holds where a ballot declares none; None: it is recognised.
+    most_held
+        Ballots that are held in memory; more of them are laid aside on disk.
+    """
+    parts = ((ballot, (ballot,)) for ballot in ballots)
+    for _, (ballot,) in scaled_parts(parts, report, scale, fallback, most_held):
+        yield ballot
+
+
+def scaled_parts(
+    parts: Iterable[tuple[Part, tuple[Ballot, ...]]],
+    report: Report,
+    scale: Scale | None = None,
+    fallback: Scale | None = None,
+    most_held: int = MOST_HELD,
+) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
+    """The same for ballots that come with something else, as `scaled` does for them alone."""
+    evidence, open_ended = Evidence(), scale is None and fallback is None
+    rubric_scale = None if fallback is None else Scales(fallback)
+    with ExitStack() as stack:
+        held = _Held[Part](stack, most_held)
+        for part, ballots in parts:
+            if held or (open_ended and any(b.grades and b.scale is None for b in ballots)):
+                for ballot in ballots:
+                    evidence.add(ballot)
+                held.append(part, ballots, report.line)
+            else:
+                known = _told(ballots, (scale, rubric_scale), report.line, report)
+                yield part, known
+        recognised = _scales_in_file(evidence, report.path) if held else None
+        for part, ballots, line in held:
+            yield part, _told(ballots, (scale, recognised), line, report)
+
+
+def _scales_in_file(evidence: Evidence, path: str) -> Scales:
+    """The scales of a file.
+
+    Raises
+    ------
+    BallotFileError
+        If its grades fit none, or two as well.
+    """
+    try:
+        return evidence.scales()
+    except UnclearScale as error:
+        raise BallotFileError(path, str(error)) from error
+
+
+def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -> Ballot:
+    """The ballot with this scale, or its own, or another."""
+    if not ballot.grades:
+        return ballot if ballot.scale is None else replace(ballot, scale=None)
+    if scale is not None:
+        return replace(ballot, scale=scale)
+    return ballot if otherwise is None else on_known_scale(ballot, otherwise)
+
+
+def _told(
+    ballots: tuple[Ballot, ...],
+    scales: tuple[Scale | None, Scales | None],
+    line: int,
+    report: Report,
+) -> tuple[Ballot, ...]:
+    known = tuple([_with_scale(ballot, *scales) for ballot in ballots])
+    if report.doubting:
+        for ballot in known:
+            report.doubt(line, off_scale(ballot))
+    return known
+
+
+class _Held(Generic[Part]):
+    """Ballots with what they come with, and their lines; on disk where they are many."""
+
+    def __init__(self, stack: ExitStack, most: int) -> None:
+        self._stack, self._most = stack, most
+        self._file: IO[bytes] | None = None
+        self._latest: list[tuple[Part, tuple[Ballot, ...], int]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._latest or self._file)
+
+    def append(self, part: Part, ballots: tuple[Ballot, ...], line: int) -> None:
+        self._latest.append((part, ballots, line))
+        if len(self._latest) == self._most:
+            if self._file is None:
+                file = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
+                self._file = self._stack.enter_context(file)
+            pickle.dump(self._latest, self._file, -1)
+            self._latest = []
+
+    def __iter__(self) -> Iterator[tuple[Part, tuple[Ballot, ...], int]]:
+        if self._file is not None:
+            end = self._file.tell()
+            self._file.seek(0)
+            while self._file.tell() < end:
+                # They were pickled above, into a file that has no name.
+                yield from pickle.load(self._file)  # noqa: S301
+        yield from self._latest

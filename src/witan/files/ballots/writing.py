@@ -1,0 +1,200 @@
+"""Ballots to any file: written beside it and put in its place when complete."""
+
+import errno
+import gzip
+import io
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from json import dumps, loads
+from pathlib import Path
+from typing import IO, cast
+
+from witan.core.ballot import Ballot
+from witan.errors import BallotFileError, InvalidParameter, MissingExtra
+from witan.files.ballots.cells import write_rows
+from witan.files.ballots.csv_long import LongRows
+from witan.files.ballots.csv_pairs import PAIR_COLUMNS, pair_row
+from witan.files.ballots.formats import WRITABLE, check_format
+from witan.files.ballots.jsonl import write_jsonl
+from witan.files.ballots.opening import cannot
+from witan.files.ballots.preflib import PREFLIB_KINDS, write_preflib
+
+__all__ = ["packed", "whole_file", "write_ballots"]
+
+_PACKINGS = (".gz", ".zst")
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO)
+_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    **{f".{kind}": "preflib" for kind in PREFLIB_KINDS},
+}
+
+
+def write_ballots(
+    ballots: Iterable[Ballot],
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  the word users know from the command line
+) -> int:
+    """Write ballots to a file, or to standard output for ``-``; return how many.
+
+    Without `format` the file's suffix decides, and a `.csv` whose first ballot compares a pair
+    holds pairs. `.gz` and `.zst` are packed. The file changes as a whole or not at all: what a
+    format cannot hold is refused, and the file that was there stays.
+    """
+    name = str(path)
+    bare = Path(name).with_suffix("") if Path(name).suffix in _PACKINGS else Path(name)
+    kind = _kind(name, bare.suffix, format)
+    source = _zoned(ballots, name)
+    if kind == "csv" and format is None:
+        first = next(source, None)
+        if first is not None:
+            kind = "csv-pairs" if first.paired else "csv"
+            source = chain([first], source)
+    try:
+        with whole_file(name) as raw, packed(raw, Path(name).suffix) as out:
+            return _writer(kind, name, bare.suffix)(source, out)
+    except UnicodeEncodeError as error:
+        raise BallotFileError(name, f"cannot hold {error.object!r}, which is no text") from error
+
+
+def _kind(name: str, suffix: str, given: str | None) -> str:
+    if given is not None:
+        check_format(given)
+    kind = given or ("jsonl" if name == "-" else _SUFFIXES.get(suffix))
+    if kind is None:
+        known = ", ".join(_SUFFIXES)
+        raise BallotFileError(name, f"does not say its format; end it in {known}, or name one")
+    if kind not in WRITABLE:
+        raise InvalidParameter("the format to write", kind, ", ".join(WRITABLE))
+    return kind
+
+
+def _zoned(ballots: Iterable[Ballot], name: str) -> Iterator[Ballot]:
+    for ballot in ballots:
+        if ballot.at is not None and ballot.at.tzinfo is None:
+            raise BallotFileError(
+                name, f"cannot hold the ballot of {ballot.reviewer}: its time has no zone"
+            )
+        yield ballot
+
+
+def _writer(kind: str, name: str, suffix: str) -> Callable[[Iterable[Ballot], IO[bytes]], int]:
+    if kind == "jsonl":
+        return write_jsonl
+    if kind == "csv":
+        return lambda ballots, out: _write_long(ballots, out, name)
+    if kind == "csv-pairs":
+        return lambda ballots, out: _write_pairs(ballots, out, name)
+    if kind == "preflib":
+        bare = suffix.removeprefix(".")
+        known = bare if bare in PREFLIB_KINDS else None
+        return lambda ballots, out: write_preflib(ballots, out, name, known)
+    # pyarrow is heavy and optional: only those who write Parquet wait for it.
+    from witan.files.ballots.parquet import write_parquet
+
+    return write_parquet
+
+
+def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
+    """Write the rows aside first: only the last ballot tells which columns there are."""
+    table = LongRows(name)
+    written = 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as aside:
+        for ballot in ballots:
+            aside.writelines(dumps(row) + "\n" for row in table.rows(ballot))
+            written += 1
+        aside.seek(0)
+        with _text(out) as text:
+            write_rows((loads(line) for line in aside), table.ordered(), text)
+    return written
+
+
+def _write_pairs(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
+    columns = dict.fromkeys(PAIR_COLUMNS[:5])
+    written = 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as aside:
+        for ballot in ballots:
+            row = pair_row(ballot, name)
+            columns.update(dict.fromkeys(row))
+            aside.write(dumps(row) + "\n")
+            written += 1
+        aside.seek(0)
+        ordered = [column for column in PAIR_COLUMNS if column in columns]
+        with _text(out) as text:
+            write_rows((loads(line) for line in aside), ordered, text)
+    return written
+
+
+@contextmanager
+def _text(out: IO[bytes]) -> Iterator[IO[str]]:
+    """Text written through to `out`, which stays open."""
+    text = io.TextIOWrapper(cast("io.BufferedWriter", out), encoding="utf-8", newline="")
+    try:
+        yield text
+        text.flush()
+    finally:
+        text.detach()
+
+
+@contextmanager
+def packed(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    """What is written is packed as the suffix says."""
+    if suffix == ".gz":
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
+            yield cast("IO[bytes]", out)
+    elif suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError:
+            raise MissingExtra("writing a file packed by Zstandard", "zstd") from None
+        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as out:
+            yield out
+    else:
+        yield raw
+
+
+@contextmanager
+def whole_file(name: str) -> Iterator[IO[bytes]]:
+    """A file that takes its name once it is complete; until then the old one stands."""
+    if name == "-":
+        yield cast("IO[bytes]", getattr(sys.stdout, "buffer", sys.stdout))
+        sys.stdout.flush()
+        return
+    target = Path(name).resolve()
+    with ExitStack() as stack:
+        try:
+            if target.is_dir():
+                raise IsADirectoryError
+            if target.exists() and not target.is_file():
+                yield stack.enter_context(target.open("wb"))  # a device or a pipe
+                return
+            part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+            out = stack.enter_context(part.open("xb"))
+        except OSError as error:
+            raise cannot("be written", name, error) from error
+        try:
+            yield out
+            _finish(out, part, target)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise  # it comes from where the ballots do, and says nothing of this file
+            raise cannot("be written", name, error) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _finish(out: IO[bytes], part: Path, target: Path) -> None:
+    out.flush()
+    os.fsync(out.fileno())
+    out.close()
+    if target.exists():
+        part.chmod(target.stat().st_mode & 0o7777)
+    part.replace(target)

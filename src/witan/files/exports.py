@@ -1,0 +1,239 @@
+"""Sessions that leave as files: whole, as ballots, or as battles of two."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from datetime import UTC
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from witan.core.ballot import Ballot
+from witan.core.ballot_records import to_record
+from witan.core.entries import AnswerEntry
+from witan.core.escaping import escape_json
+from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import session_to_json
+from witan.deliberation.session import Session
+from witan.errors import BallotFileError
+from witan.files.ballots import write_ballots
+from witan.files.ballots.writing import packed, whole_file
+from witan.files.imports.battles import BOTH_BAD
+from witan.files.imports.session_lines import IMPORTED, VERSION, VOTES
+from witan.files.seat_names import Called
+from witan.files.simulated_ballots import marked
+
+__all__ = [
+    "PassedOver",
+    "imported_object",
+    "record_with_votes",
+    "session_line",
+    "write_battles",
+    "write_session_ballots",
+    "write_sessions",
+]
+
+NO_BALLOT = "no ballot"
+
+PassedOver = Callable[[Imported, str], None]
+"""Is told of a session of which nothing is written, and what there is of it instead."""
+
+
+def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
+    """Write one whole session a line, and return how many.
+
+    `.gz` and `.zst` are packed; ``-`` is standard output. The file changes as a whole or not at
+    all. Imported again it gives the same sessions, and exported again the same bytes.
+
+    Raises
+    ------
+    BallotFileError
+        If the file cannot be written.
+    """
+    return _write_lines((session_line(one) for one in sessions), path)
+
+
+def session_line(one: Imported) -> str:
+    """One whole session as JSON on one line: with its events where it has some."""
+    return _dumps(imported_object(one)) if one.session_record is None else _held_line(one)
+
+
+def imported_object(one: Imported) -> dict[str, Any]:
+    """The object of the line of a session without events: what is known of it."""
+    record: dict[str, Any] = {
+        IMPORTED: VERSION,
+        "session": one.session,
+        "at": None if one.at is None else one.at.isoformat(),
+        "category": one.category,
+        "simulated": one.simulated or None,
+        "question": one.question or None,
+        "answers": dict(one.answers) or None,
+        "lengths": {c: n for c, n in one.lengths.items() if c not in one.answers} or None,
+        "ballots": [_record(ballot) for ballot in one.ballots],
+        "closing": one.closing,
+        "models": dict(one.models) or None,
+        "kept": {reviewer: list(pair) for reviewer, pair in one.kept.items()} or None,
+        "repaired": list(one.repaired) or None,
+        "took": [_told(answer) for answer in one.took] or None,
+    }
+    return {field: value for field, value in record.items() if value is not None}
+
+
+def write_session_ballots(
+    sessions: Iterable[Imported],
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  the word users know from the command line
+    passed_over: PassedOver | None = None,
+) -> int:
+    """Write the ballots of sessions in one of the formats of `write_ballots`; return how many.
+
+    A ballot that does not say when it was cast, or in which category, says it as its session does.
+    One of a session in which scripts sat says so in its notes. Seats are called by their models,
+    as leaderboards call them; of a model that holds several, also by the seat.
+    """
+    return write_ballots(_ballots(sessions, passed_over), path, format=format)
+
+
+def write_battles(
+    sessions: Iterable[Imported], path: str | Path, *, passed_over: PassedOver | None = None
+) -> int:
+    """Write one battle a line, as arenas publish them, and return how many.
+
+    A ranking is every pair that it ranks, own answers included where a ballot has them; an
+    abstention is none. Of a pair the model that was shown first is ``model_a``; where that is not
+    known, the first by name is, and ``order_known`` is false. Two answers of one model are no
+    battle.
+    """
+    return _write_lines(map(_dumps, _all_battles(sessions, passed_over)), path)
+
+
+def _held_line(one: Imported) -> str:
+    """A council session, and after it what people voted on it."""
+    assert one.session_record is not None  # noqa: S101 - asked before
+    return record_with_votes(one.session_record, one.ballots)
+
+
+def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
+    """The record of a council session, and after it what people voted on it, if anybody did."""
+    line = session_to_json(session)
+    votes = [_record(ballot) for ballot in ballots if ballot.kind == "human"]
+    return line if not votes else f'{line[:-1]}, "{VOTES}": {_dumps(votes)}}}'
+
+
+def _record(ballot: Ballot) -> dict[str, Any]:
+    """The ballot without its session, which the line names."""
+    return {field: value for field, value in to_record(ballot).items() if field != "session"}
+
+
+def _told(answer: AnswerEntry) -> dict[str, Any]:
+    told = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    return {name: value for name, value in told.items() if value not in (None, False)}
+
+
+def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> Iterator[Ballot]:
+    for one in sessions:
+        called = Called(one)
+        if passed_over is not None and not one.ballots:
+            passed_over(one, NO_BALLOT)
+        for ballot in one.ballots:
+            cast = called.ballot(_placed(one, ballot))
+            yield marked(cast) if one.simulated else cast
+
+
+def _placed(one: Imported, ballot: Ballot) -> Ballot:
+    """The ballot with what its session says for all of them."""
+    return replace(
+        ballot,
+        session=one.session,
+        at=one.at if ballot.at is None else ballot.at,
+        category=one.category if ballot.category is None else ballot.category,
+    )
+
+
+def _all_battles(
+    sessions: Iterable[Imported], passed_over: PassedOver | None
+) -> Iterator[dict[str, Any]]:
+    for one in sessions:
+        is_passed_over = True
+        for battle in _battles(one):
+            is_passed_over = False
+            yield battle
+        if is_passed_over and passed_over is not None:
+            passed_over(one, _instead(one))
+
+
+def _instead(one: Imported) -> str:
+    """What a session that gives no battle has."""
+    if any(sum(map(len, ballot.groups)) > 1 for ballot in one.ballots):
+        return "answers of one model"
+    if any(ballot.groups for ballot in one.ballots):
+        return "one answer"
+    if any(ballot.grades for ballot in one.ballots):
+        return "grades without a ranking"
+    return "abstentions" if one.ballots else NO_BALLOT
+
+
+def _battles(one: Imported) -> Iterator[dict[str, Any]]:
+    called = Called(one)
+    for cast in one.ballots:
+        ballot = _placed(one, cast)
+        places = {c: place for place, group in enumerate(ballot.groups) for c in group}
+        shown = ballot.positions or {}
+        for pair in combinations(sorted(places), 2):
+            is_known = all(candidate in shown for candidate in pair)
+            first, second = sorted(pair, key=lambda c: shown[c]) if is_known else pair
+            models = [called.model(candidate, ballot) for candidate in (first, second)]
+            if models[0] != models[1]:
+                battle = _battle(one, ballot, (first, second), places)
+                sides = {"model_a": models[0], "model_b": models[1]}
+                judge = {"judge": called.reviewer(ballot)}
+                yield battle | sides | judge | ({} if is_known else {"order_known": False})
+
+
+def _battle(
+    one: Imported, ballot: Ballot, pair: tuple[str, str], places: Mapping[str, int]
+) -> dict[str, Any]:
+    ahead = places[pair[1]] - places[pair[0]]
+    winner = "model_a" if ahead > 0 else "model_b" if ahead < 0 else "tie"
+    bad = winner == "tie" and ballot.notes == BOTH_BAD
+    record: dict[str, Any] = {
+        "question_id": one.session,
+        "model_a": pair[0],
+        "model_b": pair[1],
+        "winner": "tie (bothbad)" if bad else winner,
+        "judge": ballot.reviewer,
+        "judge_kind": ballot.kind,
+        "category": ballot.category,
+        "tstamp": None if ballot.at is None else ballot.at.astimezone(UTC).timestamp(),
+        "weight": None if ballot.weight == 1.0 else ballot.weight,
+        "notes": None if bad else ballot.notes,
+        "conversation_a": _talk(one, pair[0]),
+        "conversation_b": _talk(one, pair[1]),
+        "simulated": one.simulated or None,
+    }
+    return {field: value for field, value in record.items() if value is not None}
+
+
+def _talk(one: Imported, candidate: str) -> list[dict[str, str]] | None:
+    if candidate not in one.answers:
+        return None
+    asked = [{"role": "user", "content": one.question}] if one.question else []
+    return [*asked, {"role": "assistant", "content": one.answers[candidate]}]
+
+
+def _dumps(value: object) -> str:
+    try:
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise BallotFileError("the export", f"cannot hold a number: {error}") from error
+    return escape_json(written)
+
+
+def _write_lines(lines: Iterable[str], path: str | Path) -> int:
+    name, written = str(path), 0
+    with whole_file(name) as raw, packed(raw, Path(name).suffix) as out:
+        for line in lines:
+            out.write(line.encode() + b"\n")
+            written += 1
+    return written

@@ -1,0 +1,130 @@
+"""Files of ballots as sessions: what the readers of ballots give, and what else the files say."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from witan.core.ballot import Ballot
+from witan.core.ballot_records import Unreadable, moment
+from witan.deliberation.imported_session import Imported
+from witan.files.ballots.contents import Content
+from witan.files.ballots.council_log import read_council_log
+from witan.files.ballots.csv_long import read_long
+from witan.files.ballots.lines import overheard
+from witan.files.ballots.opening import Source
+from witan.files.ballots.plain import plain_ballots, refuse_columns
+from witan.files.ballots.problems import Report
+from witan.files.ballots.wide import LONG_FORMS
+from witan.files.imports.answers import measured
+from witan.files.simulated_ballots import unmarked
+
+__all__ = ["read_ballot_pieces"]
+
+
+def read_ballot_pieces(
+    content: Content, columns: Mapping[str, str], report: Report
+) -> Iterator[Imported]:
+    """Read one piece per ballot, and pieces for what else is said of their sessions."""
+    if content.format == "council-log":
+        refuse_columns(content, columns)
+        yield from _Log(content.source).pieces(report)
+    elif content.format in LONG_FORMS:
+        yield from _long(content, report)
+    else:
+        ballots = plain_ballots(content, columns, report, apart=True)
+        yield from map(_piece(content.source), ballots)
+
+
+def _piece(source: Source) -> Any:
+    """What turns a ballot into a piece; one that names no session belongs to its file."""
+    stem = source.stem
+
+    def of(ballot: Ballot) -> Imported:
+        cast, simulated = unmarked(ballot if ballot.session else replace(ballot, session=stem))
+        asked = "" if cast.question is None else cast.question
+        return Imported(cast.session, cast.at, asked, cast.category, (cast,), simulated=simulated)
+
+    return of
+
+
+def _long(content: Content, report: Report) -> Iterator[Imported]:
+    """The ballots of a long table, and the lengths of answers that it gives beside them."""
+    lengths: dict[tuple[str, str], int] = {}
+    rows, columns = content.long_rows(report)
+    for ballot in read_long(measured(rows, columns, lengths), columns, report):
+        # All rows are read before the first ballot comes.
+        piece = _piece(content.source)(ballot)
+        named = [(c, lengths.get((ballot.session, c))) for c in ballot.mentioned()]
+        known = {candidate: length for candidate, length in named if length is not None}
+        yield replace(piece, lengths=known) if known else piece
+
+
+class _Log:
+    """A log of another council, of which more is kept than its ballots."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._line: Mapping[str, Any] | None = None
+        self._expected: str | None = None
+        self._events: list[Imported] = []
+
+    def pieces(self, report: Report) -> Iterator[Imported]:
+        """The ballots, and what the log says of their sessions besides."""
+        turn = _piece(self._source)
+        for ballot in read_council_log(overheard(self._source, self._hear), report):
+            yield from self._told()
+            if self._line is not None:
+                yield _of_session(ballot.session, self._line)
+                self._line = None
+            noted = self._expected is not None and ballot.notes is None
+            yield turn(
+                replace(ballot, notes=f"expected answer: {self._expected}") if noted else ballot
+            )
+        yield from self._told()
+
+    def _hear(self, record: dict[str, Any]) -> None:
+        """Note a line before its ballots are read; all of them come before the next line."""
+        if "rankings" in record:
+            self._line = record
+            self._expected = None if record.get("expected") is None else str(record["expected"])
+        elif (piece := _of_event(record)) is not None:
+            self._events.append(piece)
+
+    def _told(self) -> list[Imported]:
+        told, self._events = self._events, []
+        return told
+
+
+def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
+    """The answers and the closing text of a session that stands on one line."""
+    given = record.get("stage1")
+    answers = given if isinstance(given, dict) else {}
+    closing, question = record.get("synthesis"), record.get("question")
+    return Imported(
+        session,
+        question=question if isinstance(question, str) else "",
+        answers={m: text for m, text in answers.items() if isinstance(text, str)},
+        closing=closing if isinstance(closing, str) else None,
+    )
+
+
+def _of_event(record: Mapping[str, Any]) -> Imported | None:
+    """The question, an answer or the closing text of a session that is told in events."""
+    kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
+    text = record.get("question" if kind == "config" else "response")
+    if not isinstance(text, str) or not isinstance(run, str) or not run:
+        return None
+    if kind == "config":
+        return Imported(run, at, text)
+    model = record.get("model")
+    if kind == "stage1_response" and isinstance(model, str):
+        return Imported(run, at, answers={model: text})
+    return Imported(run, at, closing=text) if kind == "stage3_synthesis" else None
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return None if value is None else moment(value)
+    except Unreadable:
+        return None  # a time that cannot be read is none; the ballots tell theirs

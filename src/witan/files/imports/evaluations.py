@@ -1,0 +1,315 @@
+"""Results of evaluations: promptfoo's, and the logs of Inspect.
+
+What grades an answer is its reviewer: an assertion of promptfoo, a scorer of Inspect.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from witan.core.ballot import Ballot, Grade
+from witan.core.ballot_records import Unreadable, in_years, session_name
+from witan.deliberation.imported_session import Imported
+from witan.files.ballots.contents import Records
+from witan.files.ballots.merging import merge_graded
+from witan.files.ballots.problems import Report
+
+__all__ = ["joined_ballots", "read_inspect", "read_promptfoo"]
+
+Reviews = dict[str, Grade | dict[str, Grade]]
+"""Reviewer to grade, or to grades by criterion, of one answer."""
+
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Correct, partial, incorrect and no answer, as scorers of Inspect write them."""
+
+
+def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Imported]:
+    """Read one piece per result: a test is a session, a provider a candidate.
+
+    A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
+    Every assertion is a reviewer, by its metric, by the model that grades, or by its type. A result
+    without assertions is graded by ``promptfoo``; an answer that failed has no grade, and a note
+    says which ones did.
+    """
+    runs, failures = Counter[tuple[int, str]](), _Failures()
+    for line, record in records:
+        try:
+            results = _results(record)
+        except Unreadable as flaw:
+            report(line, flaw)
+            continue
+        several = _of_several_prompts(results)
+        for number, one in enumerate(results, start=1):
+            try:
+                if not isinstance(one, dict):
+                    raise Unreadable(None, "is no object; expected a result of promptfoo")
+                yield _of_result(one, stem, several, runs, failures)
+            except Unreadable as flaw:
+                where = "results" if len(results) == 1 else f"results[{number - 1}]"
+                field = where if flaw.field is None else f"{where}.{flaw.field}"
+                report(line, Unreadable(field, flaw.what))
+    failures.note(report)
+
+
+class _Failures:
+    """Results without a grade, since the provider failed."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, list[str]] = {}
+
+    def add(self, candidate: str, session: str) -> None:
+        """Remember one result."""
+        self._sessions.setdefault(candidate, []).append(session)
+
+    def note(self, report: Report) -> None:
+        """Name the candidates, the number of their results and the first sessions, if any."""
+        n = sum(map(len, self._sessions.values()))
+        if not n:
+            return
+        listed = []
+        for candidate, sessions in self._sessions.items():
+            more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""
+            listed.append(f"{candidate} in {', '.join(sessions[:3])}{more}")
+        results = "1 result with an error is" if n == 1 else f"{n:,} results with an error are"
+        report.note(f"{results} left out: {'; '.join(listed)}")
+
+
+def _results(record: Mapping[str, Any]) -> list[Any]:
+    """The results of a file, of a summary, or the one that a line holds."""
+    held = record.get("results", [record])
+    if isinstance(held, dict):
+        held = held.get("results")
+    if not isinstance(held, list):
+        raise Unreadable("results", "is no list; expected the results of promptfoo")
+    return held
+
+
+def _of_several_prompts(results: Sequence[Any]) -> set[str]:
+    """The providers whose answers to one test are told apart by their prompt alone."""
+    prompts: dict[str, set[str]] = {}
+    for one in results:
+        with suppress(Unreadable):  # it is told when it is read
+            if isinstance(one, dict):
+                prompts.setdefault(_provider(one.get("provider")), set()).add(_prompt(one))
+    return {provider for provider, held in prompts.items() if len(held) > 1}
+
+
+def _of_result(
+    one: Mapping[str, Any],
+    stem: str,
+    several: Collection[str],
+    runs: Counter[tuple[int, str]],
+    failures: _Failures,
+) -> Imported:
+    test, candidate = _test(one), _provider(one.get("provider"))
+    if candidate in several:
+        candidate = f"{candidate} ({_prompt(one)})"
+    runs[test, candidate] += 1
+    run = runs[test, candidate]
+    again = f"/repeat-{run}" if run > 1 else ""
+    session = session_name("testIdx", f"{stem}/{test}{again}")
+    question = one.get("prompt")
+    asked = question.get("raw") if isinstance(question, dict) else None
+    response = one.get("response")
+    output = response.get("output") if isinstance(response, dict) else None
+    failed = one.get("error") is not None and one.get("failureReason") != 1
+    if failed:
+        failures.add(candidate, session)
+    graded = {} if failed else _assertions(one)
+    asked = asked if isinstance(asked, str) else ""
+    return Imported(
+        session=session,
+        question=asked,
+        ballots=_ballots(session, candidate, graded),
+        answers={candidate: output} if isinstance(output, str) else {},
+    )
+
+
+def _test(one: Mapping[str, Any]) -> int:
+    """The number of the test, from 1."""
+    number = one.get("testIdx")
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise Unreadable("testIdx", "is missing; expected the number of the test")
+    return number + 1
+
+
+def _prompt(one: Mapping[str, Any]) -> str:
+    """The prompt of a result by its number, from 1."""
+    number = one.get("promptIdx")
+    label = one.get("prompt")
+    told = label.get("label") if isinstance(label, dict) else None
+    if isinstance(told, str) and 0 < len(told) <= 40 and "\n" not in told:
+        return told
+    return f"prompt {number + 1}" if isinstance(number, int) else "prompt"
+
+
+def _provider(given: object) -> str:
+    if isinstance(given, dict):
+        given = given.get("label") or given.get("id")
+    if not isinstance(given, str) or not given.strip():
+        raise Unreadable("provider", "is missing; expected the name of a provider")
+    return given.strip()
+
+
+def _assertions(one: Mapping[str, Any]) -> Reviews:
+    """Grades from 0 to 1 by assertion; those of one name are told apart by number."""
+    grading = one.get("gradingResult")
+    parts = grading.get("componentResults") if isinstance(grading, dict) else None
+    graded: Reviews = {}
+    names = Counter[str]()
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, dict) and (grade := _score(part)) is not None:
+            name = _assertion(part.get("assertion"))
+            names[name] += 1
+            graded[name if names[name] == 1 else f"{name}-{names[name]}"] = grade
+    if not graded and (grade := _score(one)) is not None:
+        graded["promptfoo"] = _named(one, grade)
+    return graded
+
+
+def _named(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
+    """The named scores as criteria beside the whole."""
+    held = one.get("namedScores")
+    named = held.items() if isinstance(held, dict) else ()
+    scores = {
+        name: score
+        for name, score in named
+        if isinstance(score, int | float) and not isinstance(score, bool)
+    }
+    return {**scores, "overall": grade} if scores else grade
+
+
+def _assertion(given: object) -> str:
+    """Who grades by an assertion: its metric, the model that is asked, or its type."""
+    if not isinstance(given, dict):
+        return "assertion"
+    for field in ("metric", "provider", "type"):
+        told = given.get(field)
+        if isinstance(told, dict):
+            told = told.get("id")
+        if isinstance(told, str) and told.strip():
+            return told.strip()
+    return "assertion"
+
+
+def _score(held: Mapping[str, Any]) -> float | None:
+    score = held.get("score")
+    if isinstance(score, int | float) and not isinstance(score, bool):
+        return float(score)
+    passed = held.get("pass", held.get("success"))
+    return float(passed) if isinstance(passed, bool) else None
+
+
+def read_inspect(records: Records, report: Report) -> Iterator[Imported]:
+    """Read one piece per sample: task and id are the session, the model is the candidate.
+
+    Every scorer is a reviewer. A further epoch of a sample is a session of its own.
+    """
+    for line, record in records:
+        about = record.get("eval")
+        try:
+            task, model, at = _evaluated(about)
+            samples = record.get("samples")
+            if not isinstance(samples, list):
+                raise Unreadable("samples", "is missing; expected the samples, not a header alone")
+        except Unreadable as flaw:
+            report(line, flaw)
+            continue
+        for sample in samples:
+            try:
+                yield _of_sample(sample, task, model, at)
+            except Unreadable as flaw:
+                report(line, flaw)
+
+
+def _evaluated(about: object) -> tuple[str, str, datetime | None]:
+    held = about if isinstance(about, dict) else {}
+    for field in ("task", "model"):
+        if not isinstance(held.get(field), str) or not held[field].strip():
+            raise Unreadable(f"eval.{field}", "is missing; expected a name")
+    try:
+        at = datetime.fromisoformat(str(held.get("created")))
+    except ValueError:
+        return held["task"].strip(), held["model"].strip(), None
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return held["task"].strip(), held["model"].strip(), in_years("eval.created", at)
+
+
+def _of_sample(sample: object, task: str, model: str, at: datetime | None) -> Imported:
+    if not isinstance(sample, dict) or not isinstance(sample.get("id"), int | str):
+        raise Unreadable("samples", "has one without an id; expected samples of Inspect")
+    epoch = sample.get("epoch", 1)
+    later = f"/epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
+    session = session_name("samples.id", f"{task}/{sample['id']}{later}")
+    scores = sample.get("scores")
+    held = scores if isinstance(scores, dict) else {}
+    graded = {who: grade for who, one in held.items() if (grade := _value(one)) is not None}
+    answer = _completion(sample.get("output"))
+    return Imported(
+        session=session,
+        at=at,
+        question=_input(sample.get("input")),
+        ballots=_ballots(session, model, graded),
+        answers={} if answer is None else {model: answer},
+    )
+
+
+def _value(score: object) -> Grade | dict[str, Grade] | None:
+    """The value of a score: a number, a letter, or several by name; None: it is none of them."""
+    value = score.get("value") if isinstance(score, dict) else score
+    if isinstance(value, dict):
+        several = {name: one for name, part in value.items() if (one := _single(part)) is not None}
+        return several or None
+    return _single(value)
+
+
+def _single(value: object) -> Grade | None:
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str):
+        return _LETTERS.get(value, value.strip() or None)
+    return value if isinstance(value, int | float) and value == value else None  # noqa: PLR0124 - NaN
+
+
+def _input(given: object) -> str:
+    """The question: a text, or what the user says first."""
+    if isinstance(given, str):
+        return given
+    turns = given if isinstance(given, list) else []
+    said = (
+        _content(turn) for turn in turns if isinstance(turn, dict) and turn.get("role") == "user"
+    )
+    return next(said, "")
+
+
+def _completion(output: object) -> str | None:
+    """What the model answered."""
+    held = output if isinstance(output, dict) else {}
+    if isinstance(held.get("completion"), str):
+        return str(held["completion"])
+    choices = held.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else {}
+    message = first.get("message") if isinstance(first, dict) else None
+    return _content(message) if isinstance(message, dict) else None
+
+
+def _content(turn: Mapping[str, Any]) -> str:
+    given = turn.get("content")
+    parts = given if isinstance(given, list) else [given]
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _ballots(session: str, candidate: str, graded: Mapping[str, Any]) -> tuple[Ballot, ...]:
+    return tuple(
+        Ballot(reviewer, grades={candidate: grade}, session=session)
+        for reviewer, grade in graded.items()
+    )
+
+
+def joined_ballots(one: Imported) -> Imported:
+    """The session with one ballot per reviewer: what it says of each candidate, together."""
+    return replace(one, ballots=tuple(merge_graded(one.ballots)))

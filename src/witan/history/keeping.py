@@ -1,0 +1,162 @@
+"""Forgetting: a session leaves every table, and the file."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from witan.history.database import Database
+from witan.history.reading import require, require_name
+from witan.history.searching import require_moment
+from witan.history.summing import forget_sums
+from witan.history.superseding import leave_to_heirs
+from witan.history.writing import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
+
+__all__ = ["Forgotten", "forget", "forget_added_before", "forget_before"]
+
+AT_ONCE = 200
+"""Sessions that are forgotten in one transaction."""
+
+SWEEP_SECONDS = 1.0
+"""How long a reader of the log is waited for, once the sessions are gone."""
+
+_TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was forgotten.
+
+    Parameters
+    ----------
+    note
+        What may still be read of it, and until when; None: nothing.
+    """
+
+    n_sessions: int
+    note: str | None = None
+
+
+def forget(database: Database, sessions: Sequence[str]) -> Forgotten:
+    """Delete sessions wholly, all of them or none.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    """
+    for session in sessions:
+        require_name(session)
+    names = sorted(set(sessions))
+    with database.transaction():
+        for name in names:
+            require(database, name)
+        cells = [cell for block in _blocks(names) for cell in _delete(database, block)]
+        forget_sums(database, cells)
+    return _swept(database, len(cells))
+
+
+def forget_before(database: Database, at: datetime) -> Forgotten:
+    """Delete every session asked before a time."""
+    return _forget_older(database, "at_us", at)
+
+
+def forget_added_before(database: Database, at: datetime) -> Forgotten:
+    """Delete every session that came in before a time, whenever it was asked."""
+    return _forget_older(database, "added_us", at)
+
+
+def _forget_older(database: Database, column: str, at: datetime) -> Forgotten:
+    """Delete what is older, a few at a time: nobody waits for all of it."""
+    require_moment("the time", at)
+    sql = (
+        f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
+        f" ORDER BY {column}, session LIMIT :n"
+    )
+    given = {"before": microseconds(at), "n": AT_ONCE}
+    forgotten = 0
+    while True:
+        with database.transaction():
+            sessions = [name for (name,) in database.rows(sql, given)]
+            cells = _delete(database, sessions)
+            forget_sums(database, cells)
+        forgotten += len(cells)
+        if len(sessions) < AT_ONCE:
+            return _swept(database, forgotten)
+
+
+def _blocks(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE))
+
+
+def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
+    """Delete sessions; return the day and the shard of each that was there.
+
+    Their rows are locked in the order of their names, as every writer locks them, and go before all
+    that depends on them: whoever waits for one finds it gone, and adds nothing.
+    """
+    if not sessions:
+        return []
+    given = {f"s{k}": session for k, session in enumerate(sessions)}
+    among = f"IN ({', '.join(':' + name for name in given)})"
+    rows = Rows()
+    sql = f"SELECT session, at_us, bucket FROM sessions WHERE session {among} ORDER BY session"  # noqa: S608
+    held = database.rows(sql + database.locking, given)
+    for session, at_us, bucket in held:
+        rows.mark(session, at_us, bucket)
+    people = [
+        code
+        for (code,) in database.rows(
+            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session {among}",  # noqa: S608
+            given,
+        )
+    ]
+    digests = [
+        digest
+        for (digest,) in database.rows(
+            f"SELECT DISTINCT digest FROM imported WHERE session {among}",  # noqa: S608
+            given,
+        )
+    ]
+    leave_to_heirs(database, rows, sessions)
+    for table in _TABLES:
+        database.execute(f"DELETE FROM {table} WHERE session {among}", given)  # noqa: S608
+    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent {among}", given)  # noqa: S608
+    _forget_imports(database, digests)
+    _forget_names(database, people)
+    rows.write(database)
+    return [(day_of(at_us), bucket % SHARDS) for _, at_us, bucket in held]
+
+
+def _forget_imports(database: Database, digests: Sequence[str]) -> None:
+    """A file of which nothing is left may come in again."""
+    for digest in sorted(digests):
+        # Of two that forget the last sessions of a file, the second sees what the first deleted.
+        sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
+        database.rows(sql, {"digest": digest})
+        database.execute(
+            "DELETE FROM imports WHERE digest = :digest"
+            " AND NOT EXISTS (SELECT 1 FROM imported WHERE digest = :digest)",
+            {"digest": digest},
+        )
+
+
+def _forget_names(database: Database, people: Sequence[int]) -> None:
+    """A person who voted in no other session is named no more."""
+    for code in people:
+        database.execute(
+            "DELETE FROM names WHERE code = :code"
+            " AND NOT EXISTS (SELECT 1 FROM ballots WHERE reviewer = :code)"
+            " AND NOT EXISTS (SELECT 1 FROM standings WHERE model = :code)"
+            " AND NOT EXISTS (SELECT 1 FROM answers WHERE model = :code)",
+            {"code": code},
+        )
+
+
+def _swept(database: Database, forgotten: int) -> Forgotten:
+    if not forgotten or database.swept(SWEEP_SECONDS):
+        return Forgotten(forgotten)
+    note = (
+        "the log of the history may still hold them until the programs that use it are closed:"
+        " another process is reading it"
+    )
+    return Forgotten(forgotten, note)

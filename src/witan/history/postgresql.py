@@ -1,0 +1,185 @@
+"""A history in PostgreSQL, by psycopg, which is imported where one is opened."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from witan.errors import HistoryError, MissingExtra
+from witan.history.database import NONE, Database, Params, percent_style, unfit
+from witan.history.places import without_password
+
+__all__ = ["PostgresDatabase"]
+
+AGAIN_SECONDS = 5.0
+"""How long a connection that was lost is sought again: a server that restarts is soon back."""
+
+_PAUSE_SECONDS = 0.1
+
+_GONE = ("57P01", "57P02", "57P03")
+"""The codes by which a server says that it stops, has crashed, or is starting up."""
+
+CONNECT_SECONDS = 10
+"""How long a server may take to answer; a URL may say otherwise by ``connect_timeout``."""
+
+
+class PostgresDatabase(Database):
+    """One connection to a PostgreSQL database; one that was lost is made again."""
+
+    dialect = "postgresql"
+    locking = " FOR UPDATE"
+    sharing = " FOR KEY SHARE"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(without_password(url))
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtra("a history in PostgreSQL", "postgres") from None
+        self._psycopg = psycopg
+        self._url = url
+        self._connection = self._connected(CONNECT_SECONDS, back=False)
+
+    @property
+    def journal(self) -> str:
+        """How commits are made durable."""
+        return "postgresql"
+
+    def _let_go(self) -> None:
+        self._connection.close()
+
+    def again(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - transactions say it
+        """Open another connection to the same place."""
+        return PostgresDatabase(self._url)
+
+    def swept(self, wait: float) -> bool:  # noqa: ARG002 - nobody is waited for
+        """Take what was deleted out of the log as well."""
+        # Its own vacuum takes deleted rows away.
+        return True
+
+    def encoding(self) -> str:
+        """What the texts of this database are encoded in."""
+        [(encoding,)] = self.rows(
+            "SELECT pg_encoding_to_char(encoding) FROM pg_database"
+            " WHERE datname = current_database()"
+        )
+        return str(encoding)
+
+    def _connected(self, seconds: float, *, back: bool) -> Any:
+        """A connection; a server that is starting, or that was there, is waited for so long."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self._connect()
+            except self._psycopg.Error as error:
+                starts = error.sqlstate in _GONE or "is starting up" in str(error)
+                refused = self._refused(error)
+                passes = isinstance(error, self._psycopg.OperationalError) and (
+                    starts or (back and "no connection" in refused.problem)
+                )
+                if not passes or time.monotonic() >= deadline:
+                    raise refused from (ConnectionError() if passes else None)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _connect(self) -> Any:
+        from psycopg.conninfo import conninfo_to_dict
+        from psycopg.types.numeric import FloatLoader
+
+        given = conninfo_to_dict(self._url)
+        given.setdefault("connect_timeout", CONNECT_SECONDS)
+        given.setdefault("application_name", "witan")
+        # A statement outside a transaction ends at once, and leaves none open.
+        connection = self._psycopg.connect(autocommit=True, **given)  # type: ignore[arg-type]
+        connection.adapters.register_loader("numeric", FloatLoader)
+        return connection
+
+    def _refused(self, error: Exception) -> HistoryError:
+        words = self._redacted(str(error))
+        if "password" in words and "authentication" in words:
+            return HistoryError(
+                self.where,
+                "the server refuses the user or the password",
+                "put the right ones into the URL, or the password into PGPASSWORD or ~/.pgpass",
+            )
+        if isinstance(error, self._psycopg.OperationalError):
+            return HistoryError(
+                self.where,
+                f"no connection: {words}",
+                "see that the server runs and that the database exists",
+            )
+        expected = "write it as postgresql://user@host:5432/database"
+        return HistoryError(self.where, "is no address of a PostgreSQL database", expected)
+
+    def _redacted(self, words: str) -> str:
+        said = " ".join(words.split())
+        with suppress(ValueError):
+            secret = urlsplit(self._url).password
+            for form in filter(None, (secret, secret and unquote(secret))):
+                said = said.replace(form, "***")
+        return said
+
+    def _alive(self) -> Any:
+        if self._depth == 0 and self._connection.closed:
+            self._connection = self._connected(AGAIN_SECONDS, back=True)
+        return self._connection
+
+    def _again_if_lost(self, sql: str, params: Params) -> Any:
+        """Run what changes nothing, once more where only now the connection proves to be lost."""
+        try:
+            return self._alive().execute(sql, params)
+        except self._psycopg.OperationalError:
+            if self._depth or not self._connection.closed:
+                raise
+            return self._alive().execute(sql, params)
+
+    def _run(self, sql: str, params: Params) -> Any:
+        written, given = percent_style(sql), dict(params)
+        if sql.lstrip().startswith("SELECT"):
+            return self._again_if_lost(written, given)
+        return self._alive().execute(written, given)
+
+    def _run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        with self._alive().cursor() as cursor:
+            cursor.executemany(percent_style(sql).replace("?", "%s"), rows)
+            return int(cursor.rowcount)
+
+    def _begin(self, *, write: bool, wait: float | None) -> None:
+        how = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+        begin = f"BEGIN ISOLATION LEVEL {how}"
+        if wait is not None:
+            begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
+        self._again_if_lost(begin, NONE)
+
+    def _end(self, *, commit: bool) -> None:
+        if commit:
+            self._connection.execute("COMMIT")
+            return
+        with suppress(self._psycopg.Error):
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        errors = self._psycopg
+        try:
+            yield
+        except errors.errors.DiskFull as error:
+            problem = "the server's disk is full; nothing of what was being written is kept"
+            raise HistoryError(self.where, problem, "free some space there, and try again") from (
+                error
+            )
+        except errors.errors.LockNotAvailable as error:
+            problem = "is locked: another connection keeps what is to be written"
+            raise HistoryError(self.where, problem, "let that finish, then try again") from error
+        except errors.OperationalError as error:
+            lost = self._connection.closed or error.sqlstate in _GONE
+            raise HistoryError(
+                self.where,
+                f"the connection failed: {self._redacted(str(error))}",
+                "see that the server runs, then try again",
+            ) from (ConnectionError() if lost else error)
+        except (UnicodeEncodeError, errors.DataError) as error:
+            raise unfit(self.where, error) from error
+        except errors.Error as error:
+            problem = f"PostgreSQL says: {self._redacted(str(error))}"
+            raise HistoryError(self.where, problem, "see what it says, and try again") from error

@@ -1,0 +1,235 @@
+"""What a counted session leaves, as rows: collected for many sessions, written at once."""
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+from witan.core.ballot import Ballot
+from witan.core.ballot_records import to_record
+from witan.core.entries import AnswerEntry, BallotEntry, Entries, StandingEntry
+from witan.errors import HistoryError
+from witan.history.database import Database
+from witan.history.schema import MICROSECONDS_A_DAY, code_of
+
+__all__ = ["SHARDS", "Rows", "day_of", "folded", "microseconds", "storable", "stored_text"]
+
+SHARDS = 16
+"""Parts that a day of sessions is rolled up in: the bucket of the session, modulo this."""
+
+ENTRY_TABLES = ("ballots", "answers", "standings", "matchups")
+"""The tables that counting a session fills."""
+
+AT_ONCE = 500
+"""Most values in one list of a statement."""
+
+_BALLOTS = (
+    *("session", "ballot", "reviewer", "human", "paired", "abstained", "repaired", "flat"),
+    *("kept", "compared", "weight", "models", "own", "shares", "grades", "positions", "chars"),
+    *("criteria", "criterion_grades", "body"),
+)
+_ANSWERS = (
+    *("session", "seat", "model", "chars", "seconds", "cost_usd", "output_tokens", "failed"),
+    "body",
+)
+_STANDINGS = ("session", "human", "rule", "model", "score", "z", "votes", "offered", "wins")
+_MATCHUPS = ("session", "human", "models", "wins", "losses", "ties", "p_beats")
+
+
+def microseconds(at: datetime) -> int:
+    """A time as microseconds of UTC since 1970; exact, where a timestamp would round."""
+    since = at - datetime.fromtimestamp(0, at.tzinfo)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def day_of(at_us: int) -> int:
+    """Days since 1970, in UTC."""
+    return at_us // MICROSECONDS_A_DAY
+
+
+def stored_text(text: str) -> str:
+    """Text as a column can hold it: what it cannot hold becomes a mark."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+def storable(text: str) -> bool:
+    """Whether a column can hold a text as it is."""
+    return stored_text(text) == text
+
+
+def folded(text: str) -> str:
+    """Text with its letters in one case: the one place where that is done, for every database."""
+    return text.casefold()
+
+
+def number(value: float | None) -> float | None:
+    """A number as a column holds it; what is not finite is unknown."""
+    return None if value is None or not isfinite(value) else float(value)
+
+
+_code_of = lru_cache(maxsize=4096)(code_of)
+
+
+def _word(value: float | None) -> str:
+    """A number of a list as JSON; what is not finite is unknown."""
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return int.__repr__(value)
+    return float.__repr__(value) if isfinite(value) else "null"
+
+
+def _list(values: Sequence[float | None]) -> str:
+    # Millions of these are written: as Python has it, a list is JSON but for the gaps and None.
+    written = repr([*values]).replace(" ", "").replace("None", "null")
+    # nan, inf, False or a number of another library, and True
+    if "a" in written or "i" in written or "T" in written:
+        return f"[{','.join([_word(value) for value in values])}]"
+    return written
+
+
+def _grades(rows: Iterable[Sequence[float | None]]) -> str:
+    return "[" + ",".join([_list(row) for row in rows]) + "]"
+
+
+class Rows:
+    """Rows of any number of sessions on their way into a history."""
+
+    def __init__(self) -> None:
+        self._ballots: list[tuple[Any, ...]] = []
+        self._answers: list[tuple[Any, ...]] = []
+        self._standings: list[tuple[Any, ...]] = []
+        self._matchups: list[tuple[Any, ...]] = []
+        self._names: dict[int, str] = {}
+        self._codes: dict[str, int] = {}
+        self._changed: set[tuple[int, int]] = set()
+        self._marked: dict[str, int] = {}
+
+    def add(
+        self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
+    ) -> None:
+        """Take in one session: its entries, the ballots that they were read off, its answers."""
+        pairs = zip(entries.ballots, ballots, strict=True)
+        for number_, (entry, ballot) in enumerate(pairs, start=1):
+            self._ballots.append(self._ballot(session, number_, entry, ballot))
+        seats = {entry.seat for entry in entries.answers}
+        loose = [
+            AnswerEntry(seat, seat, chars=len(text))
+            for seat, text in answers.items()
+            if seat not in seats
+        ]
+        for entry_ in (*entries.answers, *loose):
+            self._answers.append(self._answer(session, entry_, answers.get(entry_.seat)))
+        self.add_standings(session, entries.standings)
+        for matchup in entries.matchups:
+            codes = [self._code(model) for model in matchup.models]
+            lists = (codes, matchup.wins, matchup.losses, matchup.ties, matchup.p_beats)
+            self._matchups.append((session, int(matchup.kind == "human"), *map(_list, lists)))
+
+    def add_standings(self, session: str, standings: Iterable[StandingEntry]) -> None:
+        """Take in standings of one session."""
+        self._standings += [
+            (
+                *(session, int(s.kind == "human"), s.rule, self._code(s.model)),
+                *(number(s.score), number(s.z), s.votes, s.offered, float(s.wins)),
+            )
+            for s in standings
+        ]
+
+    def mark(self, session: str, at_us: int, bucket: int | None = None) -> None:
+        """Note that what is rolled up of a session's day is no longer true.
+
+        Its bucket need be given only of a session that is deleted; else it is looked up.
+        """
+        if bucket is None:
+            self._marked[session] = day_of(at_us)
+        else:
+            self._changed.add((day_of(at_us), bucket % SHARDS))
+
+    def write(self, database: Database) -> None:
+        """Write everything, within the caller's transaction.
+
+        Names go first and in one order, so that two writers never wait for each other in a ring.
+        """
+        self._write_names(database)
+        database.insert("ballots", _BALLOTS, self._ballots)
+        database.insert("answers", _ANSWERS, self._answers)
+        database.insert("standings", _STANDINGS, self._standings)
+        database.insert("matchups", _MATCHUPS, self._matchups)
+        changed = self._changed | set(self._cells(database))
+        marks = [(secrets.token_hex(8), day, shard) for day, shard in sorted(changed)]
+        database.insert("changes", ("token", "day", "shard"), marks)
+
+    def _cells(self, database: Database) -> Iterator[tuple[int, int]]:
+        """Day and shard of the sessions that are marked and there."""
+        names = list(self._marked)
+        for start in range(0, len(names), AT_ONCE):
+            given = {f"s{k}": name for k, name in enumerate(names[start : start + AT_ONCE])}
+            among = ", ".join(f":{name}" for name in given)
+            sql = f"SELECT session, bucket FROM sessions WHERE session IN ({among})"  # noqa: S608
+            for session, bucket in database.rows(sql, given):
+                yield self._marked[session], bucket % SHARDS
+
+    def _write_names(self, database: Database) -> None:
+        missing = dict(sorted(self._names.items()))
+        new: list[tuple[int, str]] = []
+        while missing:
+            database.insert("names", ("code", "name"), new, keep=True)
+            # Held against being forgotten by another process until this transaction ends.
+            for code, name in names_of(database, list(missing), held=True).items():
+                if missing.pop(code) != name:
+                    problem = f"{self._names[code]!r} and {name!r} would share a code"
+                    raise HistoryError(database.where, problem, "give one of them another name")
+            new = [*missing.items()]
+
+    def _code(self, name: str) -> int:
+        known = self._codes.get(name)
+        if known is not None:
+            return known
+        code = self._codes[name] = _code_of(name)
+        held = self._names.setdefault(code, stored_text(name))
+        if held != stored_text(name):
+            raise HistoryError(
+                "the history",
+                f"{name!r} and {held!r} would share a code",
+                "give one of them another name",
+            )
+        return code
+
+    def _ballot(
+        self, session: str, place: int, entry: BallotEntry, ballot: Ballot
+    ) -> tuple[Any, ...]:
+        return (
+            *(session, place, self._code(entry.reviewer), int(entry.kind == "human")),
+            *(int(entry.paired), int(entry.abstained), int(entry.repaired), int(entry.flat)),
+            *(entry.kept, entry.compared, float(entry.weight)),
+            _list([self._code(model) for model in entry.models]),
+            _list([int(own) for own in entry.own]),
+            *map(_list, (entry.shares, entry.grades, entry.positions, entry.chars)),
+            _list([self._code(criterion) for criterion in entry.criteria]),
+            _grades(entry.criterion_grades),
+            json.dumps(to_record(ballot)),
+        )
+
+    def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:
+        return (
+            *(session, stored_text(entry.seat), self._code(entry.model), entry.chars),
+            *(number(entry.seconds), number(entry.cost_usd), entry.output_tokens),
+            *(int(entry.failed), None if text is None else stored_text(text)),
+        )
+
+
+def names_of(database: Database, codes: Sequence[int], *, held: bool = False) -> dict[int, str]:
+    """Code to name of those that the history knows; `held`: until the transaction ends."""
+    found: dict[int, str] = {}
+    sharing = database.sharing if held else ""
+    for start in range(0, len(codes), AT_ONCE):
+        some = ", ".join(str(int(code)) for code in codes[start : start + AT_ONCE])
+        sql = f"SELECT code, name FROM names WHERE code IN ({some}) ORDER BY code"  # noqa: S608
+        found.update((code, name) for code, name in database.rows(sql + sharing))
+    return found

@@ -1,0 +1,106 @@
+"""Where a server is called and with what credentials, none of which it ever shows."""
+
+import re
+from base64 import b64encode
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+import httpx2
+
+from witan.errors import ConfigError, InvalidParameter
+from witan.models.connections import HEADERS
+from witan.models.loop_guard import via_header
+from witan.models.secrets import Redaction
+
+__all__ = ["Endpoint"]
+
+_USER = re.compile(r"//[^/@]*@")
+
+
+class Endpoint:
+    """The chat completions of one server.
+
+    Parameters
+    ----------
+    url
+        Where the protocol begins; a user or a query in it goes with every call, and nowhere else.
+    key
+        Sent as a bearer token.
+    key_variable
+        Where the key comes from.
+
+    Attributes
+    ----------
+    shown
+        The URL as messages show it: without user and query.
+    redact
+        Takes every credential out of a message, or out of a reply.
+    """
+
+    __slots__ = ("_extensions", "_headers", "_keyed", "_url", "_variable", "redact", "shown")
+
+    def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
+        parts = _parsed(url)
+        key = _sendable(key, key_variable)
+        self._variable, self._keyed = key_variable, key is not None
+        host = parts.netloc.rpartition("@")[2]
+        path = parts.path.rstrip("/").removesuffix("/chat/completions")
+        self.shown = f"{parts.scheme}://{host}{path}"
+        self._url = httpx2.URL(f"{self.shown}/chat/completions")
+        # The query goes past the URL of the request, because that is written to logs.
+        target = self._url.raw_path + b"?" + parts.query.encode()
+        self._extensions = {"target": target} if parts.query else {}
+        self._headers = httpx2.Headers({"Host": self._url.netloc.decode(), **HEADERS})
+        self._headers.update(_authorization(parts, key))
+        hidden = [value for _, value in parse_qsl(parts.query)]
+        given = (key, parts.username, parts.password, self._headers.get("Authorization"))
+        self.redact = Redaction([*hidden, *(secret for secret in given if secret is not None)])
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.shown!r})"
+
+    @property
+    def refused_key(self) -> str:
+        """What it means that the server refused the credentials, or their absence."""
+        if self._keyed:
+            return f"refused the key in {self._variable}" if self._variable else "refused its key"
+        return f"wants a key; set {self._variable}" if self._variable else "wants a key"
+
+    def request(self, body: bytes) -> httpx2.Request:
+        """One call with this body, on behalf of whoever makes it now."""
+        headers = self._headers.copy()
+        headers["Content-Length"] = str(len(body))
+        headers.update(via_header())
+        stream = httpx2.ByteStream(body)  # as `content` it would be examined for its headers
+        return httpx2.Request(
+            "POST", self._url, headers=headers, stream=stream, extensions=self._extensions
+        )
+
+
+def _parsed(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.strip())
+        host = httpx2.URL(url).raw_host.decode().encode("idna")  # as the system looks it up
+        usable = parts.scheme in ("http", "https") and host and parts.port != 0
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    if not usable:
+        shown = _USER.sub("//", url.partition("?")[0])
+        raise InvalidParameter("url", shown, "an address such as http://localhost:8000/v1")
+    return parts
+
+
+def _sendable(key: str | None, variable: str | None) -> str | None:
+    if key is None or not (key := key.strip()):
+        return None
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError(variable or "the key", "", "holds characters that no key has")
+    return key
+
+
+def _authorization(parts: SplitResult, key: str | None) -> dict[str, str]:
+    if key is not None:
+        return {"Authorization": f"Bearer {key}"}
+    if parts.username is None:
+        return {}
+    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Authorization": f"Basic {b64encode(user.encode()).decode()}"}

@@ -1,0 +1,263 @@
+"""From the bytes of one chat completion, streamed or whole, to a reply."""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from witan.deliberation.bills import read_cost, read_tokens
+from witan.deliberation.blank import is_blank
+from witan.deliberation.ports import BilledFailure, Hear, ReasoningListener, Reply, Usage
+from witan.errors import ModelError
+from witan.models.event_stream import EventStream
+from witan.models.secrets import Redaction
+
+__all__ = ["LONGEST_REPLY", "Reading", "is_transient", "words_of"]
+
+LONGEST_REPLY = 8_000_000
+"""Bytes of a body, characters of a streamed text: what is longer is no answer."""
+
+_BLANK = b" \t\r\n\xef\xbb\xbf"
+_STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+"""Where servers put reasoning that they tell from the text: vLLM, Ollama, OpenRouter and others."""
+
+NO_USAGE: Mapping[str, Any] = MappingProxyType({})
+
+_IN_A_CIRCLE = 508
+"""Whom the call would come back to refuses it again."""
+
+_LASTING = ("invalid", "not_found", "permission", "authentication", "quota", "filter", "policy")
+
+
+def is_transient(status: int) -> bool:
+    """Whether a call that ended with this HTTP status may succeed later."""
+    return status in (408, 409, 425, 429) or (status >= 500 and status != _IN_A_CIRCLE)
+
+
+def words_of(error: object, depth: int = 4) -> str:
+    """What an error says, wherever in it its server wrote that down."""
+    if isinstance(error, str):
+        return error
+    if depth == 0:
+        return ""
+    if isinstance(error, list):
+        return "; ".join(filter(None, (words_of(each, depth - 1) for each in error)))
+    if not isinstance(error, Mapping):
+        return ""
+    keys = ("error", "message", "msg", "detail", "errors")
+    words = next(filter(None, (words_of(error.get(key), depth - 1) for key in keys)), "")
+    passed_on = error.get("metadata")
+    behind = words_of(passed_on.get("raw"), depth - 1) if isinstance(passed_on, Mapping) else ""
+    return ": ".join(filter(None, (words, behind)))
+
+
+class Reading:
+    """Takes the body of a completion piece by piece; its first characters show what it is.
+
+    A server may answer a plain request with a stream, and the other way round.
+
+    Parameters
+    ----------
+    model
+        What errors call it.
+    redact
+        Cleans what the server says of its errors, and takes secrets out of replies.
+    hear
+        Called with every piece of text of a stream, or once with a whole text.
+    """
+
+    def __init__(self, model: str, redact: Redaction, hear: Hear) -> None:
+        self._model, self._redact, self._hear = model, redact, hear
+        self._body = bytearray()
+        self._whole = False
+        self._events: EventStream | None = None
+        self._chosen = False
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._unheard: list[str] = []
+        self._length = 0
+        self._finish: str | None = None
+        self._done = False
+        self._usage: Mapping[str, Any] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stream has said that its text is at its end."""
+        return self._done or (self._events is not None and self._finish is not None)
+
+    def feed(self, piece: bytes) -> None:
+        """Read a piece of the body, and let its text be heard."""
+        if self._events is None:
+            self._body += piece
+            if not self._whole:
+                self._recognise()
+            held = len(self._body)
+        else:
+            self._take_all(self._events.feed(piece))
+            held = self._events.pending
+        self._be_heard()
+        if held > LONGEST_REPLY:
+            raise self._too_long()
+
+    def reply(self) -> Reply:
+        """The reply, once the body is at its end."""
+        if self._events is None:
+            if not self._body.strip(_BLANK):
+                raise self._error("broke off before it said anything", transient=True)
+            if not self._whole:
+                raise self._strange()
+            self._take(self._parsed(self._body))
+        elif not self.finished:
+            self._take_all(self._events.close())
+            if not self.finished:
+                raise self._error("broke off in the middle of its reply", transient=True)
+        self._be_heard()
+        if not self._chosen:
+            raise self._strange()
+        text = self._redact.hide(_sound("".join(self._text or self._refusal)))
+        if is_blank(text):
+            raise self._silence()
+        return _reply(text, self._usage, cut=self._finish == "length")
+
+    def _recognise(self) -> None:
+        """Tell a whole completion from a stream, as soon as there is enough of it."""
+        start = bytes(self._body.lstrip(_BLANK)[:6])
+        if start[:1] in (b"{", b"["):
+            self._whole = True
+        elif start.startswith(_STREAM_STARTS):
+            self._events = EventStream()
+            self._take_all(self._events.feed(bytes(self._body)))
+        elif len(start) == 6:
+            raise self._strange()
+
+    def _take_all(self, events: list[str]) -> None:
+        for data in events:
+            said = data.strip()
+            if said == "[DONE]":
+                self._done = True
+            elif said:
+                self._take(self._parsed(data))
+
+    def _parsed(self, text: str | bytearray) -> object:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self._error("broke off in the middle of its JSON", transient=True) from error
+
+    def _take(self, completion: object) -> None:
+        """Read a completion, or the part of one that an event holds."""
+        if isinstance(completion, list) and completion:
+            completion = completion[0]
+        if not isinstance(completion, dict):
+            raise self._strange()
+        usage = completion.get("usage")
+        billed = usage if isinstance(usage, dict) else {}
+        self._check(completion, billed)
+        self._usage = billed or self._usage
+        choices = completion.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and choice.get("index", 0) == 0:
+                self._check(choice, billed)
+                self._choose(choice)
+
+    def _choose(self, choice: Mapping[str, Any]) -> None:
+        said = choice.get("delta", choice.get("message"))
+        if isinstance(said, dict):
+            self._chosen = True
+            listener: object = self._hear
+            if isinstance(listener, ReasoningListener) and any(map(said.get, REASONING_FIELDS)):
+                listener.hear_reasoning()
+            if content := said.get("content"):
+                self._say(self._text, content)
+            if refusal := said.get("refusal"):
+                self._say(self._refusal, refusal)
+        if isinstance(finish := choice.get("finish_reason"), str):
+            self._finish = finish
+
+    def _say(self, kept: list[str], content: object) -> None:
+        if isinstance(content, list):
+            parts = (part for part in content if isinstance(part, dict))
+            content = "".join(text for part in parts if isinstance(text := part.get("text"), str))
+        if isinstance(content, str) and content:
+            self._length += len(content)
+            if self._length > LONGEST_REPLY:
+                raise self._too_long()
+            kept.append(content)
+            self._unheard.append(content)
+
+    def _be_heard(self) -> None:
+        """Hand on what came in one piece of the body as one piece of text."""
+        if self._unheard:
+            text = "".join(self._unheard)
+            self._unheard.clear()
+            self._hear(self._redact.hide(_sound(text)))
+
+    def _check(self, part: Mapping[str, Any], billed: Mapping[str, Any]) -> None:
+        """Raise the error that stands where a completion should, with what is billed for it."""
+        error = part.get("error")
+        if not error and "error" in (part.get("object"), part.get("type")):
+            error = part
+        if not error:
+            return
+        fields = error if isinstance(error, dict) else {}
+        code = str(fields.get("code"))
+        status = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
+        kind = f"{fields.get('type')} {code}".lower()
+        lasting = any(word in kind for word in _LASTING)
+        words = self._redact(words_of(error)) or "it does not say why"
+        raise self._error(
+            f"failed: {words}" if status is None else f"failed ({status}): {words}",
+            status=status,
+            transient=not lasting if status is None else is_transient(status),
+            billed=billed,
+        )
+
+    def _silence(self) -> ModelError:
+        problem = "said nothing"
+        if self._finish == "content_filter":
+            problem += ": its provider's content filter withheld the reply"
+        elif self._finish == "length":
+            problem += " before it reached its limit of tokens; raise max_tokens"
+        transient = self._finish not in ("content_filter", "length")
+        return self._error(problem, transient=transient, billed=self._usage)
+
+    def _strange(self) -> ModelError:
+        return self._error("sent something that is no chat completion; check its address")
+
+    def _too_long(self) -> ModelError:
+        return self._error(f"sent more than the {LONGEST_REPLY:,} bytes that a reply may have")
+
+    def _error(
+        self,
+        problem: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        billed: Mapping[str, Any] = NO_USAGE,
+    ) -> ModelError:
+        if billed:
+            bill = _reply("", billed, cut=False)
+            return BilledFailure(bill, self._model, problem, status, None, transient)
+        return ModelError(self._model, problem, status=status, transient=transient)
+
+
+def _reply(text: str, billed: Mapping[str, Any], *, cut: bool) -> Reply:
+    """Make the reply of a text and of what its server says that it took."""
+    cost, problems = read_cost(billed.get("cost"))
+    ignored = bool(problems)
+    read, unread = read_tokens(billed.get("prompt_tokens"), "read")
+    written, unwritten = read_tokens(billed.get("completion_tokens"), "written")
+    total, _ = read_tokens(billed.get("total_tokens"), "in all")
+    if read is not None and total is not None and total >= read:
+        written = max(written or 0, total - read)  # some count what was thought in the total alone
+    return Reply(text, Usage(read, written), cost, cut, (*problems, *unread, *unwritten), ignored)
+
+
+def _sound(text: str) -> str:
+    """The text as it can be written: the halves of a character joined, or replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,199 @@
+"""A program with a seat: the prompt on its standard input, its answer on its standard output."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from codecs import getincrementaldecoder
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
+from typing import TypeVar
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+
+from witan.deliberation.blank import is_blank
+from witan.deliberation.ports import Call, Hear, Message, Reply
+from witan.errors import InvalidParameter, ModelError
+from witan.models.loop_guard import VARIABLE, via
+from witan.models.secrets import Redaction
+
+__all__ = ["Program"]
+
+LARGEST_REPLY_BYTES = 8_000_000
+KEPT_STDERR_BYTES = 8_192
+
+MOST_PROGRAMS = 4
+"""So many programs may hold councils within each other: each of them calls several times."""
+
+MARK = "program-"
+"""How the name begins by which a program is known to councils that it holds."""
+
+_Stream = TypeVar("_Stream", ByteReceiveStream, ByteSendStream)
+
+_AT_EASE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+"""A program need not read all of its input, or any."""
+
+
+class Program:
+    """A program that answers calls: one process a call, started without a shell.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    command
+        The program and its arguments, quoted as for a shell.
+    """
+
+    def __init__(self, name: str, command: str) -> None:
+        self.name = name
+        try:
+            self.argv = tuple(shlex.split(command))
+        except ValueError as error:
+            raise InvalidParameter(
+                "a program", command, f"a command with its quotes closed ({error})"
+            ) from error
+        if not self.argv:
+            raise InvalidParameter("a program", command, "a command, such as 'my-model --fast'")
+        self._short = Redaction([])
+        self._mark = _mark(self.argv)
+
+    def __repr__(self) -> str:
+        return f"Program({self.name!r})"
+
+    async def complete(self, call: Call, hear: Hear, /) -> Reply:
+        """Run the program on this call; it is killed, with its children, when it is not awaited."""
+        if (circle := self.circle()) is not None:
+            raise ModelError(self.name, circle)
+        tail = bytearray()
+        prompt = rendered(call.messages).encode(errors="replace")
+        async with self._running() as process, anyio.create_task_group() as group:
+            group.start_soon(_feed, _pipe(process.stdin), prompt)
+            group.start_soon(_keep, _pipe(process.stderr), tail)
+            group.start_soon(_await_end, process)
+            text = await _heard(_pipe(process.stdout), hear)
+            if text is None:
+                group.cancel_scope.cancel()
+        if text is None:
+            problem = f"said more than {LARGEST_REPLY_BYTES:,} bytes, which no reply should be"
+            raise ModelError(self.name, problem)
+        if process.returncode != 0:
+            raise ModelError(self.name, self._failure(process.returncode, tail))
+        if is_blank(text):
+            raise ModelError(self.name, "said nothing", transient=True)
+        return Reply(text)
+
+    def circle(self) -> str | None:
+        """Why it may not be run by this process, which it has started itself; None: it may."""
+        earlier = [each for each in via() if each.startswith(MARK)]
+        if self._mark in earlier:
+            return (
+                f"the program {self.argv[0]!r} holds this council: "
+                "it would be a member of itself; seat another model"
+            )
+        if len(earlier) >= MOST_PROGRAMS:
+            return (
+                f"{len(earlier)} programs hold councils within each other already; "
+                f"the program {self.argv[0]!r} is not run"
+            )
+        return None
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[Process]:
+        """The process, in a group of its own of which nothing is left afterwards."""
+        try:
+            process = await anyio.open_process(
+                self.argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, VARIABLE: ", ".join((*via(), self._mark))},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = self._short(getattr(error, "strerror", None) or str(error))
+            problem = f"the program {self.argv[0]!r} cannot be started: {reason}"
+            raise ModelError(self.name, problem) from error
+        try:
+            yield process
+        finally:
+            _kill(process)
+            with anyio.CancelScope(shield=True):
+                await process.aclose()
+
+    def _failure(self, status: int | None, tail: bytearray) -> str:
+        how = f"exited with status {status}"
+        if status is not None and status < 0:
+            how = f"was ended by signal {-status}"
+        lines = tail.decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), None)
+        said = "" if last is None else f": {self._short(last)}"
+        return f"the program {self.argv[0]!r} {how}{said}"
+
+
+def _mark(argv: tuple[str, ...]) -> str:
+    """A name that the program has wherever it is started from, and that does not tell it."""
+    found = shutil.which(argv[0])
+    path = argv[0] if found is None else os.path.realpath(found)
+    command = shlex.join((path, *argv[1:])).encode(errors="replace")
+    return MARK + sha256(command).hexdigest()[:32]
+
+
+def rendered(messages: tuple[Message, ...]) -> str:
+    """The messages as plain text: a single one as it stands, several headed by who speaks."""
+    if len(messages) == 1:
+        return messages[0].text
+    return "\n\n".join(f"{m.role.capitalize()}:\n{m.text}" for m in messages) + "\n"
+
+
+def _pipe(stream: _Stream | None) -> _Stream:
+    assert stream is not None  # noqa: S101 - it was opened as one
+    return stream
+
+
+async def _heard(stdout: ByteReceiveStream, hear: Hear) -> str | None:
+    """What the program says until it closes its output; None: more than a reply may be."""
+    decoder = getincrementaldecoder("utf-8")(errors="replace")
+    pieces, size = [], 0
+    async for chunk in stdout:
+        size += len(chunk)
+        if size > LARGEST_REPLY_BYTES:
+            return None
+        if piece := decoder.decode(chunk):
+            pieces.append(piece)
+            hear(piece)
+    if rest := decoder.decode(b"", final=True):
+        pieces.append(rest)
+        hear(rest)
+    return "".join(pieces)
+
+
+async def _feed(stdin: ByteSendStream, prompt: bytes) -> None:
+    with suppress(*_AT_EASE):
+        await stdin.send(prompt)
+    with suppress(*_AT_EASE):
+        await stdin.aclose()
+
+
+async def _keep(stderr: ByteReceiveStream, tail: bytearray) -> None:
+    async for chunk in stderr:
+        tail += chunk
+        del tail[:-KEPT_STDERR_BYTES]
+
+
+async def _await_end(process: Process) -> None:
+    """What it started ends with it: a child left behind would hold its output open."""
+    await process.wait()
+    _kill(process)
+
+
+def _kill(process: Process) -> None:
+    """End the whole group, whoever of it is left; where there are no groups, the process."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

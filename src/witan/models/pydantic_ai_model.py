@@ -1,0 +1,387 @@
+"""Every provider that does not speak OpenAI's protocol, called through pydantic-ai.
+
+The library is imported before the first call, and not sooner: it takes seconds, which a council
+that does not need it never spends.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from anyio import CancelScope, to_thread
+from anyio.lowlevel import RunVar
+
+from witan.deliberation.bills import read_cost, read_tokens
+from witan.deliberation.blank import is_blank
+from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
+from witan.errors import MissingExtra, MissingKey, ModelError
+from witan.models.loop_guard import via_header
+from witan.models.provider_headers import announce, announcing
+from witan.models.pydantic_ai_errors import Translation
+from witan.models.secrets import Redaction
+
+if TYPE_CHECKING:
+    from pydantic_ai import messages as m
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+__all__ = ["Providers", "PydanticAIModel"]
+
+Rung = Literal["native", "tool", "prompted"]
+"""How a reply is brought to satisfy a schema: the API's own means, a tool's arguments, asking."""
+
+SILENCE_SECONDS = 1_200.0
+"""The clients are given a time-out, being made to have one; calls meet their own deadline long
+before."""
+
+REFUSALS = (400, 422, 501)
+"""Statuses with which a server refuses the way in which a schema was put to it."""
+
+_PACKAGES = {
+    "anthropic": ("anthropic", "anthropic"),
+    "bedrock": ("boto3", "bedrock"),
+    "cohere": ("cohere", "cohere"),
+    "google": ("google.genai", "google"),
+    "google-cloud": ("google.genai", "google"),
+    "huggingface": ("huggingface_hub", "huggingface"),
+}
+"""Provider to the package it needs, and to the extra that brings it."""
+
+_ADDRESSES = {"azure": "azure_endpoint"}
+"""What a provider calls its base URL, where it does not call it that."""
+
+
+_Whose: TypeAlias = tuple[str, str | None, str | None]
+"""Provider, key and address."""
+
+_IMPORTING = Lock()
+"""Threads that import parts of one package at once may meet modules that are not whole yet."""
+
+
+class Providers:
+    """One HTTP client per provider, address and key, for as many models as share them.
+
+    Each event loop has clients of its own, which `aclose` on that loop closes.
+    """
+
+    def __init__(self) -> None:
+        self._open: RunVar[dict[_Whose, tuple[Any, AsyncExitStack]]] = RunVar("witan.providers")
+
+    async def get(self, provider: str, key: str | None, base_url: str | None) -> Any:
+        """The provider of pydantic-ai, made when it is first asked for."""
+        from pydantic_ai.providers import infer_provider_class
+
+        held = self._open.get(None)
+        if held is None:
+            self._open.set(held := {})
+        if (provider, key, base_url) not in held:
+            kind: Any = infer_provider_class(provider)
+            given = {"api_key": key, _ADDRESSES.get(provider, "base_url"): base_url}
+            given = {name: value for name, value in given.items() if value is not None}
+            unknown = [name for name in given if name not in inspect.signature(kind).parameters]
+            if unknown:
+                raise ValueError(f"{provider} takes no {unknown[0].replace('_', ' ')}")
+            stack = AsyncExitStack()
+            made = kind(**given, **announcing(provider, stack))
+            announce(provider, made)
+            held[provider, key, base_url] = made, stack
+            await stack.enter_async_context(made)
+        return held[provider, key, base_url][0]
+
+    async def aclose(self) -> None:
+        """Close every client of this event loop."""
+        held = self._open.get({})
+        self._open.set({})
+        with CancelScope(shield=True):
+            for _, stack in held.values():
+                await stack.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A call as the library takes it."""
+
+    messages: "list[m.ModelMessage]"
+    settings: "ModelSettings"
+    parameters: "ModelRequestParameters"
+
+
+class PydanticAIModel:
+    """A model of any provider that pydantic-ai knows.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    model_string
+        As pydantic-ai writes it, such as ``anthropic:claude-…``.
+    key, key_variable
+        The key, and where it was looked for; without a variable none is needed.
+    base_url
+        None: the provider's own.
+    providers
+        Shared with other models and closed by whoever made it; None: the model's own.
+
+    Raises
+    ------
+    MissingKey
+        If there is no key and a variable where it was looked for.
+    MissingExtra
+        If the provider's package is not installed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model_string: str,
+        key: str | None = None,
+        key_variable: str | None = None,
+        base_url: str | None = None,
+        *,
+        providers: Providers | None = None,
+    ) -> None:
+        self.provider, _, self.model = model_string.partition(":")
+        self.name = name
+        if not key and key_variable is not None:
+            raise MissingKey(name, key_variable)
+        _require_package(name, self.provider)
+        self._key, self._base_url = key, base_url
+        self._owned = providers is None
+        self._providers = Providers() if providers is None else providers
+        password = None if base_url is None else urlsplit(base_url).password
+        self._secrets = Redaction([secret for secret in (key, password) if secret is not None])
+        self._translation = Translation(name, self.model, key_variable, base_url, self._secrets)
+        self._loaded = False
+        self._rung = 0
+
+    def __repr__(self) -> str:
+        return f"PydanticAIModel({self.name!r})"
+
+    async def complete(self, call: Call, hear: Hear, /) -> Reply:
+        """Answer one call in one attempt; what should satisfy a schema is not heard on the way."""
+        model = await self._model()
+        with self._translation.errors():
+            if call.schema is None:
+                return self._reply(await self._streamed(model, _request(model, call), hear))
+            return self._reply(await self._structured(model, call, call.schema))
+
+    async def prepare(self) -> None:
+        """Import the libraries and make the client, which takes some of them many seconds."""
+        await self._model()
+
+    async def aclose(self) -> None:
+        """Close the HTTP client, unless it is shared."""
+        if self._owned:
+            await self._providers.aclose()
+
+    async def _model(self) -> "Model":
+        try:
+            if not self._loaded:  # the others' replies are not held up for a second
+                await to_thread.run_sync(_load, self.provider, abandon_on_cancel=True)
+                self._loaded = True
+        except (ImportError, ValueError) as error:
+            raise self._translation.unusable(error) from error
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.models import infer_model
+
+        try:
+            provider = await self._providers.get(self.provider, self._key, self._base_url)
+            return infer_model(f"{self.provider}:{self.model}", lambda _: provider)
+        except (UserError, ValueError) as error:
+            raise self._translation.unusable(error) from error
+
+    async def _streamed(self, model: "Model", request: _Request, hear: Hear) -> "m.ModelResponse":
+        from pydantic_ai.direct import model_request_stream
+        from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+        async with model_request_stream(
+            model,
+            request.messages,
+            model_settings=request.settings,
+            model_request_parameters=request.parameters,
+        ) as stream:
+            async for event in stream:
+                if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                    piece = event.part.content
+                elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                    piece = event.delta.content_delta
+                else:
+                    continue
+                if piece:
+                    hear(self._secrets.hide(piece))
+            response = stream.get()
+        if response.state != "complete" or not _ended(response):
+            raise ModelError(self.name, "broke off before the end of its reply", transient=True)
+        return response
+
+    async def _structured(
+        self, model: "Model", call: Call, schema: Mapping[str, Any]
+    ) -> "m.ModelResponse":
+        """Ask for a reply that satisfies a schema, in the best way that the model takes.
+
+        What it refused once is not tried on it again.
+        """
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.exceptions import ModelHTTPError, UserError
+
+        rungs = _rungs(model)
+        at = min(self._rung, len(rungs) - 1)
+        while True:
+            request = _request(model, call, rungs[at], schema)
+            try:
+                response = await model_request(
+                    model,
+                    request.messages,
+                    model_settings=request.settings,
+                    model_request_parameters=request.parameters,
+                )
+            except (ModelHTTPError, UserError) as error:
+                if at + 1 == len(rungs) or not _refuses_form(error):
+                    raise
+                at += 1
+            else:
+                self._rung = at
+                return response
+
+    def _reply(self, response: "m.ModelResponse") -> Reply:
+        text = self._secrets.hide(_text(response))
+        cost, problems = read_cost((response.provider_details or {}).get("cost"))
+        read, more = read_tokens(response.usage.input_tokens, "read")
+        written, others = read_tokens(response.usage.output_tokens, "written")
+        reply = Reply(
+            text,
+            Usage(read or None, written or None),  # 0 is the library's for what nobody said
+            cost_usd=cost,
+            cut=response.finish_reason == "length",
+            notes=(*problems, *more, *others),
+            bill_ignored=bool(problems),
+        )
+        if not is_blank(text):
+            return reply
+        filtered = response.finish_reason == "content_filter"
+        problem = "kept its reply back: its content filter stepped in"
+        problem = problem if filtered else "said nothing"
+        raise BilledFailure(reply, self.name, problem, None, None, not filtered)
+
+
+def _require_package(name: str, provider: str) -> None:
+    if provider not in _PACKAGES:
+        return
+    package, extra = _PACKAGES[provider]
+    try:
+        found = find_spec(package) is not None
+    except ModuleNotFoundError:
+        found = False
+    if not found:
+        raise MissingExtra(f"the member {name}", extra)
+
+
+def _load(provider: str) -> None:
+    """Import the library, and the provider's own package."""
+    with _IMPORTING:
+        from pydantic_ai import direct, output, tools  # noqa: F401 - for those who use it
+        from pydantic_ai.providers import infer_provider_class
+
+        infer_provider_class(provider)
+
+
+def _rungs(model: "Model") -> Sequence[Rung]:
+    """What the model is said to take, best first; asking it in words works on any."""
+    profile = model.profile
+    rungs: list[Rung] = ["native"] if profile.get("supports_json_schema_output", False) else []
+    if profile.get("supports_tools", True):
+        rungs.append("tool")
+    return [*rungs, "prompted"]
+
+
+def _refuses_form(error: Exception) -> bool:
+    """Whether another way of asking for the same may be taken."""
+    from pydantic_ai import exceptions as ai
+
+    if isinstance(error, ai.ModelContextWindowExceededError | ai.ModelQuotaExceededError):
+        return False
+    return not isinstance(error, ai.ModelHTTPError) or error.status_code in REFUSALS
+
+
+def _request(
+    model: "Model", call: Call, rung: Rung | None = None, schema: Mapping[str, Any] | None = None
+) -> _Request:
+    return _Request(
+        _messages(call.messages), _settings(model, call), _parameters(call, rung, schema)
+    )
+
+
+def _messages(messages: Sequence[Message]) -> "list[m.ModelMessage]":
+    from pydantic_ai import messages as m
+
+    turns: list[m.ModelMessage] = []
+    said: list[m.ModelRequestPart] = []
+    for message in messages:
+        if message.role == "assistant":
+            turns += [m.ModelRequest(said), m.ModelResponse([m.TextPart(message.text)])]
+            said = []
+        elif message.role == "system":
+            said.append(m.SystemPromptPart(message.text))
+        else:
+            said.append(m.UserPromptPart(message.text))
+    return [*turns, m.ModelRequest(said)]
+
+
+def _settings(model: "Model", call: Call) -> "ModelSettings":
+    settings: ModelSettings = {"max_tokens": call.max_tokens}
+    if "max_retries" not in model.unsupported_settings:
+        settings["max_retries"] = 0
+    if "timeout" not in model.unsupported_settings:
+        settings["timeout"] = SILENCE_SECONDS
+    if call.options.temperature is not None:
+        settings["temperature"] = call.options.temperature
+    if call.options.reasoning_effort is not None:
+        settings["thinking"] = call.options.reasoning_effort
+    if (via := via_header()) and "extra_headers" not in model.unsupported_settings:
+        settings["extra_headers"] = via
+    return settings
+
+
+def _parameters(
+    call: Call, rung: Rung | None, schema: Mapping[str, Any] | None
+) -> "ModelRequestParameters":
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
+
+    if rung is None or schema is None:
+        return ModelRequestParameters()
+    if rung == "tool":
+        tool = ToolDefinition(
+            name=call.stage,
+            description="Hands in what was asked for.",
+            parameters_json_schema=dict(schema),
+            kind="output",
+        )
+        return ModelRequestParameters(
+            output_mode="tool", output_tools=[tool], allow_text_output=False
+        )
+    return ModelRequestParameters(
+        output_mode=rung, output_object=OutputObjectDefinition(dict(schema), name=call.stage)
+    )
+
+
+def _ended(response: "m.ModelResponse") -> bool:
+    """Whether the provider said why it stopped, be it in words that the library does not know."""
+    said = response.provider_details or {}
+    return response.finish_reason is not None or "finish_reason" in said
+
+
+def _text(response: "m.ModelResponse") -> str:
+    """What was said, or handed to the tool: our reader takes either for the review."""
+    from pydantic_ai.messages import TextPart, ToolCallPart
+
+    handed = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    if handed:
+        return handed[0].args_as_json_str()
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))

@@ -1,0 +1,462 @@
+"""How a seat is written, and how a member is made of it."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from witan.deliberation.naming import free_name
+from witan.deliberation.ports import Member, Model, Options, Price, Seat
+from witan.errors import ConfigError, MissingKey, NoCouncil, UnknownName
+from witan.models.local_servers import ollama_url
+from witan.models.prices import price_of
+from witan.models.providers import PROVIDERS, Provider, is_loopback, key_of
+
+if TYPE_CHECKING:
+    from witan.models.connections import Connections
+    from witan.models.pydantic_ai_model import Providers
+
+__all__ = [
+    "Address",
+    "SeatSpec",
+    "address",
+    "base_url",
+    "check_url",
+    "key_variables",
+    "local_addresses",
+    "name_seats",
+    "names_of",
+    "no_such_seat",
+    "parse_seat",
+    "price_of_seat",
+    "rate_of",
+    "seat",
+    "to_trust",
+]
+
+HOW = (
+    "a seat is written provider:model, http://host/v1#model, script:FILE or cmd:PROGRAM, "
+    "with name= before it if you like"
+)
+
+FREE = Price(0.0, 0.0)
+
+ELSEWHERE = ("-cloud", ":cloud")
+"""How Ollama's names of models end that it passes on to its own cloud, which bills them."""
+
+REASONING_NAMES = re.compile(
+    r"(?:^|[^a-z])(?:r1|qwq|qvq|think(?:ing|er)?|reason(?:er|ing)?|deepseek-r\d|magistral|openthinker"
+    r"|exaone-deep|nemotron|glm-z1|marco-o1|sky-t1|skywork-or1|deepcoder|deephermes|smallthinker"
+    r"|qwen3(?!.*(?:instruct|coder|embed))|smollm3|gpt-oss|seed-oss|ernie-x1|phi-4-mini-flash)"
+    r"(?:$|[^a-z])",
+    re.IGNORECASE,
+)
+"""Models whose chat template may open the reasoning, so that their texts only close it."""
+
+_VERSION = re.compile(r"/v\d+$")
+"""The end of an address that holds the version already."""
+
+Rate = tuple[float, float]
+"""US dollars per million tokens read and written."""
+
+_NAMED = re.compile(r"\s*([^=:/#\s](?:[^=:/#]*[^=:/#\s])?)\s*=(.*)", re.DOTALL)
+"""A name before a seat: what stands before the first ``=``, unless the seat has begun by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeatSpec:
+    """A seat as it is written, taken apart.
+
+    Parameters
+    ----------
+    source
+        The seat without its name: enough to seat it again.
+    provider
+        A name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server, which no
+        name is spelt like: whoever names a host decides neither whose key it gets nor what runs.
+    model
+        The model's id there; the path of a script; the words of a command.
+    name
+        Given, or else found by `name_seats`; empty until then.
+    url
+        The base of the server to call instead of the provider's own.
+    key_variable
+        The variable that holds the key instead of the provider's own.
+    price
+        As configured; None: looked up.
+    """
+
+    source: str
+    provider: str
+    model: str
+    name: str = ""
+    url: str | None = None
+    key_variable: str | None = None
+    options: Options = field(default_factory=Options)
+    price: Price | None = None
+
+    @property
+    def own_name(self) -> str:
+        """What it is called for want of a name of its own."""
+        if self.provider == "script":
+            return Path(self.model).stem
+        return Path(shlex.split(self.model)[0]).name if self.provider == "cmd" else self.model
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    """The name before a seat, empty if there is none, and the seat."""
+    named = _NAMED.fullmatch(text)
+    return (named[1], named[2].strip()) if named else ("", text.strip())
+
+
+def parse_seat(
+    text: str, *, where: str = "the council", key: str = "a seat", base: Path | None = None
+) -> SeatSpec:
+    """Read a seat as it is written.
+
+    Parameters
+    ----------
+    where, key
+        What an error names.
+    base
+        The directory that relative paths start from; None: they are left as they are.
+
+    Raises
+    ------
+    ConfigError
+        If it is not written like a seat, or names a provider that does not exist.
+    """
+    name, source = _split_name(text)
+    kind, colon, rest = source.partition(":")
+    if not source:
+        raise ConfigError(where, key, f"is empty; {HOW}")
+    try:
+        if kind in ("http", "https"):
+            spec = _served(source)
+        elif not colon:
+            raise _Unseated(f"{source!r} names no provider")
+        elif kind in ("script", "cmd"):
+            spec = _local(kind, rest.strip(), base)
+        else:
+            spec = _provided(source, kind, rest.strip())
+    except _Unseated as flaw:
+        how = "" if str(flaw).endswith("?") else f"; {HOW}"
+        raise ConfigError(where, key, f"is no seat: {flaw}{how}") from None
+    return replace(spec, name=name)
+
+
+class _Unseated(Exception):
+    """Why a text is no seat."""
+
+
+def check_url(url: str) -> str | None:
+    """What keeps a text from being a base URL, without repeating what may be a secret."""
+    try:
+        parts = urlsplit(url)
+        fine = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not url.startswith(("http://", "https://")):
+        return "is no base URL: it begins with http:// or https://"
+    if not fine or any(character.isspace() for character in url):
+        return "is no base URL: it is written http://host/v1 or http://host:8000/v1"
+    if parts.username is not None or parts.query:
+        return (
+            "is no base URL: it holds a user, a password or a query; "
+            "a key is read from the variable that key names"
+        )
+    return None
+
+
+def _served(source: str) -> SeatSpec:
+    """A model on any OpenAI-compatible server."""
+    url, _, model = source.partition("#")
+    if problem := check_url(url):
+        shown = repr(url) if "@" not in url and "?" not in url else "the address"
+        raise _Unseated(f"{shown} {problem}")
+    if not model.strip():
+        raise _Unseated(f"{url!r} lacks a model: say which after a #")
+    parts = urlsplit(url)
+    provider = f"{parts.scheme}://{parts.netloc.lower()}"
+    return SeatSpec(source, provider, model.strip(), url=url.rstrip("/"))
+
+
+def _local(kind: str, rest: str, base: Path | None) -> SeatSpec:
+    """A script, or a program; a path is that of a file beside the text it is written in."""
+    if kind == "script":
+        if not rest:
+            raise _Unseated("it names no script")
+        path = str(Path(rest) if base is None else base / Path(rest).expanduser())
+        return SeatSpec(f"script:{path}", kind, path)
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise _Unseated(f"the command cannot be read: {error}".lower()) from None
+    if not words:
+        raise _Unseated("it names no program")
+    if base is not None and "/" in words[0]:
+        words[0] = str(base / Path(words[0]).expanduser())
+    command = shlex.join(words)
+    return SeatSpec(f"cmd:{command}", kind, command)
+
+
+def _provided(source: str, kind: str, model: str) -> SeatSpec:
+    if kind not in PROVIDERS:
+        raise _Unseated(str(UnknownName("provider", kind, [*PROVIDERS, "script", "cmd"])))
+    if not model:
+        raise _Unseated(f"{source!r} lacks a model: say which after the colon")
+    return SeatSpec(f"{kind}:{model}", kind, model)
+
+
+def name_seats(specs: Sequence[SeatSpec], taken: Collection[str] = ()) -> tuple[SeatSpec, ...]:
+    """Give every seat a name that no other has.
+
+    A name given stands. Else a seat is called after its model; where models of several providers
+    are called the same, the provider goes before it; then they are numbered.
+    """
+    given = [spec.name for spec in specs if spec.name]
+    providers: dict[str, list[str]] = {}
+    for spec in specs:
+        if not spec.name:
+            providers.setdefault(spec.own_name, []).append(spec.provider)
+    used = Counter([*taken, *given])
+    named = []
+    for spec in specs:
+        name = spec.name
+        if not name:
+            shared = len(set(providers[spec.own_name])) > 1
+            place = spec.provider.rpartition("://")[2]
+            wished = f"{place}/{spec.own_name}" if shared else spec.own_name
+            name = free_name(wished, used)
+            used[name] += 1
+        named.append(replace(spec, name=name))
+    return tuple(named)
+
+
+def names_of(spec: SeatSpec) -> tuple[str, ...]:
+    """The ways to name a seat where its price is set: name, seat as written, both."""
+    return (spec.name, spec.source, f"{spec.name}={spec.source}")
+
+
+def rate_of(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
+    """The price that is set for a seat under one of its names; None: none is."""
+    return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
+
+
+def no_such_seat(name: str, seated: Iterable[str]) -> str:
+    """What is wrong with a chairman that is written as a name and is no member's."""
+    return f"is neither a seat nor a name: {UnknownName('member', name, seated)}"
+
+
+def key_variables(spec: SeatSpec) -> tuple[str, ...]:
+    """Where the key of a seat is looked for; empty: it needs none."""
+    if spec.key_variable is not None:
+        return (spec.key_variable,)
+    provider = PROVIDERS.get(spec.provider)
+    return () if provider is None else provider.variables
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a seat is called, and who says so.
+
+    Parameters
+    ----------
+    url
+        None: wherever the client library calls it, or nowhere.
+    variable
+        The variable that moves its provider; None: the seat, the configuration or the default.
+    """
+
+    url: str | None
+    variable: str | None = None
+
+
+def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
+    """Find where a seat is called: its own address, the provider's variable, the default.
+
+    Raises
+    ------
+    ConfigError
+        If the variable holds no address.
+    """
+    if spec.url is not None:
+        return Address(spec.url)
+    provider = PROVIDERS.get(spec.provider)
+    if provider is None:
+        return Address(None)
+    for variable in provider.url_variables:
+        if value := environment.get(variable, "").strip():
+            return Address(_moved(provider, variable, value), variable)
+    if provider.name == "ollama" and (host := environment.get("OLLAMA_HOST", "").strip()):
+        return Address(ollama_url(host), "OLLAMA_HOST")
+    return Address(provider.url)
+
+
+def _moved(provider: Provider, variable: str, value: str) -> str:
+    """The address in a provider's variable, with the version that its library appends."""
+    if problem := check_url(value):
+        raise ConfigError(variable, "", problem)
+    url = value.rstrip("/")
+    if provider.local:
+        return url + provider.path if not urlsplit(url).path else url
+    return url if _VERSION.search(url) else url + provider.path
+
+
+def base_url(spec: SeatSpec, environment: Mapping[str, str]) -> str | None:
+    """Where a seat is called; None: wherever the client library calls it, or nowhere."""
+    return address(spec, environment).url
+
+
+def local_addresses(
+    servers: Mapping[str, str], environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The addresses of local servers, those moved whose variable is set."""
+    found = {kind: address(SeatSpec("", kind, ""), environment) for kind in servers}
+    return {
+        kind: url if (held := found[kind]).variable is None or held.url is None else held.url
+        for kind, url in servers.items()
+    }
+
+
+def to_trust(held: Seat) -> str | None:
+    """What a seat of a record would do beyond calling a provider with its own key; None: nothing.
+
+    Raises
+    ------
+    ConfigError
+        If it is not written like a seat.
+    """
+    if not held.source:
+        return None
+    # What it is read as counts: whatever else a record says of a seat is only said.
+    spec = parse_seat(held.source, where="the record", key=held.name)
+    if spec.provider == "cmd":
+        return f"run {held.source.strip()}"
+    url = held.url or spec.url
+    if url is None and held.key_variable is None:
+        return None
+    variables = (held.key_variable,) if held.key_variable else key_variables(spec)
+    key = f"the key in {' or '.join(variables)}" if variables else "no key"
+    return f"call {url or held.source} with {key}"
+
+
+def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | None:
+    """Look up the price of a seat; None: it is unknown.
+
+    As configured; as listed, also where the provider is called at another address. A local server,
+    or a server that is written as an address, costs nothing on this machine; a paid provider behind
+    a gateway here is still paid.
+
+    Raises
+    ------
+    ConfigError
+        If a variable should hold the address of its provider and holds none.
+    """
+    url = base_url(spec, environment)
+    if spec.price is not None:
+        return spec.price
+    if spec.provider == "script":
+        return FREE
+    provider = PROVIDERS.get(spec.provider)
+    if provider is not None and not provider.local:
+        # A gateway passes on what the provider charges, wherever the gateway runs.
+        return price_of(provider.name, spec.model)
+    here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
+    return FREE if here else None
+
+
+def seat(
+    spec: SeatSpec,
+    environment: Mapping[str, str],
+    connections: "Connections",
+    providers: "Providers | None" = None,
+) -> Member:
+    """Make the member that a named seat is for.
+
+    Parameters
+    ----------
+    connections, providers
+        Shared with other seats, and closed by whoever made them.
+
+    Raises
+    ------
+    MissingKey
+        If it needs a key that no variable holds.
+    ConfigError
+        If its script cannot be read.
+    NoCouncil
+        If it is a program that holds this council.
+    """
+    return Member(
+        name=spec.name,
+        model=_model(spec, environment, connections, providers),
+        source=spec.source,
+        provider=spec.provider,
+        options=spec.options,
+        price=price_of_seat(spec, environment),
+        simulated=spec.provider == "script",
+        url=spec.url,
+        key_variable=spec.key_variable,
+        may_reason=_may_reason(spec),
+    )
+
+
+def _may_reason(spec: SeatSpec) -> bool:
+    """Tell by its name whether a model on a server of one's own may reason in its text."""
+    provider = PROVIDERS.get(spec.provider)
+    served = spec.url is not None or (provider is not None and provider.local)
+    return served and REASONING_NAMES.search(spec.model) is not None
+
+
+def _model(
+    spec: SeatSpec,
+    environment: Mapping[str, str],
+    connections: "Connections",
+    providers: "Providers | None",
+) -> Model:
+    if spec.provider == "script":
+        from witan.models.scripted import Scripted
+
+        return Scripted.load(spec.model, spec.name)
+    if spec.provider == "cmd":
+        from witan.models.program import Program
+
+        program = Program(spec.name, spec.model)
+        if (circle := program.circle()) is not None:
+            # Before anybody is asked: the others would be paid for a council within itself.
+            raise NoCouncil(f"{spec.name} cannot sit: {circle}", "do not have it ask this council")
+        return program
+    variable, key = _key(spec, environment)
+    provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
+    url = base_url(spec, environment)
+    if provider.url is None:
+        from witan.models.pydantic_ai_model import PydanticAIModel
+
+        return PydanticAIModel(spec.name, spec.source, key, variable, url, providers=providers)
+    from witan.models.openai_compatible import OpenAICompatible
+
+    return OpenAICompatible(
+        name=spec.name,
+        url=url or provider.url,
+        model=spec.model,
+        key=key,
+        key_variable=variable,
+        connections=connections,
+        max_tokens_field=provider.max_tokens_field,
+    )
+
+
+def _key(spec: SeatSpec, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The variable of a seat's key and the key; neither where it needs none."""
+    variables = key_variables(spec)
+    if not variables:
+        return None, None
+    found = key_of(variables, environment)
+    if found is None:
+        raise MissingKey(spec.name, " or ".join(variables))
+    return found

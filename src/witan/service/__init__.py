@@ -1,0 +1,1 @@
+"""The application: operations, running sessions, spending, configuration and redaction."""

@@ -1,0 +1,1 @@
+"""The configuration: files, environment variables and overrides."""

@@ -1,0 +1,95 @@
+"""What is configured of the history: where it is, and how long sessions stay in it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from witan.history.places import place_of
+from witan.service.config.layers import COMMAND_LINE, Setting
+
+__all__ = ["HistorySettings", "anchored_place", "forbidden_to_found_files", "history_settings"]
+
+FILE_SCHEME = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """Where sessions are kept, and how long.
+
+    Parameters
+    ----------
+    url
+        A path or a URL; None: the place that this platform keeps a user's data in.
+    keep_days
+        Sessions that came in longer ago are forgotten; None: none are.
+    enabled
+        Whether sessions are recorded.
+    where
+        The file, variable or option that names the place; None: nothing does.
+    found
+        The place is named by a file that was found by searching.
+    asked
+        Some source says where sessions are recorded, or that they are; else that is the default of
+        the commands.
+    """
+
+    url: str | None = None
+    keep_days: int | None = None
+    enabled: bool = True
+    where: str | None = None
+    found: bool = False
+    asked: bool = False
+
+    @property
+    def by_option(self) -> bool:
+        """Whether the place was named on the command line."""
+        return self.where == COMMAND_LINE
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a file of the user's own, in which nobody else can have put a session."""
+        return not self.found and (self.url is None or not on_server(self.url))
+
+
+def history_settings(settings: Iterable[Setting]) -> HistorySettings:
+    """What these settings say of the history."""
+    given = {setting.key[1]: setting for setting in settings if setting.key[0] == "history"}
+    url, enabled = given.get("url"), given.get("enabled")
+    keep = given.get("keep_days")
+    on = True if enabled is None else enabled.value
+    return HistorySettings(
+        url=None if url is None else url.value,
+        keep_days=None if keep is None else keep.value,
+        enabled=on,
+        where=None if url is None else url.where,
+        found=url is not None and not url.trusted,
+        asked=on and (url is not None or enabled is not None),
+    )
+
+
+def on_server(url: str) -> bool:
+    """Whether a place is anything but a file."""
+    return "://" in url and not url.casefold().startswith(FILE_SCHEME)
+
+
+def anchored_place(setting: Setting) -> str:
+    """The place, where it is a file from the directory that its setting starts from."""
+    url = str(setting.value)
+    if on_server(url) or not url.strip():
+        return url
+    return str(place_of(url, setting.base))
+
+
+def forbidden_to_found_files(setting: Setting) -> str | None:
+    """What a setting does that a file that was only found may not; None: nothing."""
+    if setting.key == ("history", "keep_days"):
+        return "has sessions deleted"
+    if setting.key != ("history", "url"):
+        return None
+    url = str(setting.value)
+    if on_server(url):
+        return "sends sessions to a server"
+    place = Path(place_of(url, setting.base)).resolve()
+    if not place.is_relative_to(setting.base.resolve()):
+        return "keeps sessions outside its own folder"
+    return None

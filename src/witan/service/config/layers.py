@@ -1,0 +1,368 @@
+"""Where settings come from: files, variables and overrides, each read by itself.
+
+Reading them one by one is what lets every value, and every error, name its source.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from witan.errors import ConfigError, UnknownName, UnknownOption
+from witan.models.loop_guard import VARIABLE as VIA_VARIABLE
+from witan.models.providers import PROVIDERS
+from witan.service.config.schema import (
+    OPEN_TABLES,
+    PLAIN_TABLES,
+    PROFILES,
+    SEATS,
+    TABLES,
+    TOKENS,
+    Document,
+    Key,
+    MemberTable,
+    ProviderTable,
+    fixed_keys,
+    within,
+)
+
+__all__ = [
+    "COMMAND_LINE",
+    "TOKEN_VARIABLE",
+    "Setting",
+    "as_option",
+    "dotted",
+    "named_keys",
+    "read_environment",
+    "read_file",
+    "read_overrides",
+]
+
+PREFIX = "WITAN_"
+
+COMMAND_LINE = "the command line"
+"""Who overrides, where it is the user of a command."""
+
+CONFIG_VARIABLE = "WITAN_CONFIG"
+"""Names a file to read in place of the one found by searching."""
+
+TOKEN_VARIABLE = "WITAN_TOKEN"  # noqa: S105 - the name of a variable
+"""Holds a token by itself, without a setting that names it."""
+
+_NO_SETTINGS = (CONFIG_VARIABLE, VIA_VARIABLE)
+
+TOKEN: Key = (*TOKENS, "default", "key")
+"""The setting that `TOKEN_VARIABLE` stands for."""
+
+_LISTS = tuple(
+    PREFIX + name
+    for name in ("MEMBERS", "JURY", "CHAIRMEN", "SERVE_ALLOWED_HOSTS", "SERVE_TRUSTED_PROXIES")
+)
+"""Variables that hold several things, with commas between or as JSON."""
+
+_TABLE = re.compile(r"(limits|serve)\.")
+"""Tables that options do not name."""
+
+_EXPECTED = {
+    "bool": "true or false",
+    "dict": "a table",
+    "float": "a number",
+    "int": "a whole number",
+    "model": "a table",
+    "string": "text",
+    "tuple": "a list",
+}
+"""How the types of pydantic's errors begin, and what these call for."""
+
+
+_SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY"})
+"""Variables that are not called as their settings are."""
+
+_OPTIONS = {"members": "--member", "chairmen": "--chairman", "max_cost_usd": "--max-cost"}
+"""Options that are not called as their settings are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value and where it comes from.
+
+    Parameters
+    ----------
+    where
+        The file, the variable, or who overrode it.
+    base
+        The directory that relative paths in it start from.
+    trusted
+        Whoever runs the council said so; False: in a file that was found by searching.
+    above
+        The table that it stands in, where that is a profile's.
+    """
+
+    key: Key
+    value: Any
+    where: str
+    base: Path
+    trusted: bool = True
+    above: Key = ()
+
+    @property
+    def written(self) -> str:
+        """Its key as it stands there."""
+        return dotted((*self.above, *self.key))
+
+    @property
+    def origin(self) -> str:
+        """Where it stands: the file or variable, and the profile if it is in one."""
+        return f"{self.where}: {dotted(self.above)}" if self.above else self.where
+
+    def under(self, profile: str) -> "Setting":
+        """What a profile's setting sets once the profile is taken."""
+        return replace(self, key=within(self.key), above=(PROFILES, profile))
+
+
+def dotted(key: Key) -> str:
+    """A key as it is written: ``limits.call_seconds``."""
+    return ".".join(key)
+
+
+def as_option(error: ConfigError) -> ConfigError:
+    """The error as the user of a command knows it: by the option that was written."""
+    if error.where != COMMAND_LINE or error.key.startswith("--"):
+        return error
+    name = re.split(r"[.\[]", _TABLE.sub("", error.key))[0]
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    return ConfigError(COMMAND_LINE, option, error.problem)
+
+
+def read_file(path: Path, *, trusted: bool) -> tuple[Setting, ...]:
+    """The settings of a TOML file."""
+    where = str(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(where, "", f"is not UTF-8 text (at byte {error.start})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(where, "", f"is not TOML: {error}") from error
+    base = path.parent.resolve()
+    return tuple(
+        Setting(key, value, where, base, trusted) for key, value in _read(data, where, strict=True)
+    )
+
+
+def read_environment(
+    environment: Mapping[str, str], directory: Path, keys: Collection[str] = ()
+) -> tuple[Setting, ...]:
+    """The settings in variables that begin with ``WITAN_``; an empty one sets nothing.
+
+    Parameters
+    ----------
+    keys
+        Variables that hold a key, however they begin; what variables name so is added.
+    """
+    known = _variables()
+    found: list[Setting] = []
+    strange: dict[str, ConfigError] = {}
+    for variable in sorted(environment.keys() - keys):
+        text = environment[variable].strip()
+        if not variable.startswith(PREFIX) or variable in _NO_SETTINGS or not text:
+            continue
+        try:
+            key = _named(variable, known)
+        except ConfigError as error:
+            strange[variable] = error
+            continue
+        data = _nested(key, TOKEN_VARIABLE if key == TOKEN else _value(variable, text))
+        found += [
+            Setting(key, value, variable, directory)
+            for key, value in _read(data, variable, strict=False)
+        ]
+    for variable in sorted(strange.keys() - named_keys(found)):
+        raise strange[variable]
+    return tuple(found)
+
+
+def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
+    """The variables that these settings name as holding a key."""
+    found = set[str]()
+    for setting in settings:
+        if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
+            found.add(setting.value)
+        elif within(setting.key) in SEATS:
+            found.update(entry.key for entry in setting.value if entry.key is not None)
+    return frozenset(found)
+
+
+def read_overrides(
+    overrides: Mapping[str, object], directory: Path, where: str
+) -> tuple[Setting, ...]:
+    """Settings given by hand, under their key or the last word of it; None gives nothing.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such setting; it names the nearest one.
+    """
+    keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
+    # By their last word alone, these would not say what they are about.
+    last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
+    known = {**last, **{dotted(key): key for key in keys}}
+    found = []
+    for name, value in overrides.items():
+        if name not in known:
+            raise UnknownOption(name, known)
+        if value is None:
+            continue
+        plain = list(value) if isinstance(value, tuple) else value
+        found += [
+            Setting(key, given, where, directory)
+            for key, given in _read(_nested(known[name], plain), where, strict=False)
+        ]
+    return tuple(found)
+
+
+def _variables() -> dict[str, Key]:
+    """Every variable with a fixed name."""
+    keys = [*fixed_keys()]
+    keys += [
+        ("providers", name, inner) for name in PROVIDERS for inner in ProviderTable.model_fields
+    ]
+    return {**{_variable(key): key for key in keys}, TOKEN_VARIABLE: TOKEN}
+
+
+def _variable(key: Key) -> str:
+    return _SHORT[key] if key in _SHORT else PREFIX + "_".join(key).upper().replace("-", "_")
+
+
+def _named(variable: str, known: Mapping[str, Key]) -> Key:
+    """The key that a variable sets."""
+    if variable in known:
+        return known[variable]
+    for table in OPEN_TABLES:
+        stem = f"{_variable(table)}_"
+        if variable.startswith(stem) and len(variable) > len(stem):
+            return (*table, variable.removeprefix(stem).lower())
+    open_names = [f"{_variable(table)}_NAME" for table in OPEN_TABLES]
+    nearest = UnknownName("variable", variable, [*known, CONFIG_VARIABLE, *open_names]).nearest
+    hint = (
+        f"did you mean {nearest}?" if nearest else "its name begins with WITAN_ and no other's do"
+    )
+    raise ConfigError(variable, "", f"is no setting of Witan's; {hint}")
+
+
+def _value(variable: str, text: str) -> object:
+    """What a text stands for: lists as JSON or with commas between, a rule's parameters as JSON."""
+    if variable in _LISTS:
+        if not text.startswith("["):
+            return [each.strip() for each in text.split(",") if each.strip()]
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ConfigError(variable, "", f"is not JSON: {error}") from None
+    if variable.startswith(f"{PREFIX}RULE_PARAMETERS_"):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return text
+        return value if isinstance(value, bool | int | float) else text
+    return text
+
+
+def _nested(key: Key, value: object) -> dict[str, object]:
+    for name in reversed(key):
+        value = {name: value}
+    assert isinstance(value, dict)  # noqa: S101 - a key has at least one part
+    return value
+
+
+def _read(data: Mapping[str, Any], where: str, *, strict: bool) -> Iterator[tuple[Key, Any]]:
+    """Check the values of one source, and take them apart."""
+    try:
+        document = Document.model_validate(data, strict=strict)
+    except ValidationError as error:
+        raise _refusal(error, where) from None
+    profiles = [((PROFILES, name), held) for name, held in document.profiles.items()]
+    for above, table in (((), document), *profiles):
+        if table.chairman is not None and "chairmen" in table.model_fields_set:
+            key = dotted((*above, "chairman"))
+            raise ConfigError(where, key, "and chairmen are both set; name all in chairmen")
+    for place, value in _flat(document):
+        if within(place) == ("chairman",):
+            yield (*place[:-1], "chairmen"), (value,)
+        else:
+            yield place, value
+
+
+def _flat(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """The values of a table that were set, seats whole."""
+    for name in type(table).model_fields:
+        value = getattr(table, name)
+        if name not in table.model_fields_set or value is None:
+            continue
+        inner = value if isinstance(value, dict) else {}
+        for each, held in inner.items():
+            if isinstance(held, BaseModel):
+                yield from _flat(held, (*above, name, each))
+            else:
+                yield (*above, name, each), held
+        if isinstance(value, BaseModel) and not isinstance(value, MemberTable):
+            yield from _flat(value, (*above, name))
+        elif not isinstance(value, dict):
+            yield (*above, name), value
+
+
+def _refusal(error: ValidationError, where: str) -> ConfigError:
+    """The first thing that was wrong, with its key; what was given is never repeated as a whole."""
+    first = error.errors(include_url=False)[0]
+    place, kind, given = first["loc"], first["type"], first["input"]
+    key = _shown(place)
+    if kind == "extra_forbidden":
+        return ConfigError(where, key, f"is no setting{_suggestion(place)}")
+    if kind == "missing":
+        return ConfigError(where, key, "is missing")
+    expected = _EXPECTED.get(kind.partition("_")[0])
+    problem = f"should be {expected}" if expected else first["msg"].removeprefix("Input ")
+    plain = isinstance(given, bool | int | float) or (
+        isinstance(given, str)
+        and len(given) < 40
+        and place[-1] not in ("key", "url", "seat", "sha256")
+    )
+    told = f", not {given!r}" if plain and kind != "key" else ""
+    return ConfigError(where, key, f"{problem[0].lower()}{problem[1:]}{told}")
+
+
+def _shown(place: tuple[int | str, ...]) -> str:
+    """A key as it is written, entries of a list counted from 1."""
+    shown = ""
+    for part in place:
+        if isinstance(part, int):
+            shown += f"[{part + 1}]"
+        elif shown.startswith("counting.rho"):
+            break  # which of the kinds it may be was tried last
+        else:
+            shown += f".{part}" if shown else part
+    return shown
+
+
+def _suggestion(place: tuple[int | str, ...]) -> str:
+    """What may have been meant by a name that is none."""
+    name = str(place[-1])
+    above = place[:2] if place[0] == PROFILES else ()
+    stands = place[len(above) :]
+    table = TABLES[PROFILES] if above else Document
+    if len(stands) > 1:
+        table = TABLES[str(stands[1] if stands[:2] == TOKENS else stands[0])]
+    for other in PLAIN_TABLES if len(stands) == 1 else ():
+        if other in table.model_fields and name in TABLES[other].model_fields:
+            return f" here; it stands in the table [{dotted((*map(str, above), other))}]"
+    nearest = UnknownName("setting", name, table.model_fields).nearest
+    if nearest is None:
+        return f"; known: {', '.join(table.model_fields)}"
+    return f"; did you mean {nearest}?"

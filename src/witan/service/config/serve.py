@@ -1,0 +1,193 @@
+"""What is configured of the server: where it listens, what it bears, and who may ask."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from witan.errors import ConfigError
+from witan.models.providers import is_loopback
+from witan.models.seats import check_url
+from witan.service.config.layers import TOKEN_VARIABLE, Setting, dotted
+from witan.service.config.schema import TOKENS
+
+__all__ = ["ServeSettings", "TokenSettings", "serve_settings", "token_digests"]
+
+SHORTEST = 16
+"""Characters that a token has at least: a shorter one could be guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSettings:
+    """One who may ask.
+
+    Parameters
+    ----------
+    where
+        The file or variable that names the token.
+    key
+        The variable that holds it; None: only its digest is known.
+    sha256
+        Its digest, in hexadecimal digits.
+    per_minute
+        Sessions that it may begin in a minute; None: as of the server.
+    max_cost_usd
+        The ceiling of each session; None: the council's alone.
+    daily_usd
+        What all sessions of a day may cost; None: no limit.
+    """
+
+    name: str
+    where: str
+    key: str | None = None
+    sha256: str | None = None
+    per_minute: int | None = None
+    max_cost_usd: float | None = None
+    daily_usd: float | None = None
+
+    def problem(self, environment: Mapping[str, str]) -> str | None:
+        """Why nobody could ask by it, without repeating it; None: nothing is the matter."""
+        if self.key is None:
+            return None
+        token = environment.get(self.key, "").strip()
+        if not token:
+            return f"{self.key} is not set"
+        if len(token) < SHORTEST:
+            return f"the token in {self.key} has fewer than {SHORTEST} characters"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """Where the council is served, to whom, and within which bounds.
+
+    Parameters
+    ----------
+    max_sessions, max_streams
+        Sessions under way, and readers of their events, at a time.
+    max_connections
+        Open connections at a time; fewer where the limit of open files is lower.
+    header_seconds, body_seconds
+        Deadlines for the headers and the body of a request.
+    idle_seconds
+        How long a connection stays open without a request.
+    send_seconds
+        How long a client may take less than 1 KiB a second of what is sent to it.
+    body_bytes
+        The longest request.
+    per_minute
+        Sessions that one asker may begin in a minute, where its token says nothing else; None: no
+        limit. It may make a hundred times as many requests of any kind.
+    heartbeat_seconds
+        How often a stream that is silent shows that it is there.
+    grace_seconds
+        How long a shutdown waits for sessions to end.
+    allowed_hosts
+        Names that a request may call the server by, besides those of this machine.
+    public_url
+        What others reach it under, where a proxy stands before it.
+    trusted_proxies
+        Addresses and networks whose word on who asks is taken.
+    tokens
+        Who may ask, by name; nobody: whoever reaches the server from this machine.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8717
+    max_sessions: int = 64
+    max_streams: int = 4000
+    max_connections: int = 5000
+    header_seconds: float = 10.0
+    body_seconds: float = 60.0
+    idle_seconds: float = 75.0
+    send_seconds: float = 60.0
+    body_bytes: int = 4 * 1024 * 1024
+    per_minute: int | None = None
+    heartbeat_seconds: float = 15.0
+    grace_seconds: float = 30.0
+    allowed_hosts: tuple[str, ...] = ()
+    public_url: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    log: Literal["text", "json"] = "text"
+    tokens: Mapping[str, TokenSettings] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether it is reached from this machine alone."""
+        return is_loopback(self.url)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it may not be started as it is configured; None: it may."""
+        if self.loopback or self.tokens:
+            return None
+        return (
+            f"the server would listen at {self.host} and ask at your expense for whoever reaches "
+            f"it: set a token in {TOKEN_VARIABLE}, or keep to 127.0.0.1"
+        )
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every name that is configured for it, the one of its public URL included."""
+        public = None if self.public_url is None else urlsplit(self.public_url).hostname
+        return tuple(dict.fromkeys([*self.allowed_hosts, *([] if public is None else [public])]))
+
+
+def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
+    """What these settings say of the server.
+
+    Raises
+    ------
+    ConfigError
+        If its public URL is none, or nothing says what a token is.
+    """
+    given: dict[str, Any] = {}
+    tokens: dict[str, dict[str, Setting]] = {}
+    for setting in (setting for setting in settings if setting.key[0] == "serve"):
+        if setting.key[:2] == TOKENS:
+            tokens.setdefault(setting.key[2], {})[setting.key[3]] = setting
+            continue
+        if setting.key[1] == "public_url" and (problem := check_url(setting.value)):
+            raise ConfigError(setting.where, setting.written, problem)
+        given[setting.key[1]] = setting.value
+    held = {name: _token(name, tokens[name]) for name in sorted(tokens)}
+    return ServeSettings(**given, tokens=MappingProxyType(held))
+
+
+def _token(name: str, given: Mapping[str, Setting]) -> TokenSettings:
+    said = given.get("key") or given.get("sha256")
+    if said is None:
+        [first, *_] = given.values()
+        problem = "has neither key, the variable that holds the token, nor sha256, its digest"
+        raise ConfigError(first.where, dotted((*TOKENS, name)), problem)
+    return TokenSettings(name, said.where, **{what: s.value for what, s in given.items()})
+
+
+def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
+    """The SHA-256 of every token, by the name of who may ask by it.
+
+    Raises
+    ------
+    ConfigError
+        If one is not there, is too short, or is another's, too.
+    """
+    found: dict[str, bytes] = {}
+    for name, token in settings.tokens.items():
+        key = dotted((*TOKENS, name))
+        if (problem := token.problem(environment)) is not None:
+            raise ConfigError(token.where, key, f"cannot be used: {problem}")
+        digest = bytes.fromhex(token.sha256 or "")
+        if token.key is not None:
+            digest = sha256(environment[token.key].strip().encode()).digest()
+        if digest in found.values():
+            twin = next(other for other, held in found.items() if held == digest)
+            raise ConfigError(token.where, key, f"is the same token as {dotted((*TOKENS, twin))}")
+        found[name] = digest
+    return found

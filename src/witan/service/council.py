@@ -1,0 +1,460 @@
+"""The council as it is used from Python: seats as strings, members, or models of one's own."""
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
+
+import anyio
+from anyio.from_thread import start_blocking_portal
+
+from witan.core.rules import RULES
+from witan.deliberation import council as deliberation
+from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.lengths import TYPICAL, Lengths
+from witan.deliberation.limits import Throttles
+from witan.deliberation.plan import Plan
+from witan.deliberation.ports import Member, Message, Teacher
+from witan.deliberation.procedure import Procedure, Throttling
+from witan.deliberation.recorder import Listener
+from witan.deliberation.replanning import plan_again, plan_jury
+from witan.deliberation.session import Session
+from witan.deliberation.sitting import Sitting
+from witan.deliberation.system_clock import SystemClock
+from witan.errors import InvalidParameter, NoCouncil
+from witan.models.connections import Connections
+from witan.models.pydantic_ai_model import Providers
+from witan.models.seats import Rate, SeatSpec, name_seats
+from witan.service.config.configuration import Config, load_config
+from witan.service.config.schema import OPEN_TABLES, fixed_keys
+from witan.service.council_discovery import Found, find_council, price_config, shared_votes
+from witan.service.history_access import history_place
+from witan.service.member_specs import Seatable, Seating
+from witan.service.procedure_options import arrange, procedure_of, traced
+
+if TYPE_CHECKING:
+    from witan.history import History
+    from witan.service.council_history import Kept
+
+    Where: TypeAlias = History | str | Path | Literal[False] | None
+
+__all__ = ["Council", "Seatable", "ask", "seat_council", "who_sits", "with_list_prices"]
+
+NO_FILES: Mapping[str, str] = MappingProxyType({})
+NO_PRICES: Mapping[str, Rate] = MappingProxyType({})
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+
+T = TypeVar("T")
+
+
+class Council(deliberation.Council):
+    """Members, their chairmen, and how they deliberate.
+
+    Parameters
+    ----------
+    members
+        Seats as they are written (``openai:gpt-5``), members, or models of your own.
+    chairman
+        Who writes the closing text: likewise, or a member's name; a list is tried in order. None:
+        the best-ranked member.
+    jury
+        Who reviews in place of the members, likewise, and answers nothing. None: members review
+        each other.
+    environment
+        Where keys are looked for; None: in the environment of this process.
+    procedure
+        How they deliberate, as a whole, in place of options.
+    notes
+        What to know about how the council was seated, a sentence each.
+    history
+        Where every session is recorded, and what the council learns from before it counts: an open
+        `History`, or a path or URL of one, which is opened with the council's block. None, False:
+        nowhere.
+    aliases
+        Old name → new name of a model that was renamed: as one reviewer it teaches the council. For
+        a `history` that is opened with the block; an open one has its own `aliases`.
+    teacher
+        What the council learns from where it records nothing itself.
+    throttles
+        As of the base.
+    price
+        Seat, by its name or as it is written → US dollars per million tokens read and written.
+    **options
+        Fields of `Procedure`, `Limits` and `Settings` by name, parameters of the rule, and
+        `rubric` as a name, a path or a `Rubric`, with `rubric_weights`.
+
+    Raises
+    ------
+    NoCouncil
+        With fewer than two members, or one juror.
+    ConfigError, MissingKey
+        If a seat is not written like one, or lacks its key.
+    UnknownName, InvalidParameter, InvalidRubric
+        If an option does not exist, or has a value it does not accept.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but two by name
+        self,
+        members: Sequence[Seatable],
+        chairman: Seatable | Sequence[Seatable] | None = None,
+        *,
+        jury: Sequence[Seatable] | None = None,
+        environment: Mapping[str, str] | None = None,
+        procedure: Procedure | None = None,
+        notes: Sequence[str] = (),
+        history: "Where" = None,
+        aliases: Mapping[str, str] = NO_ALIASES,
+        teacher: Teacher | None = None,
+        throttles: Throttles | None = None,
+        price: Mapping[str, Rate] = NO_PRICES,
+        **options: Any,
+    ) -> None:
+        if procedure is not None and options:
+            raise InvalidParameter(min(options), options[min(options)], "either it or a procedure")
+        arranged = arrange(options) if procedure is None else procedure
+        connections, providers = Connections(), Providers()
+        # A default value would be printed with the signature, keys and all.
+        known = os.environ if environment is None else environment
+        seating = Seating(known, connections, providers, price)
+        seated = seating.members(members)
+        jurors = seating.jury(jury or ())
+        chairmen = seating.chairmen(_listed(chairman))
+        seating.check_prices()
+        self._kept = None if history is None or history is False else _keeping(history, aliases)
+        super().__init__(
+            seated,
+            chairmen,
+            arranged,
+            jury=jurors,
+            clock=SystemClock(),
+            closing=(connections.aclose, providers.aclose, *seating.closing),
+            notes=(*notes, *(note for note in shared_votes(jurors or seated) if note not in notes)),
+            teacher=teacher if self._kept is None else self._kept,
+            throttles=throttles,
+        )
+
+    def varied(
+        self,
+        procedure: Procedure,
+        members: Sequence[Member],
+        chairmen: Sequence[Member],
+        history: "History | None" = None,
+        jury: Sequence[Member] = (),
+    ) -> "Council":
+        """Another council of members of this one, which deliberates otherwise.
+
+        They share what the members hold open, which this one closes, and the limits of their
+        providers; so it is used within this one's block.
+        """
+        return Council(
+            members,
+            list(chairmen),
+            jury=jury,
+            procedure=procedure,
+            history=history,
+            throttles=self._throttles,
+        )
+
+    def plan(
+        self,
+        question: str,
+        *,
+        conversation: Sequence[Message] = (),
+        files: Mapping[str, str] = NO_FILES,
+        lengths: Lengths | None = None,
+    ) -> Plan:
+        """Say what this question would ask for, and cost, without a call.
+
+        Parameters
+        ----------
+        lengths
+            How long replies are expected to be; None: as in the history, else as published.
+        """
+        if lengths is None:
+            lengths = TYPICAL if self._kept is None else self._kept.lengths()
+        return super().plan(question, conversation=conversation, files=files, lengths=lengths)
+
+    def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
+        """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""
+        self._check_begun_by(session)
+        return plan_again(session, seats, self.procedure.limits)
+
+    def plan_rejudge(self, session: Session) -> Plan:
+        """Say what `rejudge` would ask for, and cost at most, without a call; errors as of that."""
+        return plan_jury(session, self.reviewers, self.chairmen, self.procedure)
+
+    async def __aenter__(self) -> Self:
+        if self._kept is not None:
+            await self._kept.open()
+        return await super().__aenter__()
+
+    async def __aexit__(self, *failure: object) -> None:
+        try:
+            await super().__aexit__(*failure)
+        finally:
+            if self._kept is not None:
+                await self._kept.close()
+
+    async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
+        """Take up an interrupted session at its last finished seat; a closed one is returned.
+
+        As of the base; what the history holds of the session is taken over.
+        """
+        if self._kept is not None and session.status == "interrupted":
+            await self._kept.claim(session.id)
+        return await super().resume(session, listener=listener)
+
+    def _sitting(
+        self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
+    ) -> Sitting:
+        told = listener if self._kept is None else self._kept.listening(listener)
+        return super()._sitting(opened, earlier, told)
+
+    async def _held(self, sitting: Sitting) -> Session:
+        session = await super()._held(sitting)
+        return session if self._kept is None else await self._kept.settle(session)
+
+    @classmethod
+    def from_config(
+        cls,
+        path: str | Path | None = None,
+        *,
+        jury: Sequence[Seatable] | None = None,
+        chairman: Seatable | Sequence[Seatable] | None = None,
+        environment: Mapping[str, str] | None = None,
+        procedure: Procedure | None = None,
+        history: "Where" = None,
+        profile: str = "",
+        **overrides: Any,
+    ) -> "Council":
+        """Seat the configured council, or else one of what is found, as ``witan ask`` does.
+
+        Parameters
+        ----------
+        path
+            A configuration file in place of the project's ``witan.toml``.
+        jury
+            Who reviews, in place of who is configured; as of `Council`. Empty: members review each
+            other.
+        chairman
+            Who writes the closing text, in place of who is configured; as of `Council`.
+        procedure
+            How they deliberate, as a whole, in place of what is configured.
+        history
+            Where every session is recorded, as of `Council`. None: where ``[history]`` or
+            ``WITAN_HISTORY`` says, nowhere if neither does; False: nowhere.
+        profile
+            The council that the configuration calls so.
+        **overrides
+            Settings by the last word of their key, parameters of the rule, and `providers`;
+            stronger than files and variables.
+        """
+        arranged = overrides.keys() - {"members", "chairmen"}
+        if procedure is not None and arranged:
+            name = min(arranged)
+            raise InvalidParameter(name, overrides[name], "either it or a procedure")
+        known = os.environ if environment is None else environment
+        chairmen = _listed(chairman)
+        given = _configurable(overrides)
+        if chairman is not None:
+            given["chairmen"] = [each for each in chairmen if isinstance(each, str)]
+        if jury is not None:
+            given["jury"] = [each for each in jury if isinstance(each, str)]
+        config = load_config(
+            known, Path.cwd(), path, given, overriding="from_config", profile=profile
+        )
+        seated = _with_objects(config.chairmen, chairmen)
+        jurors = _with_objects(config.jury, jury or ())
+        if history is None and config.history.asked:
+            history = history_place(config)
+        return seat_council(config, known, seated, procedure, jury=jurors, history=history)
+
+
+def seat_council(
+    config: Config,
+    environment: Mapping[str, str],
+    chairmen: Sequence[Seatable] | None = None,
+    procedure: Procedure | None = None,
+    *,
+    jury: Sequence[Seatable] | None = None,
+    history: "Where" = None,
+    teacher: Teacher | None = None,
+) -> Council:
+    """Seat who is configured, or else whom `find_council` finds; a running event loop is no bar.
+
+    Parameters
+    ----------
+    chairmen, procedure, jury
+        In place of those configured.
+    history, teacher
+        As of `Council`.
+
+    Raises
+    ------
+    NoCouncil
+        If too few are configured, or nobody is and nothing is found.
+    ConfigError, MissingKey
+        If a setting is not accepted, or a seat lacks its key.
+    """
+    arranged = procedure_of(config) if procedure is None else procedure
+    written = config
+    config = with_list_prices(config, environment)
+    found = who_sits(config, environment)
+    with traced(config) if procedure is None else nullcontext():
+        return Council(
+            found.seats,
+            _repriced(chairmen, written.chairmen, config.chairmen),
+            jury=_repriced(jury, written.jury, config.jury),
+            environment=environment,
+            procedure=arranged,
+            notes=(*found.notes, *_unseated_notes(config)),
+            history=history,
+            aliases=config.aliases,
+            teacher=teacher,
+        )
+
+
+def _unseated_notes(config: Config) -> Iterator[str]:
+    """What became of chairmen who were members of a council that other members replaced."""
+    for name in config.unseated:
+        yield f"the configured chairman {name} has no seat among these members, and is not asked"
+
+
+def _repriced(
+    given: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
+) -> Sequence[Seatable]:
+    """The seats in place of those configured, which have the prices of the lists."""
+    if given is None:
+        return priced
+    prices = dict(zip(written, priced, strict=True))
+    return [prices.get(each, each) if isinstance(each, SeatSpec) else each for each in given]
+
+
+def with_list_prices(config: Config, environment: Mapping[str, str]) -> Config:
+    """Do as `price_config`; a running event loop is no bar."""
+    return _blocking(partial(price_config, config, environment))
+
+
+def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
+    """The seats that are configured, or else those that `find_council` finds; nobody is seated.
+
+    Raises
+    ------
+    NoCouncil
+        If only one member or juror is configured, or nobody is and nothing is found.
+    """
+    if len(config.members) == 1:
+        where = config.origins["members"]
+        raise NoCouncil(
+            f"a council needs at least two members, and {where} names one",
+            "add another there; the same model may hold several seats",
+        )
+    if len(config.jury) == 1:
+        raise NoCouncil(
+            f"a jury needs at least two jurors, and {config.origins['jury']} names one",
+            "add another there, or none: then the members review each other",
+        )
+    if config.members:
+        found = Found(config.members, shared_votes(config.jury or config.members))
+    else:
+        found = _blocking(partial(find_council, environment, reached=config.reached))
+        if config.jury:
+            taken = [juror.name for juror in config.jury]
+            apart = name_seats([replace(seat, name="") for seat in found.seats], taken)
+            found = replace(found, seats=apart)
+        found = replace(found, seats=config.priced(found.seats, found=True))
+    config.check_prices((*found.seats, *config.jury, *config.chairmen))
+    return found
+
+
+def ask(  # noqa: PLR0913 - all but three by name
+    question: str,
+    members: Sequence[Seatable] | None = None,
+    chairman: Seatable | Sequence[Seatable] | None = None,
+    *,
+    jury: Sequence[Seatable] | None = None,
+    conversation: Sequence[Message] = (),
+    files: Mapping[str, str] = NO_FILES,
+    seed: int | None = None,
+    category: str | None = None,
+    parent: str | None = None,
+    listener: Listener | None = None,
+    **options: Any,
+) -> Session:
+    """Put a question to a council and wait for everything that comes of it.
+
+    Works in a script and in a notebook alike: where an event loop already runs in this thread, the
+    council deliberates in another. Without `members` the configured council sits; for the rest see
+    `Council` and its `ask`.
+    """
+    if members is None:
+        council = Council.from_config(jury=jury, chairman=chairman, **options)
+    else:
+        council = Council(members, chairman, jury=jury, **options)
+
+    async def put() -> Session:
+        async with council:
+            return await council.ask(
+                question,
+                conversation=conversation,
+                files=files,
+                seed=seed,
+                category=category,
+                parent=parent,
+                listener=listener,
+            )
+
+    return _blocking(put)
+
+
+def _blocking(work: Callable[[], Awaitable[T]]) -> T:
+    """Run to the end: here, or in another thread where this one already runs an event loop."""
+    try:
+        anyio.get_cancelled_exc_class()
+    except anyio.NoEventLoopError:
+        return anyio.run(work)
+    with start_blocking_portal() as portal:
+        return portal.call(work)
+
+
+def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides as the configuration takes them: parameters of a rule stand in their table."""
+    settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
+    parameters = {name for rule in RULES.values() for name in rule.parameters} - settings
+    given = {name: value for name, value in overrides.items() if name not in parameters}
+    own = {name: value for name, value in overrides.items() if name in parameters}
+    table = overrides.get("rule_parameters", {})
+    if own and isinstance(table, Mapping):
+        given["rule_parameters"] = {**table, **own}
+    if isinstance(overrides.get("providers"), Mapping):
+        given["providers"] = {
+            name: asdict(each) if isinstance(each, Throttling) else each
+            for name, each in overrides["providers"].items()
+        }
+    return given
+
+
+def _with_objects(configured: Sequence[Seatable], given: Sequence[Seatable]) -> Sequence[Seatable]:
+    """Configured seats, with those that were handed over as objects in their places."""
+    seated = [*configured]
+    for place, each in enumerate(given):
+        if not isinstance(each, str):
+            seated.insert(place, each)
+    return seated
+
+
+def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:
+    if chairman is None:
+        return ()
+    return chairman if isinstance(chairman, list | tuple) else (chairman,)
+
+
+def _keeping(history: "History | str | Path", aliases: Mapping[str, str]) -> "Kept":
+    # Councils without a history need not load one.
+    from witan.service.council_history import Kept
+
+    return Kept(history, aliases)

@@ -1,0 +1,380 @@
+"""A council where none is configured: the keys in the environment, then the servers found here."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+
+import anyio
+
+from witan.deliberation.ports import Member, Options, Price
+from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
+from witan.models.connections import Connections
+from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
+from witan.models.model_lists import list_models, seems_to_chat
+from witan.models.providers import PROVIDERS, Provider, Reach, is_loopback, key_of
+from witan.models.seats import (
+    SeatSpec,
+    base_url,
+    key_variables,
+    local_addresses,
+    name_seats,
+    price_of_seat,
+    seat,
+)
+from witan.service.config.configuration import Config
+from witan.service.model_choice import choose
+from witan.service.text import listed
+
+__all__ = [
+    "FEWEST",
+    "NOTHING_HERE",
+    "Found",
+    "Source",
+    "deal",
+    "find_council",
+    "find_sources",
+    "lacks_price",
+    "price_by_lists",
+    "price_config",
+    "searched",
+    "shared_votes",
+]
+
+LOOK_SECONDS = 5.0
+"""Seconds that a provider may take to list its models."""
+
+FEWEST, MOST = 4, 5
+"""Seats to fill when there are models for them, and sources that take a seat at most.
+
+Three reviewers of each other separate nothing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The seats of a council that nobody configured, with notes, a sentence each."""
+
+    seats: tuple[SeatSpec, ...]
+    notes: tuple[str, ...]
+
+
+Source = tuple[SeatSpec, ...]
+"""The models of one provider or server, the one to take first first."""
+
+
+NOTHING_HERE = "no provider's key is set and no model server runs here"
+
+NOT_MOVED: Mapping[str, Reach] = MappingProxyType({})
+
+NO_PRICES: Mapping[str, Price] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A provider that is asked for its models, as any seat of it would be called.
+
+    Parameters
+    ----------
+    seat
+        One of its seats, whatever the model.
+    listing
+        Where it lists its models; None: nowhere that is known.
+    key
+        The variable that holds its key, and the key; None: it needs none.
+    problem
+        Why it cannot be asked, without a listing.
+    free
+        It is a local server, called on this machine.
+    """
+
+    provider: Provider
+    seat: SeatSpec
+    listing: str | None
+    key: tuple[str, str] | None
+    problem: str = "nothing is known to list its models at its configured url"
+    free: bool = False
+
+
+async def find_council(
+    environment: Mapping[str, str],
+    servers: Mapping[str, str] = LOCAL_SERVERS,
+    providers: Mapping[str, Provider] = PROVIDERS,
+    reached: Mapping[str, Reach] = NOT_MOVED,
+) -> Found:
+    """Seat what there is, one model of each source first.
+
+    Sources are the providers whose key is in the environment, each with its chat models as `choose`
+    orders them, none of unknown price or above `DEAREST`, and after them the servers on this
+    machine, with their models as listed. Every source takes a seat, five at most; while there are
+    fewer than four seats, each gives its next model. A single model takes four. A provider that is
+    `reached` elsewhere is asked and seated there, with the key that is meant for it there.
+
+    Raises
+    ------
+    NoCouncil
+        If there is no model; it says why, and how to seat a council.
+    """
+    sources, problems = await find_sources(environment, servers, providers, reached)
+    if not sources:
+        raise _nobody(problems, reached)
+    seats = deal(sources)
+    named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
+    note = f"no council is configured; these were found: {listed([s.source for s in named])}"
+    return Found(named, (note, *shared_votes(named), *problems))
+
+
+async def find_sources(
+    environment: Mapping[str, str],
+    servers: Mapping[str, str] = LOCAL_SERVERS,
+    providers: Mapping[str, Provider] = PROVIDERS,
+    reached: Mapping[str, Reach] = NOT_MOVED,
+) -> tuple[list[Source], list[str]]:
+    """Ask every provider with a key, and every server here, for the models that may be seated.
+
+    Returns
+    -------
+    Each one's models, the one to seat first first; and why others have none, a sentence each.
+    """
+    asked = [a for p in providers.values() if (a := _asked(p, environment, reached)) is not None]
+    unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
+    here = local_addresses(unmoved, environment)
+    silent: list[str] = []
+    passed: list[str] = []
+    async with Connections() as connections:
+        lists = {a.provider.name: _unseatable(a, environment, connections) for a in asked}
+        async with anyio.create_task_group() as group:
+            for each in (a for a in asked if not lists[a.provider.name]):
+                group.start_soon(_ask, each, connections, lists, silent, passed)
+            local = await find_local_servers(here)
+    sources = [models for models in lists.values() if isinstance(models, tuple) and models]
+    sources += [models for server in local if (models := _served(server, environment, silent))]
+    problems = [problem for problem in lists.values() if isinstance(problem, str)]
+    problems += sorted(passed)
+    if silent:
+        problems.append(f"not seated, as they seem not to chat: {listed(sorted(silent))}")
+    return sources, problems
+
+
+async def price_by_lists(
+    specs: Sequence[SeatSpec], environment: Mapping[str, str]
+) -> tuple[SeatSpec, ...]:
+    """Give seats of unknown price the price that their provider's list of models states.
+
+    Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
+    answers with no list, or states no price.
+    """
+    asked: dict[tuple[str, str | None, str | None], _Asked] = {}
+    for spec in filter(partial(lacks_price, environment=environment), specs):
+        place = Reach(spec.url, spec.key_variable)
+        found = _asked(PROVIDERS[spec.provider], environment, {spec.provider: place})
+        if found is not None and found.listing is not None:
+            asked[_endpoint(spec)] = found
+    if not asked:
+        return tuple(specs)
+    prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]] = {}
+    async with Connections() as connections, anyio.create_task_group() as group:
+        for endpoint, each in asked.items():
+            group.start_soon(_look_up, endpoint, each, connections, prices)
+    return tuple(
+        replace(spec, price=prices.get(_endpoint(spec), NO_PRICES).get(spec.model))
+        if lacks_price(spec, environment)
+        else spec
+        for spec in specs
+    )
+
+
+async def price_config(config: Config, environment: Mapping[str, str]) -> Config:
+    """Give configured seats the prices that only their providers' lists state."""
+    specs = (*config.members, *config.jury, *config.chairmen)
+    priced = await price_by_lists(specs, environment)
+    n_members, n_seats = len(config.members), len(config.members) + len(config.jury)
+    return replace(
+        config,
+        members=priced[:n_members],
+        jury=priced[n_members:n_seats],
+        chairmen=priced[n_seats:],
+    )
+
+
+def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
+    """Check that a seat of a paid provider has no known price."""
+    provider = PROVIDERS.get(spec.provider)
+    if provider is None or provider.local:
+        return False
+    try:
+        return price_of_seat(spec, environment) is None
+    except ConfigError:
+        return False  # its address is refused where it is seated
+
+
+def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
+    """The fields of a seat that say which list of models it stands in."""
+    return spec.provider, spec.url, spec.key_variable
+
+
+async def _look_up(
+    endpoint: tuple[str, str | None, str | None],
+    asked: _Asked,
+    connections: Connections,
+    prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
+) -> None:
+    """Note the prices in one provider's list; none where it cannot be had in time."""
+    key = None if asked.key is None else asked.key[1]
+    with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
+        models = await list_models(
+            asked.provider.name,
+            asked.listing or "",
+            key,
+            connections,
+            key_header=asked.provider.key_header,
+        )
+        prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
+
+
+def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:
+    """A sentence for every model that holds several seats in the same way.
+
+    Scripts and programs may well say something else in each of their seats, and so may whatever
+    was handed over as an object.
+    """
+    held: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
+    for each in seats:
+        if each.source and each.provider not in ("script", "cmd"):
+            held.setdefault((each.source, each.url, each.options), []).append(each)
+    return tuple(
+        f"{'all seats' if len(same) == len(seats) else listed([each.name for each in same])} "
+        f"are held by one model, {source}: their votes are not independent"
+        for (source, _, _), same in held.items()
+        if len(same) > 1
+    )
+
+
+def deal(sources: Sequence[Source]) -> list[SeatSpec]:
+    """One seat per source, then further ones in turn until there are enough."""
+    seats = [source[0] for source in sources[:MOST]]
+    for turn in range(1, max(map(len, sources))):
+        for source in sources:
+            if len(seats) < FEWEST and len(source) > turn:
+                seats.append(source[turn])
+    return seats
+
+
+def _asked(
+    provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
+) -> _Asked | None:
+    """The request for a provider's list of models; None without a key or a list."""
+    place = reached.get(provider.name, Reach())
+    if provider.local and provider.name not in reached:
+        return None  # those are looked for where they listen by default
+    spec = SeatSpec("", provider.name, "", url=place.url, key_variable=place.key_variable)
+    variables = key_variables(spec)
+    key = key_of(variables, environment)
+    if (key is None and variables) or not (provider.local or variables):
+        return None
+    try:
+        moved = base_url(spec, environment)
+    except ConfigError as error:
+        return _Asked(provider, spec, None, key, str(error))
+    listing = provider.listing(moved if moved != provider.url else None)
+    if listing is None and place.url is None:
+        return None
+    free = provider.local and moved is not None and is_loopback(moved)
+    return _Asked(provider, spec, listing, key, free=free)
+
+
+def _unseatable(
+    asked: _Asked, environment: Mapping[str, str], connections: Connections
+) -> Source | str:
+    """The reason why no model of a provider can be seated; without one no model yet."""
+    name = asked.provider.name
+    if asked.listing is None:
+        return f"{name} is passed over: {asked.problem}"
+    try:
+        [spec] = _seats(asked.seat, ["any"])
+        seat(replace(spec, name=name), environment, connections)
+    except (ConfigError, MissingExtra) as error:
+        return f"{name} is passed over: {error}"
+    return ()
+
+
+async def _ask(
+    asked: _Asked,
+    connections: Connections,
+    lists: dict[str, Source | str],
+    silent: list[str],
+    passed: list[str],
+) -> None:
+    """Note a provider's chat models, the one to seat first first, or why there are none."""
+    name = asked.provider.name
+    lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
+    with anyio.move_on_after(LOOK_SECONDS):
+        try:
+            models = await list_models(
+                name,
+                asked.listing or "",
+                None if asked.key is None else asked.key[1],
+                connections,
+                key_header=asked.provider.key_header,
+            )
+        except ModelError as error:
+            origin = "" if asked.key is None else f" (key from {asked.key[0]})"
+            lists[name] = f"{error}{origin}"
+            return
+        silent += [f"{name}:{model.id}" for model in models if not model.chats]
+        chosen = choose(name, models, free=asked.free)
+        passed += chosen.notes(name)
+        lists[name] = tuple(
+            replace(seat, price=price)
+            for model, price in chosen.models
+            for seat in _seats(asked.seat, [model])
+        )
+
+
+def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
+    """The seats of these models; an id that is blank names none."""
+    named = (model.strip() for model in models)
+    return tuple(
+        replace(like, source=f"{like.provider}:{model}", model=model) for model in named if model
+    )
+
+
+def _served(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
+    """The models of a server on this machine; those that seem not to chat are noted."""
+    silent += [f"{server.kind}:{name}" for name in server.models if not seems_to_chat(name)]
+    return tuple(
+        spec if base_url(spec, environment) == server.url else replace(spec, url=server.url)
+        for spec in _seats(
+            SeatSpec("", server.kind, ""), [name for name in server.models if seems_to_chat(name)]
+        )
+    )
+
+
+def searched(
+    servers: Mapping[str, str] = LOCAL_SERVERS, reached: Mapping[str, Reach] = NOT_MOVED
+) -> str:
+    """Say where `find_council` looks for keys and for servers."""
+    specs = [
+        SeatSpec("", p.name, "", key_variable=reached.get(p.name, Reach()).key_variable)
+        for p in PROVIDERS.values()
+        if p.listing(None)
+    ]
+    variables = dict.fromkeys(v for spec in specs for v in key_variables(spec))
+    keys = listed([*variables], most=len(variables))
+    return f"looked for keys in {keys}, and for {listed([*servers], most=len(servers))} here"
+
+
+def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
+    """The error for want of any model: why, and three ways on."""
+    if not problems:
+        configured = [reach.key_variable for reach in reached.values() if reach.key_variable]
+        key = configured[0] if configured else "OPENAI_API_KEY"
+        return NoCouncil(
+            f"no model to ask: {NOTHING_HERE}",
+            f"export a key such as {key}, or run witan init, or try witan demo",
+        )
+    return NoCouncil(
+        f"no model to ask: {'; '.join(problems)}",
+        "export another provider's key, or run witan init, or try witan demo",
+    )

@@ -1,0 +1,73 @@
+"""The council of the demonstration: scripts, which need no key."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from witan.deliberation.ports import Member, Price
+from witan.models.script import Line, Script, read_script
+from witan.models.scripted import Scripted
+
+__all__ = ["Demonstration", "demonstration"]
+
+SCRIPTS = Path(__file__).parent / "demo"
+
+MEMBERS = ("aster", "birch", "cedar", "dogwood", "elder")
+
+ABSTAINER = "dogwood"
+"""Who casts no ballot in the degraded demonstration."""
+
+CHAIRMAN = "hazel"
+
+SEED = 20_261_121
+"""The demonstration shows the same session to everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """Who sits in it, and what is asked."""
+
+    question: str
+    members: tuple[Member, ...]
+    chairman: Member
+    seed: int
+
+
+def demonstration(*, fast: bool, degraded: bool = False) -> Demonstration:
+    """Seat the scripts of the demonstration.
+
+    Parameters
+    ----------
+    fast
+        Play the scripts without their pauses.
+    degraded
+        Seat a reviewer that never casts a ballot, so that the session ends degraded.
+    """
+    changed = {ABSTAINER: f"{ABSTAINER}-degraded"} if degraded else {}
+    return Demonstration(
+        (SCRIPTS / "question.txt").read_text(encoding="utf-8").strip(),
+        tuple(_member(name, changed.get(name, name), fast=fast) for name in MEMBERS),
+        _member(CHAIRMAN, CHAIRMAN, fast=fast),
+        SEED,
+    )
+
+
+def _member(name: str, script_name: str, *, fast: bool) -> Member:
+    path = SCRIPTS / f"{script_name}.toml"
+    script = read_script(path)
+    model = Scripted.of(_hurried(script) if fast else script, name)
+    return Member(name, model, f"script:{path}", "script", price=Price(0.0, 0.0), simulated=True)
+
+
+def _hurried(script: Script) -> Script:
+    """The same script without its pauses."""
+
+    def hurry(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        return tuple(replace(line, seconds=0.0, tokens_per_second=None) for line in lines)
+
+    return replace(
+        script,
+        answer=hurry(script.answer),
+        review=hurry(script.review),
+        repair=hurry(script.repair),
+        synthesis=hurry(script.synthesis),
+    )

@@ -1,0 +1,1 @@
+"""What `witan doctor` checks."""

@@ -1,0 +1,462 @@
+"""The findings of ``witan doctor``: settings, seats, endpoints and servers."""
+
+import platform
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import anyio
+
+from witan.core.interpretation import Counting
+from witan.deliberation.lengths import TYPICAL
+from witan.deliberation.plan import check_priced
+from witan.deliberation.planning import seated_separation
+from witan.deliberation.ports import Price, Seat
+from witan.deliberation.procedure import Procedure
+from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
+from witan.models.connections import Connections
+from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
+from witan.models.model_lists import list_models
+from witan.models.providers import PROVIDERS, Provider, Reach, key_of
+from witan.models.script import read_script
+from witan.models.seats import (
+    SeatSpec,
+    address,
+    base_url,
+    key_variables,
+    local_addresses,
+    price_of_seat,
+)
+from witan.service.config.configuration import SEATS, Config, dotted
+from witan.service.config.schema import NAME_TABLES, OPEN_TABLES, fixed_keys
+from witan.service.council import Council
+from witan.service.council_discovery import Found, find_council, lacks_price, searched, shared_votes
+from witan.service.doctor.history import HistoryFinding, examine_history, settings_shown
+from witan.service.doctor.serve import (
+    ProfileFinding,
+    ServeFinding,
+    examine_profiles,
+    examine_serve,
+    own_keys,
+    serve_shown,
+    shown_value,
+)
+from witan.service.procedure_options import procedure_of, traced
+from witan.service.trust import separation_sentence
+
+__all__ = ["Examination", "SeatFinding", "SettingFinding", "examine"]
+
+ANSWER_SECONDS = 3.0
+"""Seconds that an endpoint may take to list its models."""
+
+DEFAULT = "default"
+
+PACKAGES = ("numpy", "scipy", "pydantic", "httpx2", "anyio", "pydantic-ai-slim")
+
+State = Literal["ready", "unchecked", "unable"]
+"""The state of a seat; ``unchecked``: nothing shows that it could be taken, nor that it could not.
+
+A server may chat that lists no models, or not the one that is asked for.
+"""
+
+_SHUT = (None, 401, 403)
+"""Statuses of an endpoint that no call gets past: no reply, or a refused key."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFinding:
+    """One setting: its value, and the file or variable it comes from, or ``default``."""
+
+    key: str
+    value: Any
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeatFinding:
+    """One seat, and whether it could be taken.
+
+    Parameters
+    ----------
+    variable
+        Where its key is, or is looked for; None: it needs none.
+    has_key
+        None: it needs none.
+    price
+        None: unknown.
+    finding
+        What was found out about its endpoint, script or program.
+    url
+        Where it is called; None: nowhere, or where its client library decides.
+    url_from
+        The seat, setting or variable that the address comes from, or ``default``; None: it has
+        none that is known.
+    """
+
+    name: str
+    seat: str
+    provider: str
+    variable: str | None
+    has_key: bool | None
+    price: Price | None
+    state: State
+    finding: str
+    url: str | None = None
+    url_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything found out.
+
+    Parameters
+    ----------
+    problems
+        What keeps the council from sitting, a sentence each; empty: it could.
+    notes
+        What else there is to know.
+    """
+
+    files: tuple[str, ...]
+    settings: tuple[SettingFinding, ...]
+    members: tuple[SeatFinding, ...]
+    jury: tuple[SeatFinding, ...]
+    chairmen: tuple[SeatFinding, ...]
+    servers: tuple[LocalServer, ...]
+    versions: Mapping[str, str]
+    history: HistoryFinding
+    serve: ServeFinding
+    profiles: tuple[ProfileFinding, ...]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def can_sit(self) -> bool:
+        """Whether a council could sit."""
+        return not self.problems
+
+
+async def examine(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    offline: bool = False,
+    servers: Mapping[str, str] = LOCAL_SERVERS,
+) -> Examination:
+    """Look at everything a council needs; ask every endpoint at once, or none when `offline`."""
+    problems, notes = list[str](), list[str]()
+    procedure = Procedure()
+    try:
+        procedure = procedure_of(config)
+    except ConfigError as error:
+        problems.append(str(error))
+    members = config.members
+    if not members:
+        try:
+            found = await _found(config, environment, servers, offline=offline)
+            members = found.seats
+            notes += found.notes
+        except (ConfigError, NoCouncil) as error:
+            problems.append(str(error))
+            if not offline:
+                notes.append(searched(servers, config.reached))
+    else:
+        notes += shared_votes(config.jury or members)
+    async with Connections() as connections:
+        examining = _Seats(config, environment, connections, offline=offline)
+        seats = await examining.look([*members, *config.jury, *config.chairmen])
+    local, astray = await _servers(environment, {} if offline else servers)
+    notes += astray
+    n_members, n_seats = len(members), len(members) + len(config.jury)
+    separable = None
+    if n_members >= 2:
+        separable = seated_separation(
+            [Seat(spec.name, spec.source, spec.provider) for spec in members],
+            procedure,
+            [Seat(spec.name, spec.source, spec.provider) for spec in config.jury],
+        )
+    if separable is not None:
+        notes.append(separation_sentence(separable).rstrip("."))
+    problems += _unable(seats[:n_members], seats[n_members:])
+    members = _priced(members, seats)
+    config = replace(
+        config,
+        jury=_priced(config.jury, seats[n_members:]),
+        chairmen=_priced(config.chairmen, seats[n_seats:]),
+    )
+    if not problems:
+        problems += _refused(config, members, procedure, environment)
+    history = examine_history(config, offline=offline)
+    problems += history.hindrances
+    return Examination(
+        files=config.files,
+        settings=tuple(_settings(config, procedure)),
+        members=tuple(seats[:n_members]),
+        jury=tuple(seats[n_members:n_seats]),
+        chairmen=tuple(seats[n_seats:]),
+        servers=tuple(local),
+        versions=_versions(),
+        history=history,
+        serve=examine_serve(config, environment),
+        profiles=examine_profiles(config),
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+async def _servers(
+    environment: Mapping[str, str], servers: Mapping[str, str]
+) -> tuple[Sequence[LocalServer], list[str]]:
+    """The servers of this machine, and what kept them from being looked for."""
+    try:
+        places = local_addresses(servers, environment)
+        return (await find_local_servers(places) if places else ()), []
+    except ConfigError as error:
+        return (), [str(error)]
+
+
+async def _found(
+    config: Config,
+    environment: Mapping[str, str],
+    servers: Mapping[str, str],
+    *,
+    offline: bool,
+) -> Found:
+    if offline:
+        raise NoCouncil(
+            "no council is configured", "without --offline, one is looked for in keys and servers"
+        )
+    return await find_council(environment, servers, reached=config.reached)
+
+
+def _priced(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
+    """The seats at the prices that were found out, in the same order."""
+    pairs = zip(specs, seats, strict=False)
+    return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
+
+
+def _refused(
+    config: Config,
+    members: Sequence[SeatSpec],
+    procedure: Procedure,
+    environment: Mapping[str, str],
+) -> list[str]:
+    """The error that `witan ask` would print for a council of these members; empty: none."""
+    try:
+        with traced(config):
+            council = Council(
+                members,
+                config.chairmen,
+                jury=config.jury,
+                environment=environment,
+                procedure=procedure,
+            )
+            check_priced(council.plan("?", lengths=TYPICAL), procedure.limits.max_cost_usd)
+    except WitanError as error:
+        return [str(error)]
+    return []
+
+
+def _unable(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
+    """The problems that keep the seats from being a council."""
+    seats = {finding.name: finding for finding in (*members, *others)}
+    keyless = [
+        f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
+    ]
+    able = [finding for finding in members if finding.state != "unable"]
+    if members and len(able) < 2:
+        silent = [
+            f"{s.name}: {s.finding}"
+            for s in members
+            if s.state == "unable" and s.has_key is not False
+        ]
+        count = "one member" if len(able) == 1 else "no member"
+        return [*keyless, f"a council needs two members and {count} could sit", *silent]
+    return keyless
+
+
+def _versions() -> Mapping[str, str]:
+    found = {"witan": version("witan"), "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
+    """Every setting with the value that holds, and whose it is."""
+    held = {
+        **{f.name: getattr(procedure, f.name) for f in fields(procedure)},
+        **{f.name: getattr(procedure.limits, f.name) for f in fields(procedure.limits)},
+        **{f.name: getattr(procedure.counting, f.name) for f in fields(procedure.counting)},
+        **{f.name: getattr(procedure.counting.counting, f.name) for f in fields(Counting)},
+        "rubric": procedure.rubric.name,
+        **settings_shown(config),
+    }
+    served = serve_shown(config)
+    given = {setting.key: setting for setting in config.settings}
+    own = [
+        key for key in given if key[:-1] in (*OPEN_TABLES, *NAME_TABLES) or key[0] == "providers"
+    ] + own_keys(given)
+    found = [
+        SettingFinding(dotted(key), [each.name for each in seats], given[key].origin)
+        for key, seats in zip(SEATS, (config.members, config.jury, config.chairmen), strict=True)
+        if key in given
+    ]
+    for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):
+        otherwise = served.get(dotted(key), held.get(key[-1]))
+        value = shown_value(given[key]) if key in given else otherwise
+        value = held["url"] if key == ("history", "url") else value
+        where = given[key].origin if key in given else DEFAULT
+        found.append(SettingFinding(dotted(key), value, where))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """The address of a list of models, the variable of the key, and the key's header."""
+
+    url: str
+    variable: str | None
+    key_header: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The reply of an endpoint: its models, with their prices, or else the problem."""
+
+    state: State
+    problem: str
+    models: Mapping[str, Price | None] = field(default_factory=dict)
+
+
+class _Seats:
+    """Looks at seats, each endpoint asked once however many seats it has."""
+
+    def __init__(
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        connections: Connections,
+        *,
+        offline: bool,
+    ) -> None:
+        self._config = config
+        self._environment, self._connections = environment, connections
+        self._offline = offline
+        self._lists: dict[_Endpoint, _Listing] = {}
+
+    async def look(self, specs: Sequence[SeatSpec]) -> list[SeatFinding]:
+        """Examine each seat, in order."""
+        places = [self._endpoint(spec) for spec in specs]
+        async with anyio.create_task_group() as group:
+            for place in dict.fromkeys(places):
+                if isinstance(place, _Endpoint) and not self._offline:
+                    group.start_soon(self._ask, place)
+        return [self._finding(spec, place) for spec, place in zip(specs, places, strict=True)]
+
+    def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
+        """The list of models of a seat, or the error in its address; None without list or key."""
+        variables = key_variables(spec)
+        found = key_of(variables, self._environment)
+        provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
+        try:
+            url = base_url(spec, self._environment)
+        except ConfigError as error:
+            return error
+        listing = provider.listing(url if url != provider.url or spec.url else None)
+        if listing is None or (variables and found is None):
+            return None
+        return _Endpoint(listing, None if found is None else found[0], provider.key_header)
+
+    async def _ask(self, place: _Endpoint) -> None:
+        key = None if place.variable is None else self._environment[place.variable].strip()
+        self._lists[place] = _Listing("unable", f"did not answer within {ANSWER_SECONDS:g} s")
+        with anyio.move_on_after(ANSWER_SECONDS):
+            try:
+                models = await list_models(
+                    "the endpoint", place.url, key, self._connections, key_header=place.key_header
+                )
+            except ModelError as error:
+                state: State = "unable" if error.status in _SHUT else "unchecked"
+                self._lists[place] = _Listing(state, error.problem)
+            else:
+                self._lists[place] = _Listing("ready", "", {m.id.strip(): m.price for m in models})
+
+    def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
+        variables = key_variables(spec)
+        found = key_of(variables, self._environment)
+        astray = isinstance(place, ConfigError)
+        state, finding = self._state(spec, place)
+        return SeatFinding(
+            name=spec.name,
+            seat=spec.source,
+            provider=spec.provider,
+            variable=found[0] if found else " or ".join(variables) or None,
+            has_key=found is not None if variables else None,
+            price=self._price(spec, place),
+            state=state,
+            finding=finding,
+            **({} if astray else self._address(spec)),
+        )
+
+    def _price(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> Price | None:
+        """The price of a seat, from its provider's list where only that states one."""
+        if isinstance(place, ConfigError):
+            return spec.price
+        if place in self._lists and lacks_price(spec, self._environment):
+            return self._lists[place].models.get(spec.model)
+        return price_of_seat(spec, self._environment)
+
+    def _address(self, spec: SeatSpec) -> dict[str, str]:
+        """The address at which a seat is called, and its origin."""
+        found = address(spec, self._environment)
+        provider = PROVIDERS.get(spec.provider)
+        url = found.url or (None if provider is None else provider.address)
+        if url is None:
+            return {}
+        origin = found.variable or DEFAULT
+        if spec.url is not None:
+            reach = self._config.reached.get(spec.provider, Reach())
+            key = dotted(("providers", spec.provider, "url"))
+            origin = self._config.origins[key] if reach.url == spec.url else "the seat"
+        return {"url": url, "url_from": origin}
+
+    def _state(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> tuple[State, str]:
+        if spec.provider in ("script", "cmd"):
+            return _here(spec)
+        if key_variables(spec) and key_of(key_variables(spec), self._environment) is None:
+            return "unable", "it lacks its key"
+        if isinstance(place, ConfigError):
+            return "unable", str(place)
+        if place is None or self._offline:
+            return "unchecked", "not asked"
+        return _model_state(spec.model, self._lists[place])
+
+
+def _here(spec: SeatSpec) -> tuple[State, str]:
+    """Check that a script can be read, or a program started."""
+    if spec.provider == "cmd":
+        there = shutil.which(shlex.split(spec.model)[0]) is not None
+        return ("ready", "its program is there") if there else ("unable", "no such program")
+    try:
+        read_script(spec.model)
+    except ConfigError as error:
+        return "unable", str(error)
+    return "ready", "its script can be read"
+
+
+def _model_state(model: str, listing: _Listing) -> tuple[State, str]:
+    """Look for a model in an endpoint's list."""
+    if listing.state != "ready":
+        return listing.state, listing.problem
+    if model in listing.models:
+        return "ready", "answers, knows the model"
+    nearest = UnknownName("model", model, listing.models).nearest
+    hint = "" if nearest is None else f"; did you mean {nearest}?"
+    return "unchecked", f"answers, does not list {model}{hint}"

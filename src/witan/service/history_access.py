@@ -1,0 +1,168 @@
+"""The history as commands meet it: found in the configuration, opened, and searched by name."""
+
+import shlex
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from witan.errors import HistoryError, MissingExtra
+
+if TYPE_CHECKING:
+    from witan.history import History, Patience
+    from witan.history.whereabouts import Whereabouts
+    from witan.service.config.configuration import Config
+
+__all__ = [
+    "Place",
+    "configured",
+    "history_place",
+    "is_there",
+    "open_history",
+    "recorded",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A history that sessions are recorded in.
+
+    Parameters
+    ----------
+    keep_days
+        Sessions that came in longer ago are forgotten once another was recorded; None: none are.
+    option
+        What a command has to be given to find it again: nothing, or `` --history URL``.
+    own
+        It is a file of the user's own, in which nobody else can have put a session.
+    whereabouts
+        The file that it was opened in.
+    """
+
+    history: "History"
+    whereabouts: "Whereabouts"
+    keep_days: int | None = None
+    option: str = ""
+    own: bool = True
+
+    def patience(self, say: Callable[[str], None] | None = None) -> "Patience":
+        """As long as another process is waited for; `say` is told of it."""
+        from witan.history import Patience
+
+        return Patience(say)
+
+
+def configured(path: Path | None, url: str | None = None) -> "Config":
+    """The configuration, with the history that an option names."""
+    import os
+
+    from witan.service.config.configuration import load_config
+
+    return load_config(os.environ, Path.cwd(), path, {"history.url": url})
+
+
+def history_place(config: "Config") -> str:
+    """Where the configured history is, or would be; it may hold a password."""
+    from witan.history import default_place
+
+    url = config.history.url
+    return str(default_place()) if url is None else url
+
+
+def is_there(place: str) -> bool:
+    """Whether there is a file at the place of a history; a server is taken to be there.
+
+    Raises
+    ------
+    HistoryError
+        If it is no place for one.
+    """
+    from witan.history import place_of
+
+    file = place_of(place)
+    return isinstance(file, str) or _there(file)
+
+
+def open_history(config: "Config", patience: "Patience", *, reading: bool = False) -> "History":
+    """Open the configured history.
+
+    Parameters
+    ----------
+    patience
+        How long to wait for other processes.
+    reading
+        It is only read, so one that is not there is not made, and one that cannot be written will
+        do.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be opened, or another process keeps it locked, or is only to be read and not
+        there.
+    MissingExtra
+        If it is in PostgreSQL, and psycopg is not installed.
+    """
+    from witan.history import History
+
+    place = history_place(config)
+    if reading and not is_there(place):
+        remedy = "ask a question, try witan demo, or name another place with --history"
+        raise HistoryError(place, "there is no history yet", remedy)
+    history = History.open(place, reading=reading, patience=patience)
+    history.aliases = config.aliases
+    return history
+
+
+def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":
+    """Open the history of a session before anybody is asked, once it can be written."""
+    from witan.history import Patience
+
+    patience = Patience(say)
+    history = open_history(config, patience)
+    with ExitStack() as undo:
+        undo.callback(history.close)
+        history.require_writable(patience)
+        undo.pop_all()
+    return history
+
+
+def recorded(config: "Config", file: Path | None, say: Callable[[str], None]) -> Place | None:
+    """Open the history that a session is to be recorded in; None: it is not to be.
+
+    Parameters
+    ----------
+    file
+        The configuration file that was named, if one was.
+    say
+        Is told what is waited for.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be opened; it says how to do without.
+    """
+    from witan.history.whereabouts import Whereabouts
+
+    settings = config.history
+    if not settings.enabled and not settings.by_option:
+        return None
+    try:
+        history = _opened_to_record(config, say)
+    except HistoryError as error:
+        remedy = f"{error.remedy}, or go without it: --no-history"
+        raise HistoryError(error.where, error.problem, remedy) from None
+    except MissingExtra as error:
+        raise HistoryError("the history", str(error), "or go without it: --no-history") from None
+    # A command without options would look elsewhere.
+    named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
+    shown = history.url if history.url.startswith("postgresql:") else history_place(config)
+    option = f" --history {shlex.quote(shown)}" if named else ""
+    return Place(history, Whereabouts(history), settings.keep_days, option, settings.own)
+
+
+def _there(name: str | Path) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a file's name, for one
+        return False

@@ -1,0 +1,173 @@
+"""A session that came in as ballots: all that is known of it, and what its ballots come to."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from witan.core.ballot import Ballot
+from witan.core.outcome import Outcome
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
+from witan.deliberation.teaching import with_learned
+from witan.errors import HistoryError, UnknownName, WitanError
+from witan.service.trust import trust_line
+
+if TYPE_CHECKING:
+    from witan.deliberation.imported_session import Imported, Shown
+    from witan.history import Found, History
+
+__all__ = [
+    "ImportedSession",
+    "as_it_came",
+    "imported_outcomes",
+    "imported_session",
+    "record_object",
+    "votes_beside",
+]
+
+
+AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
+
+
+def as_it_came(held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+    """All of it, for whoever runs the history."""
+    return held, AS_WRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """What there is in place of a record, as no council held it.
+
+    Parameters
+    ----------
+    about
+        Its line in a list of sessions.
+    held
+        What came in, and people's votes since.
+    outcome
+        What its ballots come to; None: nothing.
+    not_counted
+        Why; None: they are counted.
+    """
+
+    about: "Found"
+    held: "Imported"
+    outcome: Outcome | None
+    not_counted: str | None
+
+    @property
+    def trust(self) -> str | None:
+        """How far the outcome can be trusted; None: there is none."""
+        return None if self.outcome is None else trust_line(self.outcome)
+
+
+def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
+    """The ballots of people that an imported session is not counted by: models voted, too."""
+    if not any(ballot.kind == "model" and not ballot.abstained for ballot in cast):
+        return []
+    return [ballot for ballot in cast if ballot.kind == "human"]
+
+
+def imported_outcomes(
+    history: "History",
+    held: "Imported",
+    settings: Settings,
+    *,
+    without: Sequence[str] = (),
+    named: Collection[str] = (),
+    names: Mapping[str, str] = AS_WRITTEN,
+) -> list[Outcome]:
+    """Count the ballots of one session; one outcome, if any of them can be counted.
+
+    Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
+    from the other sessions. Unless the `kind` is named among the settings that were asked for,
+    people's ballots count only where no model voted, as in every session that was held.
+
+    Parameters
+    ----------
+    names
+        What the history has by another name than `held`, to that.
+
+    Raises
+    ------
+    UnknownName
+        If a reviewer that is to be left out cast none.
+    """
+    cast = held.ballots
+    reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
+    for name in without:
+        if name not in reviewers:
+            raise UnknownName("reviewer", name, reviewers)
+    if "kind" not in named and votes_beside(cast):
+        settings = replace(settings, kind="model")
+    ballots = [
+        ballot
+        for ballot in cast
+        if settings.kind in ("all", ballot.kind) and ballot.reviewer not in without
+    ]
+    weighed = settings.rule == "weighted_borda" and settings.reliability is None
+    if weighed or "learn" in (settings.prior, settings.rho):
+        written = {shown: name for name, shown in names.items()}
+        models = [written.get(name, name) for name in reviewers] if weighed else ()
+        learned = history.learned(models, without=held.session)
+        graded = any(ballot.grades for ballot in ballots)
+        settings = with_learned(settings, learned, "grades" if graded else "ranks")
+        reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
+        settings = replace(settings, reliability=reliability or settings.reliability)
+    return [
+        replace(outcome, details={**outcome.details, "simulated": held.simulated})
+        for outcome in tally_sessions(ballots, settings)
+    ]
+
+
+def imported_session(
+    history: "History", session: str, shown: "Shown" = as_it_came
+) -> ImportedSession:
+    """All of a session that came in as ballots; that these cannot be counted is no error.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    HistoryError
+        If it cannot be read.
+    """
+    about, (held, names) = history.about(session), shown(history.whole(session))
+    try:
+        outcomes = imported_outcomes(history, held, Settings(), names=names)
+    except HistoryError:
+        raise
+    except WitanError as error:
+        return ImportedSession(about, held, None, str(error))
+    if not outcomes:
+        return ImportedSession(about, held, None, "no ballot ranks or grades anything")
+    return ImportedSession(about, held, outcomes[0], None)
+
+
+def record_object(found: ImportedSession) -> dict[str, Any]:
+    """The object of ``witan show --json``: what `witan export` writes of it, and what it comes to.
+
+    Its fields are called as those of the record of a council, whose ``witan_session`` is
+    ``witan_imported`` here. People's votes stand apart where they are not counted.
+    """
+    from witan.files.exports import imported_object
+
+    held, about = found.held, found.about
+    votes = votes_beside(held.ballots)
+    counted = tuple(b for b in held.ballots if not votes or b.kind == "model")
+    line = imported_object(replace(held, ballots=counted))
+    apart = imported_object(replace(held, ballots=tuple(votes)))
+    told = {
+        "simulated": held.simulated,
+        "source": about.source,
+        "question": held.question,
+        "status": about.status,
+        "text": held.closing,
+        "answers": dict(held.answers),
+        "ballots": line["ballots"],
+        "votes": apart["ballots"],
+        "outcome": found.outcome,
+        "not_counted": found.not_counted,
+    }
+    return {**line, **told}

@@ -1,0 +1,156 @@
+"""Files into a history: each whole or not at all, and once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from witan.core.scale import Scale
+from witan.deliberation.imported_session import Added, Imported
+from witan.files.ballots.problems import Problem
+from witan.files.imports.digests import digest_of, held
+from witan.files.imports.reading import read_imports
+
+if TYPE_CHECKING:
+    from witan.history import History
+
+__all__ = ["Meaning", "Taken", "take_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a file means beside its content; the fields are the parameters of `read_imports`."""
+
+    format: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    scale: Scale | None = None
+    answers: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    category: str | None = None
+    at: datetime | None = None
+    session_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one file.
+
+    Parameters
+    ----------
+    added
+        None: it was refused, since some of it could not be read, or holds no session.
+    before
+        The very file came in before, and was not read again.
+    scales
+        How its grades are read, where that is not from 1 to 10 beyond doubt.
+    """
+
+    added: Added | None
+    problems: tuple[Problem, ...] = ()
+    before: bool = False
+    scales: tuple[Scale, ...] = ()
+
+
+def take_in(
+    history: "History",
+    path: str | Path,
+    meaning: Meaning,
+    *,
+    strict: bool = False,
+    on_problem: Callable[[Problem], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Taken:
+    """Take a file, or ``-`` for standard input, into a history.
+
+    Parameters
+    ----------
+    strict
+        Nothing of a file comes in if a line of it cannot be read.
+    on_problem
+        Is told of each line that cannot be read, at once.
+    on_note
+        Is told how the file is read, where that is not plain from its columns.
+
+    Raises
+    ------
+    BallotFileError
+        If the file cannot be read at all.
+    HistoryError
+        If the history cannot be written, or has a session of that name with other ballots.
+    """
+    source = "standard input" if str(path) == "-" else str(path)
+    with held(path) as file:
+        digest = digest_of([file, *meaning.answers, *meaning.questions], **_said(meaning))
+        before = history.took_in(digest)
+        if before is not None:
+            return Taken(Added(0, before, 0), before=True)
+        reading = _Reading(strict, on_problem)
+        sessions = read_imports(
+            file,
+            format=meaning.format,
+            answers=meaning.answers,
+            questions=meaning.questions,
+            columns=dict(meaning.columns),
+            scale=meaning.scale,
+            category=meaning.category,
+            at=meaning.at,
+            session_prefix=meaning.session_prefix,
+            on_problem=reading.note,
+            on_note=on_note,
+        )
+        # Most kinds of file are read as a whole for their first session, and nobody who writes to
+        # the history has to wait for that.
+        first = next(sessions, None)
+        added = None
+        if first is not None:
+            try:
+                added = history.add(reading.watched(first, sessions), source, digest)
+            except _Refused:
+                added = None
+        return Taken(added, tuple(reading.problems), scales=tuple(reading.scales))
+
+
+def _said(meaning: Meaning) -> dict[str, object]:
+    """What tells one import of a content from another; the files beside it count by content."""
+    return {
+        "kind": meaning.format,
+        "columns": sorted(meaning.columns),
+        "scale": None if meaning.scale is None else str(meaning.scale),
+        "beside": (len(meaning.answers), len(meaning.questions))
+        if meaning.answers or meaning.questions
+        else None,
+        "category": meaning.category,
+        "at": meaning.at,
+        "prefix": meaning.session_prefix,
+    }
+
+
+class _Refused(Exception):
+    """Ends an import of which nothing is to remain."""
+
+
+class _Reading:
+    """What could not be read of a file, which then may be refused."""
+
+    def __init__(self, strict: bool, on_problem: Callable[[Problem], None] | None) -> None:
+        self._strict, self._tell = strict, on_problem
+        self.problems: list[Problem] = []
+        self.scales: dict[Scale, None] = {}
+
+    def note(self, problem: Problem) -> None:
+        """A line cannot be read."""
+        self.problems.append(problem)
+        if self._tell is not None:
+            self._tell(problem)
+
+    def watched(self, first: Imported, others: Iterator[Imported]) -> Iterator[Imported]:
+        """The sessions of the file; at its end it is known whether all of it could be read."""
+        for one in chain([first], others):
+            for ballot in one.ballots:
+                if ballot.scale is not None and not ballot.scale.is_plain:
+                    self.scales[ballot.scale] = None
+            yield one
+        if self._strict and self.problems:
+            raise _Refused

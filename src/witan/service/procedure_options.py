@@ -1,0 +1,179 @@
+"""How a council deliberates, put together from options by name."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import cache
+from os import PathLike
+from typing import Any, get_type_hints
+
+from witan.core.interpretation import Counting
+from witan.core.rubric import Rubric
+from witan.core.rubrics import RUBRICS, find_rubric
+from witan.core.rules import RULES
+from witan.core.settings import AUTO, Settings
+from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
+from witan.files.rubric_toml import load_rubric
+from witan.service.config.configuration import Config, dotted
+from witan.service.config.layers import as_option
+from witan.service.option_types import check_type
+
+__all__ = ["arrange", "procedure_of", "traced"]
+
+_SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))} - {
+    "counting",
+    "parameters",
+    "scale",
+}
+_LIMITS = {f.name for f in fields(Limits)} - {"providers"}
+_PROCEDURE = {f.name for f in fields(Procedure)} - {"counting", "limits"}
+_TABLE_OF = {"criterion": "rubric_weights", "parameter": "rule_parameters"}
+_SETTING_OF = {"the rule": "rule", "the number of members that only rank": "members"}
+"""What an error calls a setting, and what the setting is called."""
+
+_OWN = {"providers", "rubric", "rubric_weights", "rule_parameters"}
+
+
+def arrange(options: Mapping[str, Any]) -> Procedure:
+    """Put a procedure together.
+
+    Parameters
+    ----------
+    options
+        Fields of `Procedure`, `Limits`, `Settings` and `Counting` by name; parameters of the rule;
+        `rubric` as a name, a path or a `Rubric`; `rubric_weights` and `rule_parameters` as tables;
+        `providers` from name to `Throttling` or its fields.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such option, rule or rubric; it names the nearest one.
+    InvalidParameter
+        If an option has a value it does not accept.
+    InvalidRubric
+        If the rubric cannot be graded by.
+    """
+    check_type("rule", options.get("rule", AUTO), str)
+    rule = options.get("rule", AUTO)
+    parameters = dict(RULES[rule].parameters) if rule != AUTO else {}
+    known = _SETTINGS | _LIMITS | _PROCEDURE | _OWN | parameters.keys()
+    for name in options:
+        if name not in known:
+            raise UnknownOption(name, sorted(known))
+        if name in _types():
+            check_type(name, options[name], _types()[name])
+    counting = {name: options[name] for name in options if name in _SETTINGS - {"rubric"}}
+    given = {name: options[name] for name in options if name in parameters}
+    given |= options.get("rule_parameters", {})
+    for name in given:
+        if name not in parameters:
+            raise UnknownName(f"parameter of {rule}", name, sorted(parameters))
+    if counting.get("rho") == "none":
+        counting["rho"] = None
+    # A council learns where it has something to learn from; a pure count does not.
+    prior = counting.setdefault("prior", "learn")
+    counting["prior"] = None if prior == "none" else prior
+    throttling = {name: _throttling(each) for name, each in options.get("providers", {}).items()}
+    return Procedure(
+        counting=Settings.of(**counting, **given, rubric=_rubric(options)),
+        limits=Limits(**_of(options, _LIMITS), providers=throttling),
+        **_of(options, _PROCEDURE),
+    )
+
+
+@cache
+def _types() -> Mapping[str, Any]:
+    """What each option accepts, as the dataclasses that it ends up in are annotated."""
+    return {
+        **{k: t for kind in (Settings, Counting, Limits, Procedure) for k, t in _hints(kind)},
+        "providers": Mapping[str, Throttling | Mapping[str, Any]],
+        "rubric": str | PathLike | Rubric,
+        "rubric_weights": Mapping[str, float],
+        "rule_parameters": Mapping[str, Any],
+    }
+
+
+def _hints(kind: type) -> list[tuple[str, Any]]:
+    return list(get_type_hints(kind).items())
+
+
+def _throttling(given: Throttling | Mapping[str, Any]) -> Throttling:
+    """The limits of one provider, from its fields by name."""
+    if isinstance(given, Throttling):
+        return given
+    types = dict(_hints(Throttling))
+    for name, value in given.items():
+        if name not in types:
+            raise UnknownName("setting of a provider", name, types)
+        check_type(name, value, types[name])
+    return Throttling(**given)
+
+
+def _of(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in names}
+
+
+def _rubric(options: Mapping[str, Any]) -> Rubric:
+    """The rubric asked for, under the weights asked for."""
+    asked: Any = options.get("rubric", RUBRICS["general"])
+    if isinstance(asked, Rubric):
+        rubric = asked
+    elif isinstance(asked, str) and not asked.endswith(".toml"):
+        rubric = find_rubric(asked)
+    else:
+        rubric = load_rubric(asked)
+    weights = options.get("rubric_weights", {})
+    return rubric.reweighted(weights) if weights else rubric
+
+
+def procedure_of(config: Config) -> Procedure:
+    """Put together what is configured; a value that is not accepted is named with its source.
+
+    Raises
+    ------
+    ConfigError
+        If a value is not accepted.
+    """
+    try:
+        with traced(config):
+            return arrange(config.options)
+    except UnknownName as error:
+        table = _TABLE_OF.get(error.kind.partition(" ")[0], error.kind)
+        raise _at(config, table, f"names an {error}") from None
+    except InvalidParameter as error:
+        raise ConfigError("the configuration", error.name, _problem(error)) from None
+    except InvalidRubric as error:
+        if "rubric_weights" in config.options and error.rubric != config.options.get("rubric"):
+            raise _at(config, "rubric_weights", error.problem) from None
+        raise _at(config, "rubric", f"cannot be used: {error}") from None
+
+
+@contextmanager
+def traced(config: Config) -> Iterator[None]:
+    """Name the source of a configured value that is refused; what is not configured is let be."""
+    try:
+        yield
+    except InvalidParameter as error:
+        name = _SETTING_OF.get(error.name, error.name)
+        if not any(name in setting.key for setting in config.deliberative):
+            raise
+        problem = _problem(error)
+        if name == "members":
+            problem = f"are {error.value} that only rank; expected {error.expected}"
+        raise _at(config, name, problem, error.value) from None
+
+
+def _problem(error: InvalidParameter) -> str:
+    return f"cannot be {error.value!r}; expected {error.expected}"
+
+
+def _at(config: Config, name: str, problem: str, value: object = None) -> ConfigError:
+    """An error at the setting of that name; where it has several sources, at all of them."""
+    named = [s for s in config.deliberative if name in s.key]
+    found = [s for s in named if s.value == value] or named
+    if not found:
+        return ConfigError("the configuration", name, problem)
+    shared = found[0].key[: found[0].key.index(name) + 1]
+    where = ", ".join(dict.fromkeys(s.where for s in found))
+    return as_option(ConfigError(where, dotted((*found[0].above, *shared)), problem))

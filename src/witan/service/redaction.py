@@ -1,0 +1,329 @@
+"""What askers are told of how a council is seated and kept: names and models.
+
+Whoever runs a server reads the whole in its log and in its history. Whoever asks it sees no path,
+no command line, no address of a model, no instruction to a seat and no place of a history.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from witan.core.outcome import Outcome
+from witan.deliberation import events as e
+from witan.deliberation.ports import Options, Seat
+from witan.deliberation.session import Session
+from witan.errors import (
+    ConfigError,
+    HistoryConflict,
+    HistoryError,
+    MissingKey,
+    ModelError,
+    NoCouncil,
+    SessionFileError,
+    WitanError,
+)
+from witan.history import Found
+
+__all__ = [
+    "Veil",
+    "Words",
+    "discreet",
+    "discreet_found",
+    "discreet_seats",
+    "discreet_words",
+    "outward",
+    "shown_models",
+    "why_unseated",
+]
+
+HIDDEN = "…"
+
+_OPEN = r"(?:~|[A-Za-z]:)?[/\\]"
+"""How a path begins that says where it is."""
+
+_QUOTED = re.compile(rf"(['\"`])(?:{_OPEN})(?!api/|v1/).*?\1")
+
+_PATH = re.compile(
+    rf"(?<![\w./\\:~])(?!/(?:api|v1)/){_OPEN}[^\s/\\'\"`:;,()\[\]<>]+[^\s'\"`:;,()<>]*"
+)
+
+_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>()]+[^\s'\"`<>().,;:]")
+
+_LONG_ENOUGH = 4
+"""Fewer characters of a command are no secret, and stand in too many sentences."""
+
+_SENTENCES: Mapping[str, tuple[str, ...]] = {
+    e.AnswerDone.kind: ("notes",),
+    e.AnswerFailed.kind: ("reason",),
+    e.BallotAbstained.kind: ("reason",),
+    e.BallotCast.kind: ("notes", "lost"),
+    e.CallRetried.kind: ("reason",),
+    e.SessionClosed.kind: ("missing",),
+    e.SynthesisDone.kind: ("notes",),
+    e.SynthesisFailedOver.kind: ("reason",),
+}
+"""What of an event is said by us, or by a provider, of what befell a seat."""
+
+
+def discreet_words(text: str) -> str:
+    """A sentence without the paths and addresses in it."""
+    if "/" not in text and "\\" not in text:
+        return text
+    text = _QUOTED.sub(rf"\g<1>{HIDDEN}\g<1>", _ADDRESS.sub(HIDDEN, text))
+    return _PATH.sub(HIDDEN, text)
+
+
+def shown_models(written: Iterable[str]) -> dict[str, str]:
+    """How seats are written to what askers see of that, for those of which they do not see all.
+
+    ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
+    Seats that would be shown alike keep a mark of four signs that tells them apart.
+    """
+    sources = dict.fromkeys(written)
+    bare = {source: shown for source in sources if (shown := _bare(source)) != source}
+    taken = Counter([*bare.values(), *(source for source in sources if source not in bare)])
+    return {
+        source: f"{shown}~{_mark(source)}" if taken[shown] > 1 else shown
+        for source, shown in bare.items()
+    }
+
+
+def _mark(source: str) -> str:
+    return sha256(source.encode(errors="replace")).hexdigest()[:4]
+
+
+def _bare(source: str) -> str:
+    kind, _, rest = source.partition(":")
+    if kind in ("http", "https"):
+        model = source.partition("#")[2]
+        return _last(model) if model else HIDDEN
+    if kind == "cmd":
+        return f"cmd:{_last(_program(rest))}"
+    if kind == "script":
+        return f"script:{_last(rest).removesuffix('.toml')}"
+    # Some servers call a model by the file that it was loaded from.
+    if re.match(_OPEN, source):
+        return _last(source)
+    if re.match(_OPEN, rest) and not rest.startswith("//"):
+        return f"{kind}:{_last(rest)}"
+    return discreet_words(source)
+
+
+def _program(command: str) -> str:
+    """The first word of a command, which may be quoted."""
+    command = command.strip()
+    if command[:1] in ("'", '"'):
+        return command[1:].partition(command[0])[0]
+    return command.partition(" ")[0]
+
+
+def _last(path: str) -> str:
+    return re.split(r"[/\\]", path.strip().rstrip("/\\"))[-1]
+
+
+class Words:
+    """Says sentences without what of some seats is to stand in none.
+
+    Parameters
+    ----------
+    models
+        How they are written, to what askers see of it.
+    hidden
+        What else is not to be seen.
+    names
+        What the seats are called: askers are told it, so it is said whatever it looks like.
+    """
+
+    __slots__ = ("_forms", "_like_paths", "_search")
+
+    def __init__(
+        self, models: Mapping[str, str], hidden: Iterable[str] = (), names: Iterable[str] = ()
+    ) -> None:
+        secret = (form for source in models for form in _parts(source))
+        forms = {form: HIDDEN for form in (*hidden, *secret) if len(form) >= _LONG_ENOUGH}
+        forms |= models
+        called = {name: _whole(name) for name in names if name}
+        self._forms = {form: shown for form, shown in forms.items() if form not in called}
+        self._search = _longest({form: re.escape(form) for form in forms} | called)
+        self._like_paths = _longest(
+            {name: whole for name, whole in called.items() if discreet_words(name) != name}
+        )
+
+    def __call__(self, text: str) -> str:
+        """A sentence of ours, or of a provider, on what befell a seat."""
+        text = self._search.sub(lambda found: self._forms.get(found[0], found[0]), text)
+        said, at = "", 0
+        for name in self._like_paths.finditer(text):
+            said += discreet_words(text[at : name.start()]) + name[0]
+            at = name.end()
+        return said + discreet_words(text[at:])
+
+
+def _whole(name: str) -> str:
+    """The pattern of a name that is no part of a longer word."""
+    return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+
+
+def _longest(patterns: Mapping[str, str]) -> re.Pattern[str]:
+    """One of these texts by their patterns: of two that begin at one place the longer."""
+    ordered = sorted(patterns, key=len, reverse=True)
+    return re.compile("|".join(patterns[text] for text in ordered) or r"(?!)")
+
+
+class Veil:
+    """Shows the events of one session as askers see them.
+
+    Parameters
+    ----------
+    opened
+        How it was opened: what its seats are written as is what is hidden.
+    """
+
+    __slots__ = ("_models", "words")
+
+    def __init__(self, opened: e.SessionOpened) -> None:
+        seats = (*opened.seats, *opened.jury, *opened.chairmen)
+        self._models = shown_models(seat.source for seat in seats)
+        hidden = (form for seat in seats for form in _hidden(seat))
+        self.words = Words(self._models, hidden, (seat.name for seat in seats))
+
+    def __call__(self, event: e.Event) -> e.Event:
+        """The event; the same one where there is nothing to hide."""
+        if isinstance(event, e.SessionOpened):
+            return self._opened(event)
+        if isinstance(event, e.OutcomeChanged):
+            outcome = self.outcome(event.outcome)
+            return event if outcome is event.outcome else replace(event, outcome=outcome)
+        told = {name: self._said(getattr(event, name)) for name in _SENTENCES.get(event.kind, ())}
+        changed = any(getattr(event, name) != said for name, said in told.items())
+        return replace(event, **told) if changed else event
+
+    def _opened(self, event: e.SessionOpened) -> e.SessionOpened:
+        shown = replace(
+            event,
+            seats=_seats(event.seats, self._models),
+            jury=_seats(event.jury, self._models),
+            chairmen=_seats(event.chairmen, self._models),
+            notes=self._said(event.notes),
+        )
+        return event if shown == event else shown
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """An outcome of the session; the same one where there is nothing to hide."""
+        reasons = {seat: self.words(reason) for seat, reason in outcome.abstentions.items()}
+        warnings = self._said(outcome.warnings)
+        if reasons == outcome.abstentions and warnings == outcome.warnings:
+            return outcome
+        return replace(outcome, abstentions=reasons, warnings=warnings)
+
+    def _said(self, said: Any) -> Any:
+        """The sentences of a field: one, several, or none."""
+        if isinstance(said, tuple):
+            return tuple(map(self.words, said))
+        return None if said is None else self.words(said)
+
+
+def discreet_seats(seats: Iterable[Seat], among: Iterable[Seat] = ()) -> tuple[Seat, ...]:
+    """Seats by name and model, told apart from each other and from further ones."""
+    shown = [*seats]
+    return _seats(shown, shown_models(seat.source for seat in (*shown, *among)))
+
+
+def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]:
+    return tuple(
+        replace(
+            seat,
+            source=models.get(seat.source, seat.source),
+            # A server without a name is called by its address.
+            provider=seat.provider.partition("://")[0],
+            options=_told(seat.options),
+            url=None,
+            key_variable=None,
+        )
+        for seat in seats
+    )
+
+
+def _told(options: Options) -> Options:
+    """How a seat is called, without what its operator has it told: that there is something."""
+    return options if options.system is None else replace(options, system=HIDDEN)
+
+
+def _hidden(seat: Seat) -> Iterator[str]:
+    """What of a seat is to stand in no sentence."""
+    yield from _parts(seat.source)
+    if seat.url is not None:
+        yield seat.url
+    if "://" in seat.provider:
+        yield seat.provider.partition("://")[2]
+
+
+def _parts(source: str) -> Iterator[str]:
+    """What of how a seat is written is to stand in no sentence, not even alone."""
+    kind, _, rest = source.partition(":")
+    if kind in ("cmd", "script"):
+        yield rest
+        yield from (word.strip("'\"") for word in rest.split() if len(word) > _LONG_ENOUGH)
+    elif "://" in source:
+        yield source.partition("#")[0]
+
+
+def discreet(session: Session) -> Session:
+    """A session as askers see it; the same one where there is nothing to hide."""
+    veil = Veil(session.opened)
+    opened, *told = map(veil, session.events)
+    if all(shown is event for shown, event in zip(told, session.events[1:], strict=True)):
+        if opened is session.opened:
+            return session
+        assert isinstance(opened, e.SessionOpened)  # noqa: S101 - a session begins so
+        # Seats keep their names, and by these alone the rest is read off the events.
+        return replace(session, opened=opened, events=(opened, *told))
+    return Session.of((opened, *told))
+
+
+def discreet_found(found: Iterable[Found]) -> list[Found]:
+    """Lines of a list of sessions as askers see them."""
+    lines = [*found]
+    leaders = (who for line in lines for who in (line.leader, line.leader_seat))
+    models = shown_models(who for who in leaders if who is not None)
+    return [
+        replace(
+            line,
+            source=_last(line.source),
+            leader=_shown(models, line.leader),
+            leader_seat=_shown(models, line.leader_seat),
+        )
+        for line in lines
+    ]
+
+
+def _shown(models: Mapping[str, str], model: str | None) -> str | None:
+    return None if model is None else models.get(model, model)
+
+
+def outward(error: BaseException) -> str:
+    """An error in the words for who asked: without the place that only its operator can look at."""
+    match error:
+        case HistoryConflict():
+            return f"{error.problem}; {error.remedy}"
+        case HistoryError():
+            problem, remedy = discreet_words(error.problem), discreet_words(error.remedy)
+            return str(HistoryError("the history", problem, remedy))
+        case ConfigError():
+            return discreet_words(f"{error.key} {error.problem}".strip())
+        case ModelError() | NoCouncil() | SessionFileError():
+            return discreet_words(str(error))
+        case _:
+            return str(error)
+
+
+def why_unseated(error: WitanError) -> str:
+    """Why a council cannot be seated, for who would ask it; its operator is told the whole."""
+    if isinstance(error, MissingKey | NoCouncil):
+        return discreet_words(str(error))
+    key = discreet_words(error.key) if isinstance(error, ConfigError) else ""
+    what = f"{key} of " if key else ""
+    return f"{what}its configuration is not accepted; the log of the server says why"

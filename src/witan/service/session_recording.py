@@ -1,0 +1,198 @@
+"""What becomes of a session's record while it is held and after: the history, else a file."""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+
+import anyio
+import anyio.to_thread
+
+from witan.deliberation.events import Event
+from witan.deliberation.session import Session
+from witan.errors import HistoryError, WitanError
+from witan.files.session_files import write_session
+from witan.models.seats import to_trust
+from witan.service.history_access import Place
+from witan.service.rescue_files import set_aside
+from witan.service.resume_buffer import TakenUp
+from witan.service.text import clean
+
+__all__ = ["Record"]
+
+
+class Record:
+    """The record of one session: told event by event, it is kept whatever ends the session.
+
+    Parameters
+    ----------
+    place
+        The history it goes into; None: it is kept in a file, and only if that is asked for or the
+        session is broken off.
+    save
+        The file that was asked for.
+    say
+        Is told what the end waits for, if that lasts.
+
+    Attributes
+    ----------
+    unkept
+        The history was to have the session, and has not.
+    """
+
+    def __init__(
+        self, place: Place | None, save: Path | None, say: Callable[[str], None] | None = None
+    ) -> None:
+        self.place, self.save = place, save
+        self.unkept = False
+        self._say = say
+        self._meanwhile = None if place is None else place.patience()
+        self._recording = None if place is None else place.history.recording()
+        self._option = " --no-history" if place is None else place.option
+        self._taken_up: TakenUp | None = None
+        self._file_is_due = False
+        self._filing = Lock()
+        self._filed = 0
+
+    def goes_on_from(self, session: Session, *, apart: bool = False) -> None:
+        """Hold back what happens until something comes of it; or keep it `apart` from the history.
+
+        It is kept apart where the history has the session closed.
+        """
+        self._taken_up = TakenUp(session)
+        if apart:
+            self.place = self._recording = None
+
+    def take(self, event: Event) -> None:
+        """Take an event in for the history; nothing is waited for."""
+        self._pass_on((event,) if self._taken_up is None else self._taken_up.take(event))
+
+    def _pass_on(self, events: Iterable[Event]) -> None:
+        if self._recording is not None:
+            for event in events:
+                self._recording.keep(event)
+
+    def calling(self) -> None:
+        """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
+        if self._taken_up is not None:
+            self._pass_on(self._taken_up.let_go())
+            self._file_is_due = True
+
+    async def commit(self, heard: Sequence[Event]) -> int | None:
+        """Wait until what was taken in is durable; of a file that is taken up, there too.
+
+        What cannot be kept is said at the end.
+
+        Returns
+        -------
+        int or None
+            The number of the last event that is durable; None: it goes into no history.
+        """
+        told = tuple(heard)
+        durable = None
+        if self._recording is not None and self._meanwhile is not None:
+            # What is in the way now may be gone at the end.
+            durable = await self._recording.commit(self._meanwhile)
+        if self._taken_up is not None and self.save is not None and self._file_is_due:
+            await anyio.to_thread.run_sync(self._file, told)
+        if durable is None or self._taken_up is None:
+            return durable
+        return max(durable, self._taken_up.last)
+
+    def _file(self, told: Sequence[Event]) -> None:
+        """Write the file that was asked for, unless it holds more already."""
+        with self._filing, suppress(WitanError, OSError):
+            if self.save is not None and len(told) > self._filed:
+                write_session(Session.of(told), self.save)
+                self._filed = len(told)
+
+    def left_in_vain(self) -> Session | None:
+        """The session as it is left where nothing came of taking it up; None: something did."""
+        assert self._taken_up is not None  # noqa: S101 - asked of what was taken up
+        found = self._taken_up.in_vain()
+        if found is None:
+            return None
+        left, events = found
+        self._pass_on(events)
+        return left
+
+    def broken_off(self, why: str, heard: Sequence[Event]) -> str:
+        """Keep what came in; say where it is, and how to go on."""
+        if not heard:
+            return f"{why} before the session was opened"
+        session = Session.of(heard)
+        if self._taken_up is not None:
+            self._pass_on(self._taken_up.let_go())
+        problem = self._problem()
+        held = self.place is not None and problem is None
+        again = session.id
+        unkept = "" if problem is None else f"the history did not keep it ({problem}); "
+        try:
+            with self._filing:
+                if not held:
+                    again = shlex.quote(str(self._written(session)))
+                elif self.save is not None:
+                    write_session(session, self.save)
+                self._filed = len(heard)
+        except (WitanError, OSError) as error:
+            if not held:
+                return f"{why}; {unkept}nothing is kept: {clean(str(error))}"
+            unkept = f"{clean(str(error))}; "
+        trust = " --trust" if self._asks_for_trust(session, held=held) else ""
+        again = f"witan resume {again}{self._option}{trust}"
+        return f"{why}; {unkept}{session.progress} kept; resume with: {again}"
+
+    def closed(self, session: Session) -> str | None:
+        """Wait until the session is durable in the history; say where its record is if it is not.
+
+        Sessions beyond the age that is configured are forgotten then.
+        """
+        if self.place is None or (problem := self._problem()) is None:
+            return self._forgetting()
+        self.unkept = True
+        said = f"the history did not keep the session: {problem}"
+        try:
+            path = self._written(session)
+        except (WitanError, OSError) as error:
+            return f"{said}; nor could its record be written: {clean(str(error))}"
+        again = f"witan import {shlex.quote(str(path))}{self._option}"
+        return f"{said}; its record is {path}; put it in with: {again}"
+
+    def _written(self, session: Session) -> Path:
+        """Write the file that was asked for; one among the user's state where that fails."""
+        if self.save is not None:
+            try:
+                write_session(session, self.save)
+            except (WitanError, OSError):
+                return set_aside(session)
+            return self.save
+        return set_aside(session)
+
+    def _problem(self) -> str | None:
+        """Why something of the session is not in the history; None: all of it is."""
+        if self._recording is None or self.place is None:
+            return None
+        try:
+            self._recording.flush(self.place.patience(self._say))
+            self.place.whereabouts.check()
+        except HistoryError as error:
+            return clean(str(error))
+        return None
+
+    def _asks_for_trust(self, session: Session, *, held: bool) -> bool:
+        if held and self.place is not None and self.place.own:
+            return False
+        return any(map(to_trust, session.opened.called))
+
+    def _forgetting(self) -> str | None:
+        if self.place is None or self.place.keep_days is None:
+            return None
+        try:
+            before = datetime.now(UTC) - timedelta(days=self.place.keep_days)
+            self.place.history.require_writable(self.place.patience(self._say))
+            forgotten = self.place.history.forget_added_before(before)
+        except (HistoryError, OverflowError) as error:
+            return f"older sessions could not be forgotten: {clean(str(error))}"
+        return None if forgotten.note is None else f"older sessions are forgotten; {forgotten.note}"

@@ -1,0 +1,326 @@
+"""Who can be seated in a chamber: the configured councils, and the demonstration."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.opening import seat_of
+from witan.deliberation.ports import Member, Seat
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter, NoCouncil, UnknownName, WitanError
+from witan.history import History
+from witan.models.seats import SeatSpec
+from witan.service.config.configuration import Config
+from witan.service.council import Council, seat_council
+from witan.service.demonstration import demonstration
+from witan.service.procedure_options import procedure_of
+from witan.service.redaction import discreet_seats, discreet_words, why_unseated
+from witan.service.sessions.requests import Judging
+from witan.service.text import listed
+
+__all__ = ["DEMO", "Configure", "Profile", "Seatings"]
+
+DEMO = "demo"
+"""The profile of the demonstration."""
+
+MOST_ARRANGED = 256
+"""Combinations of options whose procedure is kept."""
+
+
+class Configure(Protocol):
+    """Gives the configuration under a profile, with what a request gives in place of it."""
+
+    def __call__(self, profile: str, given: Mapping[str, Any], /) -> Config:
+        """Give it; what is not accepted is named with its source."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A council that can be asked.
+
+    Parameters
+    ----------
+    name
+        Empty: what is configured apart from any profile.
+    about
+        A sentence of the configuration on what it is for.
+    procedure
+        How it deliberates where a request says nothing else.
+    notes
+        What to know about how it is seated.
+    seats, jury, chairmen
+        By name and model: how they are written is not for whoever asks.
+    problem
+        Why it cannot be asked, in the words for who would ask; None: it can.
+    failure
+        The same for whoever runs the server.
+    """
+
+    name: str
+    about: str = ""
+    seats: tuple[Seat, ...] = ()
+    chairmen: tuple[Seat, ...] = ()
+    procedure: Procedure | None = None
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+    failure: WitanError | None = None
+    jury: tuple[Seat, ...] = ()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any seat plays a script."""
+        return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
+
+
+class Seatings:
+    """The councils of a chamber.
+
+    Parameters
+    ----------
+    configure
+        The configuration, by profile.
+    about
+        Profile to what it is for.
+    history
+        What sessions are recorded in.
+    fast
+        The demonstration makes no pauses.
+    """
+
+    def __init__(
+        self,
+        configure: Configure,
+        about: Mapping[str, str],
+        environment: Mapping[str, str],
+        history: History | None,
+        *,
+        fast: bool = False,
+    ) -> None:
+        self._configure = configure
+        self._about = {"": "", **about}
+        self._environment = environment
+        self.history = history
+        self._fast = fast
+        self._councils: dict[str, Council] = {}
+        self._arranged: dict[tuple[str, str], Procedure] = {}
+        self.profiles: Mapping[str, Profile] = {}
+
+    @property
+    def config(self) -> Config:
+        """The configuration apart from any profile."""
+        return self._configure("", {})
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Seat everybody; who cannot be seated is kept with the reason."""
+        profiles = {}
+        for name, about in self._about.items():
+            try:
+                council = seat_council(self._configure(name, {}), self._environment)
+            except WitanError as error:
+                problem = why_unseated(error)
+                profiles[name] = Profile(name, about, problem=problem, failure=error)
+                continue
+            profiles[name] = await self._seat(name, about, council, stack)
+        shown = demonstration(fast=self._fast)
+        council = Council(shown.members, [shown.chairman])
+        about = "a demonstration: scripts answer, whatever is asked"
+        profiles[DEMO] = await self._seat(DEMO, about, council, stack)
+        self.profiles = profiles
+
+    async def _seat(
+        self, name: str, about: str, council: Council, stack: AsyncExitStack
+    ) -> Profile:
+        self._councils[name] = await stack.enter_async_context(council)
+        seats = [*map(seat_of, council.members)]
+        jury = [*map(seat_of, council.jury)]
+        chairmen = [*map(seat_of, council.chairmen)]
+        return Profile(
+            name,
+            about,
+            discreet_seats(seats, (*jury, *chairmen)),
+            discreet_seats(chairmen, (*seats, *jury)),
+            council.procedure,
+            tuple(map(discreet_words, council.notes)),
+            jury=discreet_seats(jury, (*seats, *chairmen)),
+        )
+
+    def council(self, judging: Judging, ceiling: float | None = None) -> Council:
+        """A council as it is asked for, whose session costs no more than the ceiling.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such profile, or no such seat in it.
+        WitanError
+            If it cannot be seated, or an option has a value that is not accepted.
+        """
+        base = self._base(judging.profile)
+        seats = (*base.members, *base.jury)
+        jury = _named(judging.jury, seats) or base.jury
+        # Who is chosen to judge answers nothing; who is chosen to answer judges nobody.
+        judges = {juror.name for juror in jury} if judging.jury else set()
+        others = tuple(each for each in base.members if each.name not in judges)
+        members = _named(judging.members, seats) or others
+        if len(members) < 2:
+            raise InvalidParameter("members", [m.name for m in members], "at least two seats")
+        _check_jury(jury, members)
+        return self._varied(base, judging, members, jury, ceiling)
+
+    def council_of_jurors(self, judging: Judging, ceiling: float | None = None) -> Council:
+        """Seat those who judge stored answers: the chosen seats, or else the reviewers.
+
+        Raises
+        ------
+        UnknownName, WitanError
+            As of `council`.
+        """
+        base = self._base(judging.profile)
+        if judging.jury and judging.members:
+            expected = "none beside a jury: the answers are there"
+            raise InvalidParameter("members", list(judging.members), expected)
+        chosen = judging.jury or judging.members
+        jurors = _named(chosen, (*base.members, *base.jury)) or base.reviewers
+        if len(jurors) < 2:
+            name = "jury" if judging.jury else "members"
+            raise InvalidParameter(name, list(chosen), "at least two seats")
+        return self._varied(base, judging, jurors, (), ceiling)
+
+    def _varied(
+        self,
+        base: Council,
+        judging: Judging,
+        members: tuple[Member, ...],
+        jury: tuple[Member, ...],
+        ceiling: float | None,
+    ) -> Council:
+        """Seat these of a council, with the chairmen and the procedure that are asked for."""
+        seats = (*base.members, *base.jury)
+        if judging.chairman is not None:
+            chairmen = _named((judging.chairman,), (*base.chairmen, *seats))
+        elif judging.members or judging.jury:
+            # Who was left out is no chairman either.
+            absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
+            chairmen = tuple(each for each in base.chairmen if each.name not in absent)
+        else:
+            chairmen = base.chairmen
+        procedure = _within(self._procedure(base, judging), ceiling)
+        return base.varied(procedure, members, chairmen, self.history, jury)
+
+    def council_of(self, session: Session, ceiling: float | None = None) -> Council:
+        """The council that a session was begun by, with the keys of today.
+
+        Raises
+        ------
+        NoCouncil
+            If not all of its seats are configured here.
+        """
+        opened = session.opened
+        for base in self._councils.values():
+            named = not opened.answers  # who judges stored answers may have another name at home
+            seats = (*base.members, *base.jury)
+            members = _same(opened.members or opened.reviewers, seats, named=named)
+            jury = _same(opened.jury if opened.members else (), seats, named=named)
+            chairmen = _same(opened.chairmen, (*base.chairmen, *seats), named=named)
+            if members is not None and jury is not None and chairmen is not None:
+                procedure = _within(opened.procedure, ceiling)
+                return base.varied(procedure, members, chairmen, self.history, jury)
+        raise self._not_here(session)
+
+    def _not_here(self, session: Session) -> NoCouncil:
+        """Why nobody can sit where the seats of a session sat: which profile, or who, is needed."""
+        begun, anew = f"the session {session.id} was begun by", "or put the question anew"
+        opened = session.opened
+        for found in self.profiles.values():
+            if found.problem is not None and not _lacking(opened, self._configured(found.name)):
+                which = f"the profile {found.name}" if found.name else "the configured council"
+                problem = f"{begun} {which}, which cannot be seated: {found.problem}"
+                return NoCouncil(problem, f"have that mended, {anew}")
+        lacking = {
+            name: _lacking(opened, (*base.members, *base.jury, *base.chairmen))
+            for name, base in self._councils.items()
+        }
+        nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
+        others = len(absent) < len({*opened.called})
+        near = f" in the profile {nearest}, where the others sit," if nearest and others else ""
+        who = listed([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
+        problem = f"{begun} seats that are not configured here"
+        return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
+
+    def _configured(self, profile: str) -> tuple[SeatSpec, ...]:
+        """Who is to sit in a profile that cannot be seated, as far as its configuration says so."""
+        try:
+            config = self._configure(profile, {})
+        except WitanError:
+            return ()
+        return (*config.members, *config.jury, *config.chairmen)
+
+    def _base(self, profile: str) -> Council:
+        if profile in self._councils:
+            return self._councils[profile]
+        found = self.profiles.get(profile)
+        if found is None:
+            raise UnknownName("profile", profile, [name for name in self.profiles if name])
+        which = f"the profile {profile}" if profile else "the configured council"
+        remedy = "ask another profile; demo can always be asked"
+        raise NoCouncil(f"{which} cannot be seated: {found.problem}", remedy)
+
+    def _procedure(self, base: Council, judging: Judging) -> Procedure:
+        if not judging.options:
+            return base.procedure
+        key = (judging.profile, json.dumps(judging.options, sort_keys=True, default=str))
+        if key not in self._arranged:
+            profile = "" if judging.profile == DEMO else judging.profile
+            if len(self._arranged) >= MOST_ARRANGED:
+                self._arranged.pop(next(iter(self._arranged)))
+            self._arranged[key] = procedure_of(self._configure(profile, judging.options))
+        return self._arranged[key]
+
+
+def _named(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
+    """The members of these names, in the order of the council."""
+    known = {member.name: member for member in members}
+    for name in names:
+        if name not in known:
+            raise UnknownName("seat", name, known)
+    return tuple(member for name, member in known.items() if name in names)
+
+
+def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
+    """Refuse a jury of one, and a juror that is to answer, too."""
+    if len(jury) == 1:
+        raise InvalidParameter("jury", [jury[0].name], "at least two seats, or none")
+    both = [member.name for member in members if member in jury]
+    if both:
+        raise InvalidParameter("jury", both, "other seats than the members: jurors only review")
+
+
+def _same(
+    seats: Sequence[Seat], members: Sequence[Member], *, named: bool
+) -> tuple[Member, ...] | None:
+    """The members that sat in these seats, by name and source or by source alone.
+
+    None: not all of them are here.
+    """
+    known = {(member.name if named else "", member.source): member for member in reversed(members)}
+    found = [known.get((seat.name if named else "", seat.source)) for seat in seats]
+    return tuple(each for each in found if each is not None) if None not in found else None
+
+
+def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
+    """The seats that are called in a session and are not among the members, as askers see them."""
+    named = not opened.answers  # who judges stored answers may have another name at home
+    known = {(member.name if named else "", member.source) for member in members}
+    absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)
+    return discreet_seats(dict.fromkeys(absent))
+
+
+def _within(procedure: Procedure, ceiling: float | None) -> Procedure:
+    own = procedure.limits.max_cost_usd
+    if ceiling is None or (own is not None and own <= ceiling):
+        return procedure
+    return replace(procedure, limits=replace(procedure.limits, max_cost_usd=ceiling))

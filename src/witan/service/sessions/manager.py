@@ -1,0 +1,402 @@
+"""Where sessions are held for whoever asks from outside: one place for every door to it."""
+
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from witan.deliberation.events import Event
+from witan.deliberation.lengths import TYPICAL
+from witan.deliberation.plan import Plan
+from witan.deliberation.ports import Message
+from witan.deliberation.recorder import Listener, anew
+from witan.deliberation.session import Session
+from witan.deliberation.system_clock import SystemClock
+from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
+from witan.models.loop_guard import VIA, server_name
+from witan.service.council import Council
+from witan.service.error_boundary import guarded
+from witan.service.follow_ups import check_continued
+from witan.service.redaction import discreet
+from witan.service.sessions.councils import Profile, Seatings
+from witan.service.sessions.kinds import (
+    Undertaking,
+    asking,
+    rejudging,
+    resuming,
+    retrying,
+)
+from witan.service.sessions.limits import RETRY_SECONDS, Allowance
+from witan.service.sessions.observers import all_over, watched
+from witan.service.sessions.registry import AtHand
+from witan.service.sessions.requests import LOCAL, Asked, Asker, Judging
+from witan.service.sessions.reservations import Account
+from witan.service.sessions.running import Observer, Running
+from witan.service.sessions.spending import Ledger
+from witan.service.sessions.stream import Stream
+
+__all__ = ["Chamber"]
+
+_log = logging.getLogger("witan.chamber")
+
+
+class Chamber:
+    """Sessions under way, and those that are kept.
+
+    Open it with `Chamber.open`.
+
+    Attributes
+    ----------
+    history
+        Where sessions are recorded; None: nowhere, and they are gone with the process.
+    config
+        What is configured, apart from any profile.
+    name
+        What it calls itself in calls that its members make; unless given, as no other server does.
+    draining
+        It begins no more sessions.
+    """
+
+    def __init__(
+        self,
+        seatings: Seatings,
+        allowance: Allowance,
+        observers: Sequence[Observer],
+        *,
+        most: int,
+        name: str,
+    ) -> None:
+        self.history = seatings.history
+        self.config = seatings.config
+        self.name = name
+        self.most = most
+        self._seatings = seatings
+        self._allowance = allowance
+        self._observers = tuple(observers)
+        self._clock = SystemClock()
+        self._held: set[Running] = set()
+        self._at_hand = AtHand(seatings.history)
+        self.draining = False
+        self._tasks: TaskGroup
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        seatings: Seatings,
+        *,
+        ledger: Ledger | None = None,
+        observers: Sequence[Observer] = (),
+        most: int = 64,
+        name: str | None = None,
+    ) -> "AsyncGenerator[Chamber, None]":
+        """Seat the councils, and hold sessions while the block lasts.
+
+        Sessions that are under way at its end are broken off, and left to be resumed.
+
+        Parameters
+        ----------
+        ledger
+            What askers have spent; None: it is forgotten with the process.
+        most
+            Sessions under way at once.
+        """
+        clock = SystemClock()
+        allowance = Allowance(Ledger(clock) if ledger is None else ledger, clock)
+        await allowance.reconcile(seatings.history)
+        async with AsyncExitStack() as stack:
+            await seatings.open(stack)
+            chamber = cls(seatings, allowance, observers, most=most, name=name or server_name())
+            tasks = AsyncExitStack()
+            chamber._tasks = await tasks.enter_async_context(anyio.create_task_group())
+            try:
+                yield chamber
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await chamber.drain(0)
+                # What the block raised is not the tasks': it would come out wrapped in a group.
+                await tasks.aclose()
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """Name to council; empty: the configured one; ``demo``: the demonstration."""
+        return self._seatings.profiles
+
+    @property
+    def under_way(self) -> tuple[Running, ...]:
+        """The sessions that go on now, the earliest first."""
+        return self._at_hand.under_way
+
+    @property
+    def at_hand(self) -> tuple[Running, ...]:
+        """The sessions that go on now, or ended lately, the earliest first."""
+        return self._at_hand.all
+
+    def running(self, session: str) -> Running | None:
+        """A session that is under way or has ended lately, by its whole name."""
+        return self._at_hand.get(session)
+
+    async def plan(self, asked: Asked) -> Plan:
+        """What a question would ask for, and cost at most; no call is made.
+
+        Raises
+        ------
+        WitanError
+            If it could not be asked so.
+        """
+        council = self._seatings.council(asked.judging)
+        conversation, _ = await self._said_before(asked)
+        lengths = TYPICAL
+        if self.history is not None:
+            lengths = await anyio.to_thread.run_sync(self.history.lengths)
+        return council.plan(
+            asked.question, conversation=conversation, files=asked.files, lengths=lengths
+        )
+
+    async def ask(self, asked: Asked, asker: Asker = LOCAL) -> Running:
+        """Put a question to a council; it goes on whether or not anybody follows it.
+
+        Raises
+        ------
+        WitanError
+            If it cannot be asked so.
+        Busy
+            If too many sessions are under way, or the asker has spent what it may.
+        """
+        conversation, parent = await self._said_before(asked)
+        return await self._start(asker, asking(self._seatings, asked, conversation, parent))
+
+    async def resume(
+        self, session: str, *, take_over: bool = False, asker: Asker = LOCAL
+    ) -> Running:
+        """Take up an interrupted session at its last finished seat.
+
+        Raises
+        ------
+        HistoryError
+            If it is under way, here or in another process of this machine.
+        NothingToCount
+            If it was not interrupted.
+        NoCouncil
+            If not all of its seats are configured here.
+        """
+        whole = await self.named(session)
+        with self._at_hand.alone(whole):
+            found = await self._at_hand.session(whole)
+            if found.status != "interrupted":
+                problem = f"the session {found.id} is over: there is nothing to take up"
+                raise NothingToCount(problem)
+
+            async def take_up() -> Session:
+                return await self._taken_over(found) if take_over else found
+
+            return await self._start(asker, resuming(self._seatings, found, take_up))
+
+    async def retry(
+        self, session: str, seats: Sequence[str] = (), *, asker: Asker = LOCAL
+    ) -> Running:
+        """Ask the seats that failed once more, in a session of its own; none given: all of them.
+
+        Raises
+        ------
+        WitanError
+            If there is no such session or seat, or none failed.
+        NoCouncil
+            If not all of its seats are configured here.
+        """
+        found = await self._at_rest(session)
+        return await self._start(asker, retrying(self._seatings, found, seats))
+
+    async def rejudge(self, session: str, judging: Judging, *, asker: Asker = LOCAL) -> Running:
+        """Put the stored answers of a session before another jury, in a session of its own.
+
+        Raises
+        ------
+        WitanError
+            If there is no such session, or it has too few answers.
+        """
+        found = await self._at_hand.session(session)
+        return await self._start(asker, rejudging(self._seatings, found, judging))
+
+    async def plan_retry(self, session: str, seats: Sequence[str] = ()) -> Plan:
+        """What a retry would ask for, and cost at most; errors as of `retry`."""
+        return retrying(self._seatings, await self._at_rest(session), seats).planned()
+
+    async def plan_rejudge(self, session: str, judging: Judging) -> Plan:
+        """What another jury would ask for, and cost at most; errors as of `rejudge`."""
+        found = await self._at_hand.session(session)
+        return rejudging(self._seatings, found, judging).planned()
+
+    async def session(self, name: str) -> Session:
+        """A session as askers see it, by an unambiguous beginning of its name, as far as it came.
+
+        Raises
+        ------
+        UnknownName
+            If there is none.
+        HistoryError
+            If several begin so, or it was imported as ballots and has no events.
+        """
+        return discreet(await self._at_hand.session(name))
+
+    async def named(self, name: str) -> str:
+        """The whole name of a session; ``last`` is the latest.
+
+        Raises
+        ------
+        UnknownName
+            If there is none.
+        HistoryError
+            If several begin so.
+        """
+        return await self._at_hand.named(name)
+
+    async def forget(self, session: str) -> None:
+        """Delete a session wholly.
+
+        Raises
+        ------
+        HistoryError
+            If it is under way, or cannot be deleted.
+        """
+        whole = await self.named(session)
+        with self._at_hand.alone(whole):
+            if self.history is not None:
+                with suppress(UnknownName):  # it may never have been kept
+                    await anyio.to_thread.run_sync(self.history.forget, whole)
+            self._at_hand.drop(whole)
+
+    async def drain(self, seconds: float) -> None:
+        """Begin no more sessions; let those under way end, and break off what lasts longer."""
+        self.draining = True
+        with anyio.move_on_after(seconds):
+            for running in [*self._held]:
+                await running.over()
+        with anyio.CancelScope(shield=True):
+            for running in [*self._held]:
+                running.cancel()
+            for running in [*self._held]:
+                await running.over()
+
+    async def _at_rest(self, name: str) -> Session:
+        whole = await self.named(name)
+        self._at_hand.check_at_rest(whole)
+        return await self._at_hand.session(whole)
+
+    async def _taken_over(self, session: Session) -> Session:
+        """A session as whoever was at it has left it, and writes to it no longer."""
+        if self.history is None:
+            return session
+        take_up = partial(self.history.take_up, session.id, by_force=True)
+        return await anyio.to_thread.run_sync(take_up)
+
+    async def _said_before(self, asked: Asked) -> tuple[tuple[Message, ...], str | None]:
+        """The conversation so far, and the session that it is from, if it is from one."""
+        if asked.parent is None:
+            return asked.conversation, None
+        before = await self._at_hand.session(asked.parent)
+        check_continued(asked.parent, before)
+        return before.conversation, before.id
+
+    async def _start(self, asker: Asker, undertaking: Undertaking) -> Running:
+        self._check_places()
+        running = Running(asker, Stream(self._clock.seconds))
+        self._held.add(running)
+        with ExitStack() as undo:
+            undo.callback(running.close)
+            undo.callback(self._held.discard, running)
+            council, account = await self._admitted(asker, undertaking)
+            undo.pop_all()
+        self._tasks.start_soon(self._hold, running, council, undertaking, account)
+        self._tasks.start_soon(running.stream.pace)
+        with ExitStack() as undo:
+            undo.callback(running.cancel)
+            await running.opened()
+            undo.pop_all()
+        return running
+
+    async def _admitted(self, asker: Asker, undertaking: Undertaking) -> tuple[Council, Account]:
+        """Who is to hold a session, and what is held back for it."""
+        most = self._allowance.ceiling(asker)
+        council = undertaking.seat(most)
+        if asker.daily_usd is not None:
+            plan = undertaking.plan(council)
+            least = undertaking.least_usd(council, plan, asker.max_cost_usd)
+            if least is not None:
+                self._allowance.check(asker, least)
+            own = council.procedure.limits.max_cost_usd
+            bounds = (plan.worst_usd, undertaking.left_usd, own, most)
+            most = min((bound for bound in bounds if bound is not None), default=None)
+            if most:  # else it costs nothing
+                council = undertaking.seat(most)
+        self._allowance.begin(asker)
+        return council, await self._allowance.hold_back(asker, most)
+
+    def _check_places(self) -> None:
+        if self.draining:
+            raise Busy("the server is about to stop", "ask again when it is back", RETRY_SECONDS)
+        if len(self._held) >= self.most:
+            problem = f"{len(self._held)} sessions are under way, as many as are held at once"
+            raise Busy(problem, "ask again when one has ended", RETRY_SECONDS)
+
+    async def _hold(
+        self,
+        running: Running,
+        council: Council,
+        undertaking: Undertaking,
+        account: Account,
+    ) -> None:
+        VIA.set((*undertaking.via, self.name))
+        session: Session | None = None
+        failure: Exception | None = None
+        try:
+            guard = guarded(_log, "a session failed within", passing=WitanError)
+            with guard as mishap, running.scope:
+                async with council:
+                    listener = self._listener(running, account)
+                    session = await undertaking.hold(council, listener, account)
+            failure = mishap.failure
+        except HistoryError as error:
+            if len(running.stream) and running.stream.closed:
+                running.unkept = error  # it was held; only its record is elsewhere
+            else:
+                failure = error
+        except WitanError as error:
+            failure = error
+        finally:  # also where the chamber itself is cancelled
+            told = session is not None or len(running.stream)
+            try:
+                await account.settle((session or running.held) if told else None)
+            finally:
+                self._held.discard(running)
+                running.close(session, failure)
+                all_over(self._observers, running)
+                self._at_hand.over(running)
+
+    def _listener(self, running: Running, account: Account) -> Listener:
+        since = self._clock.now()
+        listeners = [anew(watched(observer, running), since) for observer in self._observers]
+        return _Hearing(running, account, [running.take, self._noted(running), *listeners])
+
+    def _noted(self, running: Running) -> Listener:
+        return lambda _: self._at_hand.opened(running)
+
+
+class _Hearing:
+    """Tells all who hear of a session; and its account, before something is called."""
+
+    def __init__(self, running: Running, account: Account, listeners: Sequence[Listener]) -> None:
+        self._running, self._account = running, account
+        self._listeners = listeners
+
+    def __call__(self, event: Event) -> None:
+        """Tell of an event."""
+        for listener in self._listeners:
+            listener(event)
+
+    async def before_call(self, *, recorded: bool) -> None:
+        """Say that something is called."""
+        await self._account.calling(self._running.id, recorded=recorded)

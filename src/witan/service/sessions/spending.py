@@ -1,0 +1,295 @@
+"""What the sessions of each asker have cost lately, so that a limit holds over restarts."""
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import isfinite
+from pathlib import Path
+from typing import Self
+
+import anyio
+
+from witan.deliberation.ports import Clock
+from witan.errors import HistoryError
+from witan.history.locking import locked
+
+__all__ = ["Ledger", "Reserved"]
+
+DAY = timedelta(hours=24)
+
+MOST_STALE = 1_000
+"""Lines of the file that say nothing any more, beyond which it is written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Dollars that a session may cost, held back until it is known what it did.
+
+    Parameters
+    ----------
+    session
+        The session whose record tells what it was held back for came to; None: none was called.
+    before_usd
+        What that had cost, on whoever's account, before it was taken up.
+    """
+
+    number: str
+    asker: str
+    usd: float
+    session: str | None = None
+    before_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is counted; while it is not known what was spent of it, what that can be told by."""
+
+    asker: str
+    at: datetime
+    usd: float
+    reserved: Reserved | None = None
+
+
+class Ledger:
+    """Dollars by asker, in the last 24 hours.
+
+    A line is appended when a session is begun, with the most that it can cost, another before its
+    first call, with its name, and one when it has ended, with what it did cost. What a server that
+    was killed had begun counts in full until that is settled. What is said counts at once, and
+    outlives the process once `kept` has returned.
+
+    A file belongs to one ledger at a time, until that is closed: two would each let an asker spend
+    all that it may.
+
+    Parameters
+    ----------
+    path
+        Where it is kept; None: in memory, until the process ends.
+
+    Raises
+    ------
+    HistoryError
+        If the file cannot be read or written, or is another's.
+
+    Attributes
+    ----------
+    left
+        What a server that was killed had held back.
+    """
+
+    def __init__(self, clock: Clock, path: Path | None = None) -> None:
+        self._clock = clock
+        self._path = path
+        self._lines: dict[str, _Line] = {}
+        self._under_way: set[str] = set()
+        self._unwritten: dict[str, _Line] = {}
+        self._written = 0
+        self._torn = False
+        self._writing = anyio.Lock()
+        self._held = ExitStack()
+        if path is not None:
+            try:
+                self._open(path)
+            except (OSError, ValueError) as error:
+                self._held.close()
+                raise _unusable(path, error) from error
+        held = (line.reserved for line in self._lines.values())
+        self.left = tuple(reserved for reserved in held if reserved is not None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        self._held.close()
+
+    def spent(self, asker: str) -> float:
+        """Dollars of the last 24 hours, those held back included."""
+        self._forget()
+        return sum(line.usd for line in self._lines.values() if line.asker == asker)
+
+    def held_back(self, asker: str) -> tuple[float, int]:
+        """Of these, the dollars that are held back for sessions under way, and for how many."""
+        self._forget()
+        numbers = self._under_way & self._lines.keys()
+        held = [self._lines[number].usd for number in numbers if self._lines[number].asker == asker]
+        return sum(held), len(held)
+
+    def reserve(self, asker: str, usd: float) -> Reserved:
+        """Hold dollars back."""
+        reserved = Reserved(secrets.token_hex(8), asker, usd)
+        self._under_way.add(reserved.number)
+        self._put(reserved, usd, reserved)
+        return reserved
+
+    def name(self, reserved: Reserved, session: str | None, before_usd: float) -> None:
+        """Say, before anything is called, whose record will tell what it came to; None: nobody's.
+
+        Parameters
+        ----------
+        before_usd
+            What that session had cost before it was taken up.
+        """
+        named = replace(reserved, session=session, before_usd=before_usd)
+        self._put(reserved, reserved.usd, None if session is None else named)
+
+    def settle(self, reserved: Reserved, usd: float, at: datetime | None = None) -> None:
+        """Put what it cost in place of what was held back; by when, if that was not now."""
+        self._under_way.discard(reserved.number)
+        self._put(reserved, usd, at=at)
+
+    def drop(self, reserved: Reserved) -> None:
+        """Give back what was held back for nothing."""
+        self._under_way.discard(reserved.number)
+        self._lines.pop(reserved.number, None)
+        self._unwritten.pop(reserved.number, None)
+
+    async def kept(self, reserved: Reserved | None = None) -> None:
+        """Wait until all that was said so far is on the disk; of what was reserved there, if any.
+
+        Those who wait at the same time wait for one writing of it. Nobody waits for what was said
+        of another alone, nor hears that it cannot be written.
+
+        Raises
+        ------
+        HistoryError
+            If it cannot be written; it counts as long as the process lasts.
+        """
+        if self._path is None or not self._waits(reserved):
+            return
+        async with self._writing:
+            if self._waits(reserved):
+                await self._write(self._path, dict(self._unwritten))
+
+    def _waits(self, reserved: Reserved | None) -> bool:
+        """Whether something is yet to be written."""
+        return bool(self._unwritten) if reserved is None else reserved.number in self._unwritten
+
+    async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
+        self._forget()
+        stale = self._written + len(lines) - len(self._lines)
+        anew = stale > MOST_STALE
+        held = self._lines if anew else lines
+        text = _text(held) if anew or not self._torn else "\n" + _text(held)
+        try:
+            await anyio.to_thread.run_sync(_replace if anew else _append, path, text)
+        except OSError as error:
+            self._torn = True
+            raise _unusable(path, error) from error
+        self._torn = False
+        self._written = len(held) if anew else self._written + len(lines)
+        # What was said meanwhile is not on the disk.
+        later = self._unwritten.items()
+        self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
+
+    def _put(
+        self,
+        reserved: Reserved,
+        usd: float,
+        still: Reserved | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        line = _Line(reserved.asker, self._clock.now() if at is None else at, usd, still)
+        self._lines[reserved.number] = line
+        if self._path is not None:
+            self._unwritten[reserved.number] = line
+
+    def _forget(self) -> None:
+        since = self._clock.now() - DAY
+        self._lines = {n: line for n, line in self._lines.items() if line.at > since}
+
+    def _open(self, path: Path) -> None:
+        """Take up what is there, and write it anew without what is too old."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._held.enter_context(locked(path.with_name(f"{path.name}.lock"), 0)):
+            self._held.close()
+            raise HistoryError(
+                str(path),
+                "what was spent is kept there by a server that runs",
+                "stop that one, or set XDG_STATE_HOME to a folder of its own for this one",
+            )
+        if path.exists():
+            self._lines = dict(_lines(path.read_text(encoding="utf-8")))
+        self._forget()
+        _replace(path, _text(self._lines))
+        self._written = len(self._lines)
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the file, and wait until the disk has it."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _replace(path: Path, text: str) -> None:
+    """Have this in the file alone: whenever the machine stops, it is there, or what was before."""
+    anew = path.with_name(f"{path.name}.new")
+    with anew.open("w", encoding="utf-8") as file:
+        anew.chmod(0o600)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    anew.replace(path)
+    if sys.platform != "win32":  # where a folder cannot be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _text(lines: Mapping[str, _Line]) -> str:
+    return "".join(json.dumps(_object(number, line)) + "\n" for number, line in lines.items())
+
+
+def _object(number: str, line: _Line) -> dict[str, object]:
+    held: dict[str, object] = {}
+    if line.reserved is not None:
+        held = {
+            "held": True,
+            "session": line.reserved.session,
+            "before_usd": line.reserved.before_usd,
+        }
+    at = line.at.isoformat()
+    return {"number": number, "asker": line.asker, "at": at, "usd": line.usd, **held}
+
+
+def _lines(text: str) -> Iterator[tuple[str, _Line]]:
+    """The lines that are whole; the last may have been cut off when the machine stopped.
+
+    One that somebody wrote is whole if its time is of a zone, and its dollars are a number.
+    """
+    for line in text.splitlines():
+        try:
+            held = json.loads(line)
+            at, usd = datetime.fromisoformat(held["at"]), float(held["usd"])
+            if at.tzinfo is not None and isfinite(usd):
+                number, asker = str(held["number"]), str(held["asker"])
+                yield number, _Line(asker, at, usd, _still(number, asker, usd, held))
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _still(number: str, asker: str, usd: float, line: Mapping[str, object]) -> Reserved | None:
+    """What is held back by a line; None: that is what was spent, as far as can be told."""
+    session, before_usd = line.get("session"), line.get("before_usd")
+    if line.get("held") is not True or not isinstance(before_usd, int | float):
+        return None
+    if not (session is None or isinstance(session, str)):
+        return None
+    return Reserved(number, asker, usd, session, before_usd)
+
+
+def _unusable(path: Path, error: Exception) -> HistoryError:
+    problem = f"what was spent cannot be kept: {error}"
+    return HistoryError(str(path), problem, "make the file one that this user may write")

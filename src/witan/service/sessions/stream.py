@@ -1,0 +1,257 @@
+"""One session's events, followed by any number of readers, each at its own pace.
+
+There is one log, which readers share; none has a queue of its own, so one that reads slowly costs
+no memory and holds up nobody. The pieces of a text are told while it is written; once it is whole,
+the event that holds all of it stands in their place.
+
+A session that is taken up again numbers on from the last event that was kept, so the numbers of
+pieces that were told before come a second time. What a reader has heard last is therefore named by
+the number and a mark: of an event, what it says; of a piece, the stream that told it.
+"""
+
+import secrets
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import dataclass, replace
+
+import anyio
+
+from witan.deliberation import events as e
+from witan.service.redaction import Veil
+from witan.service.sessions.messages import MARK_BYTES, Passage, Piece, Told, heard
+
+__all__ = ["PACE_SECONDS", "Stream"]
+
+PACE_SECONDS = 0.04
+"""How long the pieces of a text are gathered, after the first, before they are told together."""
+
+RECENT = 128
+"""Pieces of a text under way that stay as they were told, at least; twice as many at most."""
+
+_Text = tuple[str, str | None, int]
+"""Which text a piece belongs to: answer or synthesis, whose, in which round."""
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """A text under way: what of it is yet to be told, and how many pieces stand by themselves."""
+
+    told_at: float = 0.0
+    pending: Piece | None = None
+    alone: int = 0
+
+
+class Stream:
+    """The shared log of one session.
+
+    Parameters
+    ----------
+    seconds
+        A clock that never goes back.
+
+    Attributes
+    ----------
+    mark
+        Of the pieces that it tells; no other stream has it.
+    """
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self.mark = secrets.token_hex(MARK_BYTES)
+        self._log: list[Told] = []
+        self._held: list[e.Event] = []
+        self._veil: Veil | None = None
+        self._written: dict[_Text, _Gathering] = {}
+        self._waiting = False
+        self._gathered = anyio.Event()
+        self._wake = anyio.Event()
+        self._simulated = False
+        self.ended = False
+        self.failure: str | None = None
+
+    def take(self, event: e.Event) -> None:
+        """Tell an event, or keep it for a moment where it is a piece of a text."""
+        if isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+            self._gather(event)
+            return
+        if isinstance(event, e.SessionOpened):
+            self._simulated, self._veil = event.simulated, Veil(event)
+        self._held.append(event)
+        self.tell_gathered()
+        self._forget_pieces(event)
+        self._tell(event)
+
+    def end(self, failure: str | None = None) -> None:
+        """Say that nothing follows: the session is closed, was broken off, or failed."""
+        if self.ended:
+            return
+        self.tell_gathered()
+        self.ended, self.failure = True, failure
+        self._gathered.set()
+        self._rouse()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return bool(self._log) and isinstance(self._log[-1].event, e.SessionClosed)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it ended before the session was closed."""
+        return self.ended and not self.closed
+
+    @property
+    def kept(self) -> list[e.Event]:
+        """What was told so far, pieces of texts aside."""
+        return [
+            told.event
+            for told in self._log
+            if not isinstance(told.event, e.AnswerDelta | e.SynthesisDelta)
+        ]
+
+    @property
+    def held(self) -> tuple[e.Event, ...]:
+        """The same as it happened: readers are not told how seats are written."""
+        return tuple(self._held)
+
+    @property
+    def n_bytes(self) -> int:
+        """The length of all that was told so far, as JSON."""
+        return sum(told.n_bytes for told in self._log)
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    async def follow(self, after: int = 0) -> AsyncGenerator[Told, None]:
+        """Yield what was told with a number above `after`, then what is, until nothing follows.
+
+        Between two of them anything may have been told; a text that was completed meanwhile comes
+        whole.
+        """
+        while True:
+            for told in self._since(after):
+                after = told.seq
+                yield told
+            if self._log and self._log[-1].seq > after:
+                continue
+            if self.ended:
+                return
+            await self.changed()
+
+    def heard(self, last: str) -> int:
+        """The number after which to go on telling whoever heard this last; as of `heard`."""
+        return heard(self._log, last, self.mark)
+
+    async def changed(self) -> None:
+        """Wait until something is told, or nothing follows any more."""
+        await self._wake.wait()
+
+    def told_after(self, after: int) -> tuple[Told, ...]:
+        """What was told with a number above `after`, so far."""
+        return tuple(self._since(after))
+
+    async def pace(self) -> None:
+        """Tell what is gathered, again and again, until nothing follows."""
+        while not self.ended:
+            await self._gathered.wait()
+            await anyio.sleep(PACE_SECONDS)
+            self.tell_gathered()
+
+    def tell_gathered(self) -> None:
+        """Tell at once what was to wait."""
+        if not self._waiting:
+            return
+        self._waiting, self._gathered = False, anyio.Event()
+        now = self._seconds()
+        ready = [held for held in self._written.values() if held.pending is not None]
+        for held in sorted(ready, key=lambda held: held.pending.seq if held.pending else 0):
+            if held.pending is not None:
+                self._tell_piece(held, held.pending)
+            held.told_at, held.pending = now, None
+
+    def _since(self, after: int) -> Iterator[Told]:
+        # Sliced, as the log may change between two readings.
+        rest = self._log[bisect_right(self._log, after, key=lambda told: told.seq) :]
+        return (told.since(after) for told in rest)
+
+    def _gather(self, piece: Piece) -> None:
+        text = _text_of(piece)
+        held = self._written.get(text)
+        if held is None or (not self._waiting and self._seconds() - held.told_at >= PACE_SECONDS):
+            # The first piece of a text is what a reader waits for.
+            self.tell_gathered()
+            if held is None:
+                held = self._written[text] = _Gathering()
+            held.told_at = self._seconds()
+            self._tell_piece(held, piece)
+            return
+        before = held.pending
+        held.pending = piece if before is None else replace(piece, text=before.text + piece.text)
+        if not self._waiting:
+            self._waiting = True
+            self._gathered.set()
+
+    def _tell_piece(self, held: _Gathering, piece: Piece) -> None:
+        """Tell a piece; what was told long ago of a long text is kept as one."""
+        self._tell(piece)
+        held.alone += 1
+        if held.alone < 2 * RECENT:
+            return
+        text = _text_of(piece)
+        own = [each for each in self._log if _is_of(each.event, text)]
+        passage = Passage(own[:-RECENT], simulated=self._simulated)
+        last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
+        self._log = [
+            passage if each is last else each
+            for each in self._log
+            if each is last or id(each) in recent or not _is_of(each.event, text)
+        ]
+        held.alone = RECENT
+
+    def _forget_pieces(self, event: e.Event) -> None:
+        """Drop the pieces of a text that is whole, or void."""
+        over = _ended_by(event)
+        if over is None:
+            return
+        stage, whose = over
+        for text in [t for t in self._written if t[0] == stage and t[1] == whose]:
+            del self._written[text]
+        self._log = [
+            told
+            for told in self._log
+            if not isinstance(told.event, e.AnswerDelta | e.SynthesisDelta)
+            or _text_of(told.event)[:2] != over
+        ]
+
+    def _tell(self, event: e.Event) -> None:
+        event = event if self._veil is None else self._veil(event)
+        mark = self.mark if isinstance(event, e.AnswerDelta | e.SynthesisDelta) else None
+        self._log.append(Told(event, simulated=self._simulated, mark=mark))
+        self._rouse()
+
+    def _rouse(self) -> None:
+        waking, self._wake = self._wake, anyio.Event()
+        waking.set()
+
+
+def _is_of(event: e.Event, text: _Text) -> bool:
+    return isinstance(event, e.AnswerDelta | e.SynthesisDelta) and _text_of(event) == text
+
+
+def _text_of(piece: Piece) -> _Text:
+    if isinstance(piece, e.AnswerDelta):
+        return "answer", piece.seat, piece.round
+    return "synthesis", piece.chairman, 1
+
+
+def _ended_by(event: e.Event) -> tuple[str, str | None] | None:
+    """Whose text this event completes, or makes void, and of which stage."""
+    match event:
+        case e.AnswerDone() | e.AnswerFailed():
+            return "answer", event.seat
+        case e.SynthesisDone() | e.SynthesisFailedOver():
+            return "synthesis", event.chairman
+        case e.CallRetried(stage="answer" | "synthesis") | e.TextWithdrawn():
+            return event.stage, event.seat
+        case _:
+            return None

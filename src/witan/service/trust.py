@@ -1,0 +1,249 @@
+"""How far a result can be trusted, what it cost and what it lacks, in a line."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from witan.core.outcome import Outcome
+from witan.service.text import UNKNOWN, counted, listed, number
+
+if TYPE_CHECKING:
+    from witan.core.approval import Approval
+    from witan.core.separation import Separation
+    from witan.deliberation.session import Cost, Session
+
+__all__ = [
+    "LEAST_USD",
+    "approval_text",
+    "cost_text",
+    "duration_text",
+    "missing_text",
+    "p_best_text",
+    "rankings_text",
+    "reliability_text",
+    "separation_sentence",
+    "session_trust",
+    "trust_line",
+    "verdict_text",
+]
+
+
+LEAST_USD = 0.0001
+"""Less is not told from nothing in print."""
+
+
+def separation_sentence(found: "Separation") -> str:
+    """Say how far apart answers must be for a council of this size to separate them."""
+    share = f"{100 * found.power:.0f} % of the time"
+    more, reviewers = found.next_reviewers, _reviewers(found)
+    if found.grades is not None:
+        can = f"{reviewers} separate answers {found.grades:.1f} grades apart ({share})"
+        return f"{can}." if more is None else f"{can}; {more} separate {found.next_grades:.1f}."
+    can = f"{reviewers} cannot separate any answers"
+    if found.authors:
+        reviews = counted(found.reviewers - 1, "review")
+        can += f": none judges its own, so each answer gets {reviews}"
+    if more is None:
+        return f"{can}."
+    apart = f"{more} separate answers {found.next_grades:.1f} grades apart ({share})"
+    return f"{can}; {apart}{', or let a jury judge' if found.authors else ''}."
+
+
+def _reviewers(found: "Separation") -> str:
+    """Count who judges: members who judge each other, or others."""
+    return counted(found.reviewers, "member" if found.authors else "reviewer")
+
+
+def trust_line(outcome: Outcome) -> str:
+    """Say who voted, who leads and how firmly, what the votes are worth, and what is borrowed.
+
+    A history lends strength, and teaches the error that reviewers share.
+    """
+    parts = [_voted(outcome), _tied(outcome), _flips_sentence(outcome), _worth(outcome)]
+    return " · ".join(part for part in (*parts, _borrowed(outcome)) if part)
+
+
+def _worth(outcome: Outcome) -> str:
+    if outcome.effective_votes is None:
+        return "effective votes unknown"
+    shared = "" if outcome.rho is None else f" at a shared error of {number(outcome.rho)}"
+    return f"{number(outcome.effective_votes, 1)} effective votes{shared}"
+
+
+def _borrowed(outcome: Outcome) -> str:
+    """The history that lends strength to the outcome; empty: none."""
+    prior = outcome.prior
+    if prior is None:
+        return ""
+    imported = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
+    sessions = counted(prior.n_sessions, "session")
+    return f"strength borrowed from {sessions} that compared {prior.unit}{imported}"
+
+
+def _voted(outcome: Outcome) -> str:
+    """Count the reviewers who voted, and people apart, who have no seat to stay silent in."""
+    people: int = outcome.details.get("people", 0)
+    cast = {ballot.reviewer for ballot in outcome.ballots}
+    silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
+    without_effect = len(outcome.without_effect)
+    voted = len(cast) - people - without_effect
+    said = []
+    if voted or silent or not people:
+        everyone = voted + without_effect + silent
+        said.append(f"{voted:,} of {counted(everyone, 'reviewer')}")
+    unnamed: int = outcome.details.get("unnamed_votes", 0)
+    if named := people - unnamed:
+        said.append(f"{named:,} {'person' if named == 1 else 'people'}")
+    if unnamed:
+        said.append(counted(unnamed, "unnamed vote" if named else "vote"))
+    return ", ".join(said)
+
+
+def _tied(outcome: Outcome) -> str:
+    tied = outcome.tied_for_best
+    if not tied:
+        return "nobody has a vote"
+    if outcome.disputed_by:
+        return f"the fit places {listed(outcome.disputed_by)} above {listed(outcome.leaders)}"
+    if len(tied) > 1:
+        return f"{listed(tied)} cannot be told apart"
+    if len(outcome.standings) < 2:
+        return ""
+    return f"{tied[0]} leads clearly at {outcome.level * 100:g}% confidence"
+
+
+def _flips_sentence(outcome: Outcome) -> str:
+    if outcome.ballots_to_flip is None:
+        return "how many ballots could end the lead was not searched" if outcome.leaders else ""
+    if outcome.ballots_to_flip == 0:
+        return "the first place is shared"
+    fewer = "" if outcome.flip_is_exact else " or fewer"
+    return f"{counted(outcome.ballots_to_flip, 'ballot')}{fewer} could end the lead"
+
+
+def session_trust(session: "Session") -> str:
+    """Say who voted, who leads and how firmly, what it cost, and what is missing."""
+    parts = ["simulated"] if session.simulated else []
+    if session.synthesis is not None and session.synthesis.mode == "verdict":
+        parts.append(verdict_text(session.synthesis.approved))
+        parts += approval_text(session.approval)
+    if session.outcome is not None:
+        parts += [trust_line(session.outcome), *reliability_text(session)]
+    elif session.answers_agree:
+        parts.append(f"all {len(session.answers)} answers are the same, so none was reviewed")
+    elif session.status not in ("interrupted", "running"):
+        voted = sum(not ballot.abstained for ballot in session.ballots)
+        parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
+        parts.append("no outcome")
+    if session.outcome is not None:
+        parts += [f"{listed(group)} gave the same answer" for group in session.same_answers]
+    parts += rankings_text(session)
+    if session.failed:
+        parts.append(f"{listed([*session.failed])} failed the safety gate")
+    # When it was broken off is not known, only when something last happened in it.
+    until = " until its last event" if session.status == "interrupted" else ""
+    parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
+    if session.in_vain:
+        again = listed([*session.opened.retried])
+        parts.append(f"nothing was gained: {again} failed again, and what counts is as before")
+    if missing := missing_text(session):
+        parts.append(missing)
+    return " · ".join(parts)
+
+
+def rankings_text(session: "Session") -> Iterator[str]:
+    """Put the ranking before another jury judged beside the jury's own."""
+    orders = {
+        when: " > ".join(listed(group) for group in ranking)
+        for when, ranking in session.rankings.items()
+    }
+    if not orders:
+        return
+    if orders["before"] == orders["now"]:
+        yield f"ranked as before: {orders['now']}"
+    else:
+        yield f"ranked before: {orders['before']}; now: {orders['now']}"
+
+
+def missing_text(session: "Session") -> str:
+    """The status of a session that is not complete, and what it lacks; else empty."""
+    if session.status in ("complete", "running"):
+        return "" if session.status == "complete" else "running: it goes on in another process"
+    missing = "; ".join(session.missing)
+    return f"{session.status}: {missing}" if missing else session.status
+
+
+def reliability_text(session: "Session") -> Iterator[str]:
+    """The two numbers that are never one: whether others would say the same, and be right."""
+    outcome = session.outcome
+    if outcome is None or not outcome.leaders:
+        return
+    sure = outcome.standings[0].p_best
+    yield "agreement unknown" if sure is None else f"agreement {p_best_text(sure)}"
+    known = session.reliability
+    if known.value is None:
+        yield "reliability unknown"
+        return
+    within = ""
+    if known.interval is not None:
+        within = f" ({number(100 * known.interval.low, 0)}–{number(100 * known.interval.high, 0)}%)"
+    pairs = counted(known.n, "decided pair")
+    yield f"matched people on {number(100 * known.value, 0)}% of {pairs} at such agreement{within}"
+
+
+def verdict_text(approved: bool | None) -> str:
+    """The verdict in one word or a few."""
+    if approved is None:
+        return "neither approved nor rejected"
+    return "approved" if approved else "rejected"
+
+
+def approval_text(approval: "Approval | None") -> Iterator[str]:
+    """Count the members' votes, and say how surely others like them would vote the same."""
+    if approval is None:
+        return
+    voted = approval.approve + approval.reject
+    if not voted:
+        yield f"none of {counted(approval.silent, 'member')} gave a verdict"
+        return
+    verb = "approves" if approval.approve == 1 else "approve"
+    yield f"{approval.approve} of {counted(voted, 'member')} {verb}"
+    if approval.silent:
+        yield f"{approval.silent} gave no verdict"
+    if approval.p_majority is not None:
+        verdict = "approval" if approval.approved else "rejection"
+        yield f"a majority for {verdict} again with probability {number(approval.p_majority)}"
+
+
+def cost_text(cost: "Cost") -> str:
+    """``$0.041``; ``at least $0.012`` or ``cost unknown`` where a call's cost is not known."""
+    if cost.total_usd is not None:
+        return _dollars(cost.total_usd)
+    # That it is at least next to nothing would tell nothing.
+    known = cost.known_usd >= LEAST_USD
+    return f"at least {_dollars(cost.known_usd)}" if known else "cost unknown"
+
+
+def _dollars(usd: float) -> str:
+    if usd == 0:
+        return "$0"
+    if usd < LEAST_USD:
+        return f"under ${LEAST_USD}"
+    digits = 2 if usd >= 1 else 3 if usd >= 0.01 else 4
+    return f"${usd:,.{digits}f}"
+
+
+def duration_text(seconds: float) -> str:
+    """``4.2 s``, ``38 s``, ``3 min 5 s``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def p_best_text(probability: float | None) -> str:
+    """A probability to two decimals that never claims certainty."""
+    if probability is None:
+        return UNKNOWN
+    if probability < 0.005:
+        return "<0.01"
+    return ">0.99" if probability >= 0.995 else number(probability)

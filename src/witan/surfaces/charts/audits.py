@@ -1,0 +1,256 @@
+"""An audit: a row per reviewer, a strip per measure, dots with intervals."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from witan.core.audit_gradings import GradingAudit
+from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.concerns import CHECKS, concern_of
+from witan.core.measure import Measure
+from witan.errors import NothingToCount
+from witan.service.audit_words import GRADING_WORDS, REVIEWER_WORDS, Word
+from witan.service.text import clean, counted, listed, number
+from witan.surfaces.charts.grammar import (
+    BOX,
+    MUTED,
+    NAME_LIMIT,
+    Spec,
+    frame,
+    name_pixels,
+    two_states,
+)
+
+if TYPE_CHECKING:
+    from witan.analytics.reports import AuditReport
+
+__all__ = ["audit_chart"]
+
+STRIP, GAP, LINE = 108, 22, 26
+
+Drawn = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
+"""Reviewers, and what is drawn of each."""
+
+Strips = Mapping[str, tuple[str, float]]
+"""Which measures are drawn, what each strip is called, and where its line stands."""
+
+MEASURES: Strips = {
+    "self_preference": ("own answers", 0.0),
+    "family_preference": ("own family", 0.0),
+    "position_effect": ("first place", 0.0),
+    "first_shown": ("first of two", 0.5),
+    "length.longer_wins_beyond_people": ("longer − people", 0.0),
+    "severity": ("severity", 0.0),
+    "agreement": ("agreement", 0.0),
+    "agreement_with_people": ("with people", 0.5),
+    "order_consistency": ("consistency", 0.5),
+}
+"""What is drawn of a reviewer."""
+
+ON_A_CRITERION: Strips = {
+    "severity": ("severity", 0.0),
+    "discrimination": ("slope", 1.0),
+    "agreement": ("agreement", 0.0),
+    "halo_beyond_others": ("halo − others", 0.0),
+    "length": ("length", 0.0),
+    "self_preference": ("own answers", 0.0),
+    "position_effect": ("first place", 0.0),
+}
+"""What is drawn of how it grades on one criterion."""
+
+CHECKED = {check.measure: check for check in CHECKS}
+
+
+def audit_chart(
+    report: "AuditReport", reviewer: str | None = None, criterion: str | None = None
+) -> Spec:
+    """Draw the measures of every reviewer, or of one, each on a scale of its own.
+
+    Parameters
+    ----------
+    criterion
+        Draw how they grade on it, in place of how they judge as a whole.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such reviewer or criterion.
+    NothingToCount
+        If no measure of them has a value.
+    """
+    if criterion is not None:
+        graded = report.on(criterion, reviewer).gradings
+        found = [(line.reviewer, grading) for line, grading in graded]
+        title = f"How {found[0][0] if reviewer else 'reviewers'} graded {criterion}"
+        return _chart(report, found, GRADING_WORDS, ON_A_CRITERION, title)
+    lines = report.overview if reviewer is None else (report[reviewer],)
+    drawn = [(line.reviewer, line) for line in lines]
+    return _chart(report, drawn, REVIEWER_WORDS, MEASURES, _title(report, lines))
+
+
+def _chart(
+    report: "AuditReport", lines: Drawn, known: Sequence[Word], strips: Strips, title: str
+) -> Spec:
+    words = [
+        word
+        for word in known
+        if word.measure in strips and any(word.of(line).value is not None for _, line in lines)
+    ]
+    if not words:
+        raise NothingToCount("no measure of these reviewers has enough data to be drawn")
+    names: list[Spec] = [
+        {"y": row + 0.5, "name": clean(name)} for row, (name, _) in enumerate(lines)
+    ]
+    width = len(words) * (STRIP + GAP) - GAP
+    return frame(
+        title=title,
+        notes=[
+            counted(report.sessions, "session"),
+            str(report.window),
+            f"bars: {100 * report.audit.level:.4g} % intervals",
+            "vermilion diamonds stand out; each strip has its own scale",
+        ],
+        description=f"{counted(len(lines), 'reviewer')}, {counted(len(words), 'measure')}. {title}",
+        size=(width, LINE * len(lines)),
+        beside=name_pixels(line["name"] for line in names) + 20,
+        datasets={
+            "dots": _dots(lines, words, strips),
+            "strips": _strips(lines, words, strips),
+            "names": names,
+        },
+        layers=_layers(width, len(lines)),
+    )
+
+
+def _title(report: "AuditReport", lines: Sequence[ReviewerAudit]) -> str:
+    standing_out = [line.reviewer for line in lines if line.reviewer in report.concerns]
+    if not standing_out:
+        return "Nothing stands out beyond noise"
+    if len(standing_out) == len(lines) == 1:
+        [concern, *more] = report.concerns[standing_out[0]]
+        also = f", and {counted(len(more), 'more concern')}" if more else ""
+        return f"{standing_out[0]} {concern.sentence}{also}"
+    return f"Something stands out in {listed(standing_out)}"
+
+
+def _range(lines: Drawn, word: Word, line_at: float) -> tuple[float, float]:
+    """From the least to the most of a strip, its line included, with a margin."""
+    held = [line_at]
+    for measure in (word.of(line) for _, line in lines):
+        if measure.value is not None:
+            held.append(measure.value)
+            if measure.interval is not None:
+                held += [measure.interval.low, measure.interval.high]
+    low, high = min(held), max(held)
+    margin = 0.06 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def _placed(value: float, strip: int, ends: tuple[float, float]) -> float:
+    return strip * (STRIP + GAP) + STRIP * (value - ends[0]) / (ends[1] - ends[0])
+
+
+def _dots(lines: Drawn, words: Sequence[Word], strips: Strips) -> list[Spec]:
+    found: list[Spec] = []
+    for strip, word in enumerate(words):
+        ends = _range(lines, word, strips[word.measure][1])
+        for row, (name, line) in enumerate(lines):
+            measure = word.of(line)
+            if measure.value is not None:
+                dot = _dot(word, measure, strip, ends)
+                found.append({"y": row + 0.5, **dot, "name": clean(name)})
+    return found
+
+
+def _dot(word: Word, measure: Measure, strip: int, ends: tuple[float, float]) -> Spec:
+    assert measure.value is not None  # noqa: S101 - asked before
+    interval, check = measure.interval, CHECKED.get(word.measure)
+    stands_out = check is not None and concern_of(check, measure) is not None
+    return {
+        "x": _placed(measure.value, strip, ends),
+        "from": None if interval is None else _placed(interval.low, strip, ends),
+        "to": None if interval is None else _placed(interval.high, strip, ends),
+        "state": "stands out" if stands_out else "as it may be",
+        "measure": word.meaning,
+        "value": measure.value,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "n": measure.n,
+    }
+
+
+def _strips(lines: Drawn, words: Sequence[Word], strips: Strips) -> list[Spec]:
+    found: list[Spec] = []
+    for strip, word in enumerate(words):
+        title, line = strips[word.measure]
+        ends = _range(lines, word, line)
+        left = strip * (STRIP + GAP)
+        found.append(
+            {
+                "left": left,
+                "right": left + STRIP,
+                "middle": left + STRIP / 2,
+                "line": _placed(line, strip, ends),
+                "title": title,
+                "least": number(ends[0]).replace("-", "−"),
+                "most": number(ends[1]).replace("-", "−"),
+                "at": f"{line:g}",
+            }
+        )
+    return found
+
+
+def _layers(width: int, n_lines: int) -> list[Spec]:
+    scale = {"domain": [0, width], "nice": False, "zero": False}
+    x: Spec = {"type": "quantitative", "scale": scale, "axis": None}
+    rows = {"domain": [0, n_lines], "nice": False, "reverse": True}
+    y: Spec = {"type": "quantitative", "scale": rows, "axis": None}
+    return [*_ground(x, LINE * n_lines), *_marks(x, y)]
+
+
+def _ground(x: Spec, height: float) -> list[Spec]:
+    """Strips with their titles, lines and ends."""
+    tall: Spec = {"y": {"value": 0}, "y2": {"value": height}}
+    rect: Spec = {"type": "rect", "color": BOX, "cornerRadius": 3, "aria": False}
+    rule: Spec = {"type": "rule", "color": MUTED, "strokeDash": [3, 3], "aria": False}
+    sides: Spec = {"x": {"field": "left", **x}, "x2": {"field": "right"}}
+
+    def word(field: str, at: str, y: float, **style: object) -> Spec:
+        mark = {"type": "text", "color": MUTED, "fontSize": 10, **style}
+        encoding = {"x": {"field": at, **x}, "y": {"value": y}, "text": {"field": field}}
+        return {"data": {"name": "strips"}, "mark": mark, "encoding": encoding}
+
+    return [
+        {"data": {"name": "strips"}, "mark": rect, "encoding": {**sides, **tall}},
+        {
+            "data": {"name": "strips"},
+            "mark": rule,
+            "encoding": {"x": {"field": "line", **x}, **tall},
+        },
+        word("title", "middle", -10, fontSize=11),
+        word("least", "left", height + 12, align="left"),
+        word("most", "right", height + 12, align="right"),
+    ]
+
+
+def _marks(x: Spec, y: Spec) -> list[Spec]:
+    """Dots with their intervals, diamonds where one stands out, and the names of the rows."""
+    colour, shape = two_states(["as it may be", "stands out"], ["circle", "diamond"])
+    place: Spec = {"y": {"field": "y", **y}, "color": colour}
+    tooltip = [{"field": name} for name in ("name", "measure", "value", "low", "high", "n")]
+    return [
+        {
+            "data": {"name": "dots"},
+            "mark": {"type": "rule", "strokeWidth": 2, "aria": False},
+            "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}, **place},
+        },
+        {
+            "data": {"name": "dots"},
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            "encoding": {"x": {"field": "x", **x}, **place, "shape": shape, "tooltip": tooltip},
+        },
+        {
+            "data": {"name": "names"},
+            "mark": {"type": "text", "align": "right", "limit": NAME_LIMIT},
+            "encoding": {"x": {"value": -12}, "y": place["y"], "text": {"field": "name"}},
+        },
+    ]

@@ -1,0 +1,189 @@
+"""The command line: sub-commands are imported when they are called, errors become one line."""
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from keyword import iskeyword
+from types import TracebackType
+from typing import Any
+
+import click
+
+from witan.errors import UnknownName, WitanError
+from witan.service.text import clean
+from witan.surfaces.cli.exit_statuses import Status, status_of
+from witan.surfaces.log_lines import guard_unread_logs
+from witan.surfaces.terminal import echo
+from witan.version import __version__
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The errors of a stream that a disk, and not its user, fails."""
+
+COMMANDS = (
+    "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
+    "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "init", "doctor",
+    "serve", "mcp", "tally", "compare", "explain", "rules", "rubrics", "convert",
+)  # fmt: skip
+
+
+EXAMPLES = """\b
+Examples:
+  witan demo
+  witan ask "Is a hash map always faster than a sorted array?"
+  witan tally examples/ballots.jsonl
+  witan explain examples/ballots.jsonl --session haiku
+  witan compare examples/pairs.csv --rules borda,schulze
+"""
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are modules of `witan.surfaces.cli`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        # A module cannot well be called by a word of the language, such as import.
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"witan.surfaces.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(clean(str(UnknownName("command", args[0], COMMANDS))))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # click would end with 1, as if something had failed; the reader had enough.
+            raise click.exceptions.Exit(_pipe_closed()) from None
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES,
+    invoke_without_command=True,
+)
+@click.version_option(__version__, message="witan %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Put a question to a council of models, count its ballots, and say how sure the result is.
+
+    The answer goes to standard output, everything else to standard error.
+    Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,
+    3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
+    6 not kept by the history, 7 not written to standard output, 130 interrupted, 141 the reader of
+    standard output has left.
+    """
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; what we foresaw is one line on stderr."""
+    _open_closed_streams()
+    sys.excepthook = _show_crash
+    guard_unread_logs()
+    # Council-sized matrices gain nothing from BLAS threads, whose start costs a third of a tally.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A name that the terminal's encoding lacks must not end the count.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = _run(args)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return _pipe_closed()
+    except OSError as error:
+        return _cannot_write(error)
+    return status
+
+
+def _run(args: Sequence[str] | None) -> int:
+    try:
+        status = cli.main(args=args, prog_name="witan", standalone_mode=False)
+    except click.Abort:
+        return Status.INTERRUPTED
+    except click.ClickException as error:
+        if _is_misspelt(error):
+            _show_misuse(error)
+        else:
+            echo(f"witan: {clean(error.format_message())}", err=True)
+        return error.exit_code
+    except WitanError as error:
+        echo(f"witan: {clean(str(error))}", err=True)
+        return status_of(error)
+    return status if isinstance(status, int) else Status.ANSWERED
+
+
+def _show_misuse(error: click.ClickException) -> None:
+    """Say on standard error how the command is used, where to read more, and what is wrong."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n", err=True)
+    echo(f"Error: {clean(error.format_message())}", err=True)
+
+
+def _show_crash(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback, which may quote foreign text, the way everything else is printed."""
+    import traceback
+
+    echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
+
+
+def _open_closed_streams() -> None:
+    """Give a stream that was closed before we started a nowhere to read from or write to.
+
+    In this order they take the descriptors that they should have: else a file opened later would.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+def _is_misspelt(error: click.ClickException) -> bool:
+    """Check that the usage would help: for options, arguments and commands, not for values."""
+    kinds = (click.NoSuchOption, click.BadOptionUsage, click.MissingParameter)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return isinstance(error, kinds) or error.ctx.command is cli
+    return False
+
+
+def _cannot_write(error: OSError) -> int:
+    """Say what the system said, and drop what cannot be written anyway."""
+    is_stream = error.filename is None and error.errno in DISK_ERRORS
+    what = "standard output cannot be written" if is_stream else "the system refused"
+    where = f" {error.filename}" if error.filename else ""
+    echo(clean(f"witan: {what}{where}: {error.strerror or error}"), err=True)
+    _pipe_closed()
+    return Status.UNWRITTEN if is_stream else Status.MISUSED
+
+
+def _pipe_closed() -> int:
+    """Let what is still buffered go nowhere, so that leaving makes no noise."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return Status.PIPE_CLOSED

@@ -1,0 +1,62 @@
+"""``witan demo``: a council that needs no key, because scripts sit in it."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.surfaces.cli.council_options import telling_options
+from witan.surfaces.cli.history_options import recorded_by, recording_options
+from witan.surfaces.cli.session import hold
+from witan.surfaces.cli.session_options import Telling
+
+if TYPE_CHECKING:
+    from witan.deliberation.recorder import Listener
+    from witan.deliberation.session import Session
+    from witan.surfaces.cli.live_session import Hold
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan demo
+  witan demo --degraded
+  witan demo --save demo.json && witan show demo.json
+"""
+
+MARK = "simulated | "
+
+
+@click.command("demo", short_help="Watch a session of scripted members.", epilog=EXAMPLES)
+@click.option("--fast", is_flag=True, help="Play the scripts without their pauses.")
+@click.option(
+    "--degraded", is_flag=True, help="Seat a reviewer that never casts a ballot, to see what then."
+)
+@telling_options
+@recording_options
+def command(fast: bool, degraded: bool, **options: Any) -> int:
+    """Watch a council deliberate; its members are scripts, so no key is needed.
+
+    Everything else is real: the sheets, the ballots, the repair of one that could not be read, and
+    the counting. No model is called, and every line says so. With --degraded one ballot never
+    comes, and the session says what it lacks. It is kept in the history, marked as simulated.
+    """
+    telling = Telling.of(options, mark=MARK)
+    seat = partial(_seat, fast=fast, degraded=degraded)
+    return hold(telling, lambda *_: seat(), partial(recorded_by, options))
+
+
+def _seat(*, fast: bool, degraded: bool) -> "Hold":
+    from witan.deliberation.council import Council
+    from witan.deliberation.system_clock import SystemClock
+    from witan.service.demonstration import demonstration
+
+    shown = demonstration(fast=fast, degraded=degraded)
+    council = Council(shown.members, [shown.chairman], clock=SystemClock())
+
+    async def held(listener: "Listener") -> "Session":
+        async with council:
+            return await council.ask(shown.question, seed=shown.seed, listener=listener)
+
+    return held

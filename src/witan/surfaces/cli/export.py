@@ -1,0 +1,256 @@
+"""``witan export``: sessions of the history as files, or as a lake."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.errors import HistoryError, NothingToCount, UnknownName
+from witan.service.text import clean, counted, listed
+from witan.surfaces.cli.council_options import config_option
+from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.history_options import history_option, window_of, window_options
+from witan.surfaces.cli.options import json_option
+from witan.surfaces.terminal import echo
+
+if TYPE_CHECKING:
+    from witan.history import Found, History, Imported
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan export > sessions.jsonl
+  witan export --since 30d -o ballots.csv
+  witan export 20261121-1932 -o votes.toc
+  witan export --lake lake/
+"""
+
+MOST_NAMED = 20
+"""Damaged sessions that are named one by one."""
+
+KINDS = ("sessions", "ballots", "battles")
+
+
+@click.command("export", short_help="Write sessions of the history to a file.", epilog=EXAMPLES)
+@click.argument("sessions", metavar="[ID]...", nargs=-1)
+@window_options
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    help="What is written; whole sessions, unless --format or the name of the file means ballots.",
+)
+@click.option("--format", "format_", metavar="NAME", help="Write ballots in this format.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True, dir_okay=False),
+    metavar="PATH",
+    help="Write to this file; standard output by default.",
+)
+@click.option(
+    "--lake",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write the whole history into a lake: Parquet files by day.",
+)
+@click.option("--all", "everything", is_flag=True, help="Ballots and battles of scripts, too.")
+@config_option
+@history_option
+@json_option
+def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> int:
+    """Write sessions as JSON Lines, or their ballots in any format.
+
+    An ID is the name of a session, or a beginning of it that no other has; without any, all that
+    the window holds are written, the oldest first. The file changes as a whole or not at all. What
+    was written whole comes back with witan import.
+    """
+    chosen = any(options[name] is not None for name in ("since", "until", "category"))
+    _check(options, named=bool(sessions), chosen=chosen)
+    from witan.service.history_access import configured
+    from witan.surfaces.cli.stored_sessions import open_history
+
+    with open_history(configured(config, options["history"]), reading=True) as history:
+        if options["lake"] is not None:
+            _write_lake(history, options)
+            return Status.ANSWERED
+        nothing = Counter[str]()
+        kind, write = _writer(options, nothing)
+        found = _found(history, sessions, options)
+        picked, left_out = _picked(found, kind, everything=options["everything"] or bool(sessions))
+        if not picked:
+            raise NothingToCount(_nothing(left_out, kind))
+        damaged: list[str] = []
+        whole = _whole(history, picked, damaged)
+        written = write(whole, "-" if _piped(options) else options["output"])
+        where = history.url
+    of_others = sum(one.relation in ("retried", "rejudged") for one in picked)
+    _tell(_Done(kind, written, len(left_out), nothing, of_others, len(damaged)), options, where)
+    if damaged:
+        names = clean(listed(damaged, most=MOST_NAMED))
+        echo(f"damaged, and not in the file: {counted(len(damaged), 'session')}: {names}", err=True)
+        return Status.FAILED
+    return Status.ANSWERED
+
+
+def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
+    """Refuse what does not go together."""
+    if named and chosen:
+        raise click.UsageError("choose sessions by their IDs, or by --since, --until, --category")
+    if options["lake"] is not None:
+        others = ("kind", "format_", "output")
+        if named or chosen or options["everything"] or any(options[name] for name in others):
+            raise click.UsageError(
+                "a lake holds the whole history; choose when it is read, such as by "
+                "witan leaderboard --lake FOLDER --since 30d"
+            )
+        return
+    if options["format_"] is not None and options["kind"] in ("sessions", "battles"):
+        raise click.UsageError(f"--format is for ballots; {options['kind']} are JSON Lines")
+    if options["as_json"] and _piped(options):
+        raise click.UsageError("standard output holds the export; with --json name a file: -o PATH")
+
+
+def _piped(options: dict[str, Any]) -> bool:
+    return options["output"] in (None, "-")
+
+
+def _writer(
+    options: dict[str, Any], nothing: "Counter[str]"
+) -> tuple[str, "Callable[[Iterator[Imported], str], int]"]:
+    """What is written, and what writes it and counts why sessions give nothing."""
+    from witan.files.exports import write_battles, write_session_ballots, write_sessions
+
+    kind, format_ = options["kind"], options["format_"]
+    if kind is None:
+        means_ballots = format_ is not None or _holds_ballots(options["output"])
+        kind = "ballots" if means_ballots else "sessions"
+    if kind == "sessions":
+        return kind, write_sessions
+
+    def passed_over(_: "Imported", instead: str) -> None:
+        nothing[instead] += 1
+
+    if kind == "battles":
+        return kind, partial(write_battles, passed_over=passed_over)
+    return kind, partial(write_session_ballots, format=format_, passed_over=passed_over)
+
+
+def _holds_ballots(output: str | None) -> bool:
+    """Whether a file of this name can hold nothing but ballots."""
+    from witan.files.ballots.preflib import PREFLIB_KINDS
+
+    path = Path("-" if output is None else output)
+    bare = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
+    return bare.suffix in (".csv", ".parquet", *(f".{kind}" for kind in PREFLIB_KINDS))
+
+
+def _found(history: "History", sessions: Sequence[str], options: dict[str, Any]) -> "list[Found]":
+    """The sessions that are meant, the oldest first."""
+    from witan.surfaces.cli.stored_sessions import whole_name
+
+    if sessions:
+        names = dict.fromkeys(whole_name(history, name) for name in sessions)
+        found = [history.about(name) for name in names]
+    else:
+        window = window_of(options)
+        found = history.find(since=window.since, until=window.until, category=window.category)
+    return sorted(found, key=lambda one: (one.at, one.session))
+
+
+def _picked(
+    found: "Sequence[Found]", kind: str, *, everything: bool
+) -> "tuple[list[Found], list[Found]]":
+    """Those that are written, and those of scripts, which a file of ballots would pass for real."""
+    if kind == "sessions" or everything:
+        return list(found), []
+    return [one for one in found if not one.simulated], [one for one in found if one.simulated]
+
+
+def _whole(
+    history: "History", picked: "Sequence[Found]", damaged: list[str]
+) -> "Iterator[Imported]":
+    """The sessions, whole; those that cannot be read any more are named in `damaged`."""
+    for one in picked:
+        try:
+            whole = history.whole(one.session)
+        except UnknownName:
+            continue  # it was forgotten meanwhile
+        except HistoryError as error:
+            if not error.problem.startswith("is damaged"):
+                raise
+            damaged.append(one.session)
+            continue
+        yield whole
+
+
+def _nothing(left_out: "Sequence[Found]", kind: str) -> str:
+    if left_out:
+        n = counted(len(left_out), "session")
+        return f"there is nothing but {n} in which scripts sat; --all writes their {kind}, too"
+    return "there is no such session to write; witan sessions --all lists what there is"
+
+
+def _write_lake(history: "History", options: dict[str, Any]) -> None:
+    from witan.analytics.lake import write_lake
+
+    lake = options["lake"]
+    done = write_lake(history, lake)
+    if options["as_json"]:
+        from witan.service.json_output import to_json
+
+        told = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
+        echo(to_json({**told, "days": done.days}))
+    if not done.sessions:
+        where = history.database.where
+        nothing = f"the history {where} holds no session; {lake} has none of it either"
+        raise NothingToCount(nothing)
+    if options["as_json"]:
+        return
+    days = counted(done.days, "day")
+    echo(f"{counted(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was written, and what of the sessions is not in it."""
+
+    kind: str
+    written: int
+    of_scripts: int
+    nothing: Mapping[str, int]
+    of_others: int
+    damaged: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """The same for a program."""
+        scripts = {"scripts": self.of_scripts} if self.of_scripts else {}
+        damaged = {"damaged": self.damaged} if self.damaged else {}
+        left_out = scripts | dict(self.nothing) | damaged
+        return {"kind": self.kind, "written": self.written, "left_out": left_out}
+
+
+def _tell(done: _Done, options: dict[str, Any], where: str) -> None:
+    if done.of_scripts:
+        n = counted(done.of_scripts, "session")
+        echo(f"{n} in which scripts sat left out; --all writes them, too", err=True)
+    if done.nothing:
+        n = counted(sum(done.nothing.values()), "session")
+        why = listed([f"{held:,} with {instead}" for instead, held in done.nothing.items()])
+        echo(f"{n} gave no {done.kind[:-1]}: {why}", err=True)
+    if done.of_others and done.kind != "sessions":
+        n = counted(done.of_others, "session")
+        of = f"{n} retried or rejudged {'another' if done.of_others == 1 else 'others'}"
+        echo(f"{of}, which {done.kind} do not say: imported, each counts by itself", err=True)
+    if options["as_json"]:
+        from witan.service.json_output import to_json
+
+        echo(to_json({"history": where, "file": options["output"], **done.plain()}))
+        return
+    name = "standard output" if _piped(options) else clean(options["output"])
+    echo(f"{counted(done.written, done.kind[:-1])} written to {name}", err=True)

@@ -1,0 +1,352 @@
+"""``witan import``: sessions from files into the history."""
+
+import sys
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.errors import (
+    BallotFileError,
+    HistoryError,
+    MissingExtra,
+    NothingToCount,
+    UnknownName,
+    WitanError,
+)
+from witan.service.text import clean, counted, listed
+from witan.surfaces.cli.council_options import config_option
+from witan.surfaces.cli.exit_statuses import Status, status_of
+from witan.surfaces.cli.history_options import Moment, history_option
+from witan.surfaces.cli.options import (
+    column_option,
+    files_argument,
+    format_option,
+    json_option,
+    scale_option,
+)
+from witan.surfaces.cli.stacking import SectionedCommand, section
+from witan.surfaces.terminal import console, echo, styled
+
+if TYPE_CHECKING:
+    from witan.core.scale import Scale
+    from witan.files.ballots import Problem
+    from witan.history import History
+    from witan.service.operations.imports import Meaning, Taken
+
+__all__ = ["command"]
+
+
+EXAMPLES = """\b
+Examples:
+  witan import votes.csv --category coding
+  witan import battles.jsonl.gz conversations/
+  witan import ballots.jsonl --answers answers.jsonl --questions questions.jsonl
+  witan export --history old.sqlite | witan import -
+"""
+
+PROBLEMS_SHOWN = 20
+"""Lines with a problem beyond this many are only counted."""
+
+LARGE = 2_000_000
+"""Bytes from which a file takes long enough for a terminal to show that it is being read."""
+
+beside_type = click.Path(exists=True, dir_okay=False)
+
+
+@click.command(
+    "import",
+    cls=SectionedCommand,
+    short_help="Take sessions from files into the history.",
+    epilog=EXAMPLES,
+)
+@files_argument
+@section(
+    "Ballots",
+    format_option,
+    column_option,
+    scale_option,
+    click.option(
+        "--answers",
+        multiple=True,
+        type=beside_type,
+        metavar="FILE.jsonl",
+        help="Take the texts of answers from here (session, candidate, text); may be repeated.",
+    ),
+    click.option(
+        "--questions",
+        multiple=True,
+        type=beside_type,
+        metavar="FILE.jsonl",
+        help="Take the texts of questions from here (session, text, category); may be repeated.",
+    ),
+    click.option(
+        "--strict", is_flag=True, help="Take nothing of a file with unreadable lines; exit 1."
+    ),
+)
+@section(
+    "Sessions",
+    click.option("--category", metavar="NAME", help="Of sessions whose category the file lacks."),
+    click.option(
+        "--at",
+        type=Moment(),
+        metavar="TIME",
+        help="When sessions were asked whose time the file lacks; the time of the import by "
+        "default.",
+    ),
+    click.option(
+        "--prefix", default="", metavar="TEXT", help="Put this before the name of sessions."
+    ),
+)
+@config_option
+@history_option
+@section("Output", json_option)
+def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None:
+    """Take the sessions of FILE... into the history; - is standard input.
+
+    Ballots in every format, battles, saved conversations and whole sessions are recognised by their
+    content, packed or not; a folder stands for the .json files in it. Of each file all comes in or
+    nothing, and the same file again changes nothing.
+    """
+    if files.count("-") > 1:
+        raise click.UsageError("standard input, -, can be read only once")
+    from witan.service.history_access import configured
+    from witan.service.operations.imports import Meaning
+    from witan.surfaces.cli.stored_sessions import open_history
+
+    at: datetime | None = options["at"]
+    meaning = Meaning(
+        format=options["format"],
+        columns=tuple(options["columns"].items()),
+        scale=options["scale"],
+        answers=options["answers"],
+        questions=options["questions"],
+        category=options["category"],
+        at=at,
+        session_prefix=options["prefix"],
+    )
+    with open_history(configured(config, options["history"])) as history:
+        taking = _Taking(history, meaning, strict=options["strict"], quiet=options["as_json"])
+        try:
+            for file in files:
+                taking.take(file)
+        except KeyboardInterrupt:
+            echo(taking.broken_off(), err=True)
+            raise click.exceptions.Exit(Status.INTERRUPTED) from None
+        where = history.url
+    if options["as_json"]:
+        from witan.service.json_output import to_json
+
+        echo(to_json({"history": where, "files": [tally.plain() for tally in taking.done]}))
+    taking.close()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What came of a file, or of the files of a folder."""
+
+    name: str
+    files: int = 0
+    sessions: int = 0
+    already: int = 0
+    ballots: int = 0
+    by_people: int = 0
+    before: int = 0
+    refused: int = 0
+    refusals: list[BallotFileError] = field(default_factory=list)
+    problems: list["Problem"] = field(default_factory=list)
+    scales: dict["Scale", None] = field(default_factory=dict)
+
+    def add(self, taken: "Taken") -> None:
+        self.files += 1
+        self.before += taken.before
+        self.problems += taken.problems
+        self.scales |= dict.fromkeys(taken.scales)
+        if taken.added is None:
+            self.refused += 1
+            return
+        self.sessions += taken.added.sessions
+        self.already += taken.added.already
+        self.ballots += taken.added.ballots
+        self.by_people += taken.added.by_people
+
+    def sentence(self) -> str:
+        """What is new, and what is not."""
+        if not self.sessions + self.already + self.ballots:
+            return f"{self.name}: nothing came in"
+        if not self.sessions + self.ballots:
+            return f"{self.name}: nothing new; {self._known()}"
+        parts = [counted(self.sessions, "session"), _ballots(self.ballots, self.by_people)]
+        if self.already:
+            parts.append(f"{counted(self.already, 'session')} there already")
+        return f"{self.name}: {' · '.join(parts)}"
+
+    def _known(self) -> str:
+        n = counted(self.already, "session")
+        if self.before == self.files:
+            return f"{'it' if self.files == 1 else 'all of it'} came in before, with {n}"
+        return f"{n} {'is' if self.already == 1 else 'are'} there already"
+
+    def plain(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {
+            "file": self.name,
+            "sessions": self.sessions,
+            "already": self.already,
+            "ballots_by_models": self.ballots - self.by_people,
+            "ballots_by_people": self.by_people,
+            "refused": self.refused,
+            "scales": [scale.sentence_with("--scale ") for scale in self.scales],
+            "problems": [
+                *(
+                    {"file": e.path, "line": e.line, "field": None, "problem": e.problem}
+                    for e in self.refusals
+                ),
+                *(
+                    {"file": p.path, "line": p.line, "field": p.field, "problem": p.what}
+                    for p in self.problems
+                ),
+            ],
+        }
+
+
+def _ballots(n: int, by_people: int) -> str:
+    if by_people == n and n:
+        return f"{counted(n, 'ballot')} by people"
+    return counted(n, "ballot") + (f", {by_people:,} by people" if by_people else "")
+
+
+class _Taking:
+    """Takes in files one after another, and tells of each."""
+
+    def __init__(
+        self, history: "History", meaning: "Meaning", *, strict: bool, quiet: bool
+    ) -> None:
+        self.history, self.meaning, self.strict, self.quiet = history, meaning, strict, quiet
+        self.done: list[_Tally] = []
+        self.status = Status.ANSWERED
+        self._shown = 0
+        self._at = ""
+        self._done = 0
+
+    def take(self, name: str) -> None:
+        """Take in a file or a folder; one that cannot be read does not stop the others."""
+        from witan.files.imports import import_files
+
+        tally = _Tally("standard input" if name == "-" else name)
+        self._at = tally.name
+        for path in self._reported(tally, lambda: import_files(name)) or ():
+            self._take(tally, path)
+        self.done.append(tally)
+        if tally.files and not self.quiet:
+            echo(clean(tally.sentence()))
+        for scale in () if self.quiet else tally.scales:
+            echo(clean(f"{tally.name}: {scale.sentence_with('--scale ')}"), err=True)
+        self._told(tally)
+
+    def broken_off(self) -> str:
+        """What is kept of the files where the taking in was interrupted."""
+        said = ["interrupted"]
+        if self._done:
+            said.append(f"{counted(self._done, 'file')} came in")
+        if self._at:
+            said.append(f"{clean(self._at)} comes in wholly or not at all")
+        return "; ".join([*said, "the same command again takes in what is missing"])
+
+    def _take(self, tally: _Tally, path: str) -> None:
+        from witan.service.operations.imports import take_in
+
+        self._at = tally.name if path == "-" else path
+        with _spinner(path):
+            taken = self._reported(
+                tally,
+                lambda: take_in(
+                    self.history,
+                    path,
+                    self.meaning,
+                    strict=self.strict,
+                    on_problem=self._note,
+                    on_note=lambda note: echo(clean(note), err=True),
+                ),
+            )
+        if taken is not None:
+            tally.add(taken)
+        self._at = ""
+        self._done += 1
+
+    def _reported(self, tally: _Tally, call: Any) -> Any:
+        """Call, and tell what is wrong with the file; trouble with the history ends it all."""
+        try:
+            return call()
+        except (HistoryError, MissingExtra, UnknownName):
+            raise
+        except WitanError as error:
+            echo(f"witan: {clean(str(error))}", err=True)
+            tally.refused += 1
+            if isinstance(error, BallotFileError):
+                tally.refusals.append(error)
+            self.status = status_of(error)
+            return None
+
+    def _note(self, problem: "Problem") -> None:
+        self._shown += 1
+        if self._shown <= PROBLEMS_SHOWN:
+            echo(clean(str(problem)), err=True)
+
+    def _told(self, tally: _Tally) -> None:
+        """Say how many lines could not be read, and what that means for the rest."""
+        came = tally.sessions + tally.already + tally.ballots
+        others = "; the others are taken in" if came else ", and there are no others"
+        none = "nothing is taken in under --strict"
+        outcome = f"; {none}" if self.strict else others
+        beside = {*self.meaning.answers, *self.meaning.questions}
+        # Those of a folder are counted together; a file beside them is another.
+        left_out = [problem for problem in tally.problems if not problem.read]
+        files = Counter(p.path if p.path in beside else tally.name for p in left_out)
+        for name, n in files.items():
+            unread = f"{counted(n, 'line')} of {clean(name)} could not be read"
+            echo(f"{unread}{outcome}", err=True)
+        odd = len(tally.problems) - len(left_out)
+        if odd and self._shown > PROBLEMS_SHOWN and not self.strict:
+            of = f"{counted(odd, 'line')} of {clean(tally.name)}"
+            echo(f"{of} came in with what does not count", err=True)
+        if tally.problems and self.strict:
+            if not files:
+                echo(f"{clean(tally.name)}: {none}", err=True)
+            self.status = self.status or Status.FAILED
+
+    def close(self) -> None:
+        """Say what all files brought together, and end with what they come to."""
+        if len(self.done) > 1 and not self.quiet:
+            whole = _Tally("in all")
+            for tally in self.done:
+                whole.files += tally.files
+                whole.before += tally.before
+                whole.sessions += tally.sessions
+                whole.already += tally.already
+                whole.ballots += tally.ballots
+                whole.by_people += tally.by_people
+            echo(whole.sentence())
+        if self.status:
+            raise click.exceptions.Exit(self.status)
+        if not any(tally.sessions + tally.already for tally in self.done):
+            names = [tally.name for tally in self.done]
+            raise NothingToCount(f"there is no session in {listed(names)}")
+
+
+def _spinner(path: str) -> Any:
+    """Something that moves while a large file is read, on a terminal."""
+    if not sys.stderr.isatty() or not _is_large(path):
+        return nullcontext()
+    return console().status(styled(f"importing {Path(path).name}"))
+
+
+def _is_large(path: str) -> bool:
+    try:
+        return path == "-" or Path(path).stat().st_size >= LARGE
+    except OSError:
+        return False

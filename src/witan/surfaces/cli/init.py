@@ -1,0 +1,224 @@
+"""``witan init``: write a configuration, asked for step by step."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.errors import NoCouncil
+from witan.service.text import clean, listed
+from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.terminal import echo
+
+if TYPE_CHECKING:
+    from witan.deliberation.lengths import Lengths
+    from witan.models.seats import SeatSpec
+    from witan.service.initial_configuration import Draft
+
+__all__ = ["command"]
+
+EXAMPLES = """\b
+Examples:
+  witan init
+  witan init --yes --max-cost 0.50
+  witan init --member openai:gpt-5 --member anthropic:claude-opus-4 --member ollama:qwen3 --user
+"""
+
+OFFERED = 8
+"""Models of one provider to choose from."""
+
+
+@click.command("init", short_help="Write a configuration, step by step.", epilog=EXAMPLES)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.toml",
+    help="Write this file in place of witan.toml in the current directory.",
+)
+@click.option("--user", is_flag=True, help="Write your own configuration, which may hold prices.")
+@click.option(
+    "--member", "members", multiple=True, metavar="SEAT", help="Seat this member; ask for none."
+)
+@click.option("--max-cost", type=float, metavar="NUMBER", help="US dollars for one question.")
+@click.option("--yes", is_flag=True, help="Take every default and ask nothing.")
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+def command(output: Path | None, user: bool, **options: Any) -> int:
+    """Ask which keys, which members and which ceiling, then write witan.toml.
+
+    Keys are found in the environment and never stored. Models and prices are those that each
+    provider lists today. Nothing is written before the last answer. Exit status: 0 written, 2 not.
+    """
+    from witan.service.config.configuration import FILE_NAME, user_file
+    from witan.service.initial_configuration import draft, write
+
+    if user and output is not None:
+        raise click.UsageError("--user and --output name two files; give one of them")
+    path = user_file(os.environ) if user else output or Path(FILE_NAME)
+    asking = _Asking(silent=options["yes"])
+    _check_overwriting(path, asking, force=options["force"])
+    seats = _priced(_named(options["members"]) or _chosen(asking))
+    ceiling = options["max_cost"]
+    if ceiling is not None and not 0 <= ceiling < float("inf"):
+        raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
+    lengths = _lengths()
+    made = draft(seats, os.environ, ceiling=ceiling, trusted=user, lengths=lengths)
+    if ceiling is None and made.ceiling is not None:
+        given = _ceiling(made, asking)
+        made = draft(seats, os.environ, ceiling=given, trusted=user, lengths=lengths)
+    write(path, made.text)
+    for note in made.notes:
+        echo(clean(note), err=True)
+    echo(f"wrote {clean(str(path))}; witan doctor checks it, witan ask uses it", err=True)
+    return Status.ANSWERED
+
+
+def _lengths() -> "Lengths":
+    """The lengths of earlier replies, by which `witan plan` expects a cost, too."""
+    from witan.deliberation.lengths import TYPICAL
+    from witan.errors import ConfigError
+    from witan.service.history_access import configured
+    from witan.surfaces.cli.stored_sessions import earlier_lengths
+
+    try:
+        return earlier_lengths(configured(None))
+    except ConfigError:
+        return TYPICAL  # the file that is to be overwritten cannot be read
+
+
+class _Asking:
+    """Asks on standard error, and reads a line from standard input."""
+
+    def __init__(self, *, silent: bool) -> None:
+        self._silent = silent
+
+    def ask(self, question: str, default: str) -> str:
+        """Return what is answered; the default for an empty line."""
+        if self._silent:
+            return default
+        echo(f"{clean(question)} [{clean(default)}] ", err=True, nl=False)
+        line = sys.stdin.readline()
+        if not line:
+            echo("", err=True)
+            problem = "the input ended before the last question; --yes takes the defaults"
+            raise click.UsageError(problem)
+        return line.strip() or default
+
+    def say(self, text: str) -> None:
+        """Say something that helps with the next question."""
+        if not self._silent:
+            echo(clean(text), err=True)
+
+
+def _check_overwriting(path: Path, asking: _Asking, *, force: bool) -> None:
+    if force or not (path.exists() or path.is_symlink()):
+        return
+    if asking.ask(f"{path} exists; overwrite it? (y/n)", "n").lower() not in ("y", "yes"):
+        raise click.UsageError(f"{path} exists and was left as it is; --force overwrites it")
+
+
+def _named(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
+    """The seats of the option."""
+    from witan.models.seats import name_seats, parse_seat
+
+    if len(members) == 1:
+        raise click.UsageError("a council needs at least two members; give --member once for each")
+    specs = [parse_seat(m, where="the command line", key="--member") for m in members]
+    return name_seats(specs)
+
+
+def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
+    """The seats with the prices that only their providers' lists state."""
+    from functools import partial
+
+    import anyio
+
+    from witan.service.council_discovery import price_by_lists
+
+    return anyio.run(partial(price_by_lists, seats, os.environ))
+
+
+def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
+    """The members that are chosen of what the keys and servers found here offer."""
+    from functools import partial
+
+    import anyio
+
+    from witan.models.providers import PROVIDERS, key_of
+    from witan.models.seats import name_seats
+    from witan.service.council_discovery import FEWEST, NOTHING_HERE, deal, find_sources
+    from witan.service.initial_configuration import prefer_known
+
+    held = {
+        name: variable
+        for name, p in PROVIDERS.items()
+        if p.listing(None) is not None
+        and (variable := (key_of(p.variables, os.environ) or ("",))[0])
+    }
+    used = list(held)
+    if held:
+        asking.say(f"Keys found: {listed([*dict.fromkeys(held.values())], most=len(held))}")
+        names = asking.ask("Which providers to use, with commas between?", ",".join(held))
+        used = [name.strip() for name in names.split(",") if name.strip()]
+        for name in used:
+            if name not in held:
+                known = listed([*held], most=len(held))
+                raise click.UsageError(f"there is no key for {name!r}; there is one for {known}")
+    providers = {n: p for n, p in PROVIDERS.items() if n in used or n not in held}
+    sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
+    if not sources:
+        raise NoCouncil(
+            f"no model to choose from: {'; '.join(problems) or NOTHING_HERE}",
+            "export a key such as OPENAI_API_KEY, or name the members with --member",
+        )
+    for problem in problems:
+        asking.say(problem)
+    sources = prefer_known(sources)
+    offers = [spec for source in sources for spec in source[:OFFERED]]
+    seats = deal(sources)
+    seats = seats * FEWEST if len(seats) == 1 else seats
+    offers += [seat for seat in seats if seat not in offers]
+    return name_seats(_picked(offers, seats, asking))
+
+
+def _picked(
+    offers: "list[SeatSpec]", default: "list[SeatSpec]", asking: _Asking
+) -> "list[SeatSpec]":
+    """The offers whose numbers are given, or seats as they are written."""
+    from witan.models.seats import parse_seat
+    from witan.service.initial_configuration import price_shown
+
+    asking.say("Models, with US dollars per million tokens read / written:")
+    for number, spec in enumerate(offers, start=1):
+        asking.say(f"{number:4}  {spec.source}  {price_shown(spec, os.environ)}")
+    numbers = ",".join(str(offers.index(seat) + 1) for seat in default)
+    given = asking.ask("Which members, as numbers or seats with commas between?", numbers)
+    chosen = []
+    for word in (word.strip() for word in given.split(",") if word.strip()):
+        if word.isdecimal():
+            if not 1 <= int(word) <= len(offers):
+                raise click.UsageError(f"there is no model {word}; expected 1 to {len(offers)}")
+            chosen.append(offers[int(word) - 1])
+        else:
+            chosen.append(parse_seat(word, where="the answer", key="a member"))
+    if len(chosen) < 2:
+        raise click.UsageError("a council needs at least two members")
+    return chosen
+
+
+def _ceiling(made: "Draft", asking: _Asking) -> float:
+    """The ceiling that is answered, in US dollars."""
+    from witan.service.initial_configuration import QUESTION
+
+    if made.expected:
+        length = f"{len(QUESTION):,} characters"
+        asking.say(f"A question of {length} is expected to cost ${made.expected:.4f}.")
+    words = asking.ask("US dollars that one question may cost at most?", f"{made.ceiling:g}")
+    try:
+        ceiling = float(words.lstrip("$"))
+    except ValueError:
+        ceiling = -1.0
+    if not 0 <= ceiling < float("inf"):
+        raise click.UsageError(f"{words!r} is no sum of US dollars, such as 0.50")
+    return ceiling

@@ -1,0 +1,299 @@
+"""The live view of a session on a terminal; drawn before anything heavy is imported."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import ConsoleOptions, Group, RenderResult
+from rich.constrain import Constrain
+from rich.live import Live
+from rich.table import Table
+
+from witan.service.text import UNSAVED, clean, counted, decimals, number, shorten, span
+from witan.surfaces import terminal
+from witan.surfaces.terminal import styled
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from witan.core.outcome import Outcome, Standing
+    from witan.surfaces.live_board import Board, Line
+
+__all__ = ["Panel"]
+
+FRAMES_PER_SECOND = 8
+
+PLOT_COLUMNS = 21
+"""Width of the little plot of intervals."""
+
+ECHO_COLUMNS = 3
+"""Left free at the right: the ^C that a terminal echoes must not shift what is drawn over."""
+
+NARROWEST = 60 - ECHO_COLUMNS
+"""A picture narrower than this has no room for amounts."""
+
+GAP = 2
+"""Columns between two cells."""
+
+TIED = "tied for best"
+
+NEWS_SHOWN = 4
+
+STATES = {
+    "waiting": ("·", "dim"),
+    "answering": ("…", "cyan"),
+    "answered": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "reviewing": ("…", "cyan"),
+    "voted": ("✓", "green"),
+    "abstained": ("✗", "yellow"),
+    "writing": ("…", "cyan"),
+    "written": ("✓", "green"),
+}
+"""State to mark and style; the word stands beside it, so neither is needed to read it."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Panel:
+    """A line per seat, the ranking so far, and what went wrong, redrawn as it happens.
+
+    Parameters
+    ----------
+    console
+        Where to draw; None: standard error.
+    now
+        The time of day, against which running seconds are shown.
+    """
+
+    def __init__(
+        self, console: "Console | None" = None, now: Callable[[], datetime] = _now
+    ) -> None:
+        self._now = now
+        self._began = now()
+        self._board: Board | None = None
+        self._settled = False
+        self._console = console or terminal.console()
+        # Standard output carries the answer, and no line of it may be drawn over.
+        self._live = Live(
+            console=self._console,
+            get_renderable=lambda: self,
+            refresh_per_second=FRAMES_PER_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> "Panel":
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(keep=self._board is not None)
+
+    def show(self, board: "Board") -> None:
+        """Draw this from now on."""
+        self._board = board
+
+    def say(self, text: str) -> None:
+        """Print a line above the picture."""
+        self._console.print(styled(text))
+
+    def close(self, *, keep: bool = True) -> None:
+        """Stop drawing; the last picture stays and stays true, unless it is not worth keeping."""
+        if self._live.is_started:
+            self._settled = True
+            self._live.transient = not keep
+            self._live.stop()
+
+    def __rich_console__(self, console: "Console", options: ConsoleOptions) -> RenderResult:
+        if self._board is None:
+            yield styled(f"witan · seating the council · {self._since(self._began)}", "bold")
+            return
+        board = self._board.settled() if self._settled else self._board
+        # What is drawn for the last time may scroll; before, it has to fit the screen.
+        room = None if self._settled else console.size.height - 1
+        width = options.max_width - ECHO_COLUMNS
+        picture = Group(*self._picture(board, options.update(width=width), room))
+        yield Constrain(picture, width)
+
+    def _picture(
+        self, board: "Board", options: ConsoleOptions, room: int | None
+    ) -> "Iterator[Text | Table]":
+        shown, n_standings = _fitting(board, room)
+        yield styled(self._title(board), "bold", one_line=True)
+        yield self._seats(shown, board.writer, options)
+        if hidden := len(board.seats) - len(shown):
+            more = f"… and {counted(hidden, 'more seat')}, none of them waited for"
+            yield styled(more, "dim", one_line=True)
+        if board.outcome is not None and n_standings:
+            yield from _ranking(board.outcome, board.counted, options, n_standings)
+        for news in board.news[-NEWS_SHOWN:]:
+            yield styled(news, "yellow", one_line=True)
+
+    def _title(self, board: "Board") -> str:
+        voted = board.done(("voted", "abstained"))
+        if board.phase == "answers":
+            doing = f"answers: {board.done(('answered', 'failed'))} of {board.answering}"
+        elif board.phase == "reviews" or (board.phase == "synthesis" and self._settled and voted):
+            doing = f"reviews: {voted} of {board.judging}"
+        elif board.phase == "synthesis":
+            doing = "answers are in" if self._settled else "closing text"
+        else:
+            doing = board.ending or "opening"
+        parts = ["witan", doing, self._since(board.began or self._began)]
+        if board.provisional and not self._settled:
+            parts.append(UNSAVED)
+        return " · ".join(["simulated", *parts] if board.scripted else parts)
+
+    def _seats(
+        self, seats: "Sequence[Line]", writer: "Line | None", options: ConsoleOptions
+    ) -> Table:
+        grid = Table.grid(padding=(0, GAP, 0, 0), expand=True)
+        grid.add_column(no_wrap=True)
+        grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_longest_name(options))
+        grid.add_column(no_wrap=True)
+        if _is_wide(options):
+            grid.add_column(no_wrap=True, justify="right")
+        grid.add_column(no_wrap=True, justify="right")
+        grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for line in seats:
+            grid.add_row(*self._row(line, line.name, options))
+        if writer is not None:
+            grid.add_row(*self._row(writer, f"chairman {writer.name}", options))
+        return grid
+
+    def _row(self, line: "Line", name: str, options: ConsoleOptions) -> "Iterator[Text]":
+        mark, style = STATES[line.state]
+        yield styled(mark, style)
+        yield styled(name)
+        # The session may close over a seat that never finished.
+        unfinished = line.running and line.since is None
+        yield styled("did not finish" if unfinished else line.state, style)
+        if _is_wide(options):
+            yield styled(line.amount, "dim")
+        yield styled(self._seconds(line), "dim")
+        notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
+        yield styled(" · ".join(notes), "dim")
+
+    def _seconds(self, line: "Line") -> str:
+        if line.since is not None:
+            return self._since(line.since)
+        return "" if line.seconds is None else f"{line.seconds:.1f} s"
+
+    def _since(self, start: datetime) -> str:
+        return f"{max((self._now() - start).total_seconds(), 0.0):.1f} s"
+
+
+def _is_wide(options: ConsoleOptions) -> bool:
+    return options.max_width >= NARROWEST
+
+
+def _longest_name(options: ConsoleOptions) -> int:
+    return min(24, options.max_width // 4)
+
+
+def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[Line], int]":
+    """The seats, and how many standings, that so many lines hold: those at work go last."""
+    outcome = board.outcome
+    n_standings = 0 if outcome is None or not outcome.leaders else len(outcome.standings)
+    if room is None:
+        return board.seats, n_standings
+    ranking = 1 + n_standings if n_standings else 0
+    around = 1 + (board.writer is not None) + len(board.news[-NEWS_SHOWN:])
+    excess = around + len(board.seats) + ranking - room
+    if excess <= 0:
+        return board.seats, n_standings
+    at_rest = [line.name for line in board.seats if not line.running]
+    hidden = set(at_rest[: excess + 1])  # one more, for the line that says how many
+    shown = [line for line in board.seats if line.name not in hidden]
+    left = room - around - len(shown) - 1
+    # The ranking has its title, and a line that says how many it leaves out.
+    return shown, n_standings if left >= ranking else max(left - 2, 0)
+
+
+def _ranking(
+    outcome: "Outcome", n_ballots: int, options: ConsoleOptions, n_shown: int
+) -> "Iterator[Text | Table]":
+    """The standings so far: rank, candidate, score; where there is room, the interval, its plot."""
+    after = f"ranking by {outcome.rule} after {counted(n_ballots, 'ballot')}"
+    yield styled(after, "bold", one_line=True)
+    lines = outcome.standings[:n_shown]
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    columns = list(_columns(outcome, lines, options))
+    for cells, numeric in columns:
+        grid.add_column(
+            justify="right" if numeric else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=max(map(span, cells)),
+        )
+    for row in zip(*(cells for cells, _ in columns), strict=True):
+        grid.add_row(*map(styled, row))
+    yield grid
+    if more := len(outcome.standings) - n_shown:
+        yield styled(f"… and {counted(more, 'more candidate')}", "dim")
+
+
+def _columns(
+    outcome: "Outcome", lines: "Sequence[Standing]", options: ConsoleOptions
+) -> Iterator[tuple[list[str], bool]]:
+    """The columns that fit, each with whether it is of numbers; the first three always stand."""
+    digits = decimals([line.score for line in outcome.standings])
+    longest = _longest_name(options)
+    names = [shorten(clean(line.candidate), longest) for line in lines]
+    tied = outcome.tied_for_best if len(outcome.tied_for_best) > 1 else ()
+    plot = _plot(outcome, "o-|" if options.ascii_only else "●─│")
+    optional = [
+        [_interval(line, digits) for line in lines],
+        [plot(line) for line in lines],
+        [TIED if line.candidate in tied else "" for line in lines],
+    ]
+    first = [
+        ([str(line.rank) for line in lines], True),
+        (names, False),
+        ([number(line.score, digits) for line in lines], True),
+    ]
+    yield from first
+    left = options.max_width - sum(max(map(span, cells)) + GAP for cells, _ in first)
+    for cells in optional:
+        width = max(map(span, cells)) + GAP
+        if GAP < width <= left:
+            left -= width
+            yield cells, False
+
+
+def _interval(line: "Standing", digits: int) -> str:
+    if line.interval is None:
+        return ""
+    return f"{number(line.interval.low, digits)} to {number(line.interval.high, digits)}"
+
+
+def _plot(outcome: "Outcome", glyphs: str) -> "Callable[[Standing], str]":
+    """Draw each interval on one scale that holds them all."""
+    held = [line.interval for line in outcome.standings if line.interval is not None]
+    low = min((interval.low for interval in held), default=0.0)
+    width = max((interval.high for interval in held), default=0.0) - low
+
+    def draw(line: "Standing") -> str:
+        if line.interval is None or line.score is None or not width > 0:
+            return ""
+        left, dot, right = (
+            round((value - low) / width * (PLOT_COLUMNS - 1))
+            for value in (line.interval.low, line.score, line.interval.high)
+        )
+        cells = [" "] * PLOT_COLUMNS
+        cells[left : right + 1] = glyphs[1] * (right + 1 - left)
+        cells[left] = cells[right] = glyphs[2]
+        cells[min(max(dot, 0), PLOT_COLUMNS - 1)] = glyphs[0]
+        return "".join(cells)
+
+    return draw

@@ -1,0 +1,281 @@
+"""Files as one body of ballots: what could not be read is said, what was read is counted."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.errors import NothingToCount, UnknownName
+from witan.service.text import clean, counted, listed
+from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.terminal import console, echo, styled
+
+if TYPE_CHECKING:
+    from witan.core.ballot import Ballot
+    from witan.core.rubric import Rubric
+    from witan.core.scale import Scale
+    from witan.core.settings import Settings
+    from witan.deliberation.imported_session import Imported
+    from witan.files.ballots import Problem
+
+__all__ = ["Body"]
+
+PROBLEMS_SHOWN = 20
+"""Lines with a problem beyond this many are only counted."""
+
+PATIENCE_SECONDS = 1.0
+"""Reading that is over within this time shows no progress."""
+
+BETWEEN_LOOKS = 512
+"""Ballots read between two looks at the clock."""
+
+
+class Body:
+    """The ballots of files, and of sessions of the history, to be read once.
+
+    A name is that of a file where one is called so, else of a session. It keeps count of what it
+    saw.
+
+    Parameters
+    ----------
+    files
+        Names of files, and of sessions as ``witan show`` takes them.
+    done
+        What becomes of the ballots, in a word.
+    history, config
+        Where sessions are looked up; None: the configured history.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the files by name
+        self,
+        files: Sequence[str],
+        *,
+        format: str | None = None,  # noqa: A002 - the option's name
+        columns: Mapping[str, str] | None = None,
+        scale: "Scale | None" = None,
+        rubric: "Rubric | None" = None,
+        strict: bool = False,
+        done: str = "counted",
+        history: str | None = None,
+        config: Path | None = None,
+    ) -> None:
+        self.files, self.format, self.columns, self.strict = files, format, columns, strict
+        self.done, self.history, self.config = done, history, config
+        self.scale, self.rubric = scale, rubric
+        self.scales: dict[Scale, None] = {}
+        self.n_ballots = 0
+        self.problems: Counter[str] = Counter()
+        self.odd: Counter[str] = Counter()
+        self.sessions: dict[str, None] = {}
+        self.reviewers: dict[str, None] = {}
+        self.simulated: set[str] = set()
+
+    @classmethod
+    def of(
+        cls, options: Mapping[str, Any], done: str = "counted", rubric: "Rubric | None" = None
+    ) -> "Body":
+        """The body that the options ask for."""
+        if list(options["files"]).count("-") > 1:
+            raise click.UsageError("Standard input, -, can be read only once.")
+        return cls(
+            options["files"],
+            format=options["format"],
+            columns=options["columns"] or None,
+            scale=options["scale"],
+            rubric=rubric,
+            strict=options["strict"],
+            done=done,
+            history=options["history"],
+            config=options["config"],
+        )
+
+    def __iter__(self) -> Iterator["Ballot"]:
+        if len(self.files) == 1:
+            return self._each()
+        from witan.files.ballots.merging import merge_graded
+
+        # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
+        return iter(merge_graded(self._each()))
+
+    def _each(self) -> Iterator["Ballot"]:
+        from witan.files.simulated_ballots import is_marked
+
+        with ExitStack() as stack:
+            watch = _Watch(stack)
+            for path in self.files:
+                watch.file = path
+                for ballot in self._read(path):
+                    self.n_ballots += 1
+                    self.sessions[ballot.session] = None
+                    self.reviewers[ballot.reviewer] = None
+                    if ballot.notes is not None and is_marked(ballot):
+                        self.simulated.add(ballot.session)
+                    self._note_scale(ballot)
+                    if self.n_ballots % BETWEEN_LOOKS == 0:
+                        watch.look(self.n_ballots)
+                    yield ballot
+        self._close()
+
+    def imported(self) -> Iterator["Imported"]:
+        """The sessions in place of their ballots, each one whole."""
+        from witan.files.imports import gathered, joined_ballots
+
+        whole = gathered(self._imported())
+        return whole if len(self.files) == 1 else map(joined_ballots, whole)
+
+    def _imported(self) -> Iterator["Imported"]:
+        with ExitStack() as stack:
+            watch = _Watch(stack)
+            for path in self.files:
+                watch.file = path
+                for one in self._sessions(path):
+                    self.n_ballots += len(one.ballots)
+                    for ballot in one.ballots:
+                        self._note_scale(ballot)
+                    watch.look(self.n_ballots)
+                    yield one
+        self._close()
+        for scale in self.scales:
+            echo(clean(f"note: {scale.sentence_with('--scale ')}"), err=True)
+
+    def _sessions(self, path: str) -> Iterable["Imported"]:
+        if not self._is_file(path):
+            return [self._stored(path)]
+        from witan.files.imports import read_imports
+
+        return read_imports(
+            path,
+            format=self.format,
+            columns=self.columns,
+            scale=self.scale,
+            on_problem=self._note,
+            on_note=_say,
+        )
+
+    def _note_scale(self, ballot: "Ballot") -> None:
+        if ballot.scale is not None and not ballot.scale.is_plain:
+            self.scales[ballot.scale] = None
+
+    @property
+    def name(self) -> str:
+        """What is read, by name."""
+        return listed(["standard input" if path == "-" else path for path in self.files])
+
+    def require(self, sessions: Sequence[str]) -> None:
+        """Refuse a session that no ballot belongs to."""
+        for name in sessions:
+            if name not in self.sessions:
+                raise UnknownName("session", name, self.sessions)
+
+    def match(self, settings: "Settings") -> None:
+        """Say which weights and answers belong to nobody: a misspelt name must not pass unseen."""
+        for kind, given, known in (
+            ("reviewer", settings.weights, self.reviewers),
+            ("session", settings.gates, self.sessions),
+        ):
+            option = "--weight" if kind == "reviewer" else "--answers"
+            for name in given:
+                if name not in known:
+                    told = clean(str(UnknownName(kind, name, known)))
+                    echo(f"{option} has no effect: {told}", err=True)
+
+    def _read(self, path: str) -> Iterable["Ballot"]:
+        if not self._is_file(path):
+            from witan.core.scale_recognition import rescaled
+            from witan.files.simulated_ballots import marked
+
+            one = self._stored(path)
+            cast = one.ballots if self.scale is None else rescaled(one.ballots, self.scale)
+            return map(marked, cast) if one.simulated else cast
+        from witan.files.ballots import read_ballots
+
+        return read_ballots(
+            path,
+            format=self.format,
+            columns=self.columns,
+            scale=self.scale,
+            rubric=self.rubric,
+            on_problem=self._note,
+            doubting=True,
+            on_note=_say,
+        )
+
+    def _is_file(self, name: str) -> bool:
+        # The configuration is slow to load: only those who name a session wait for it.
+        if name == "-" or Path(name).exists():
+            return True
+        from witan.surfaces.cli.stored_sessions import is_file
+
+        return is_file(name, self.config, self.history)
+
+    def _stored(self, name: str) -> "Imported":
+        """A session of the history; people's ballots count here as models' do, which is said."""
+        from witan.service.operations.imported_sessions import votes_beside
+        from witan.surfaces.cli.stored_sessions import stored_session
+
+        one = stored_session(name, self.config, self.history)
+        if votes := votes_beside(one.ballots):
+            votes_by_people = counted(len(votes), "ballot") + " by people"
+            echo(
+                f"{clean(one.session)}: {votes_by_people} {self.done} as well; "
+                "its own outcome is that of the models",
+                err=True,
+            )
+        return one
+
+    def _note(self, problem: "Problem") -> None:
+        if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
+            echo(clean(str(problem)), err=True)
+        (self.odd if problem.read else self.problems)[problem.path] += 1
+
+    def _close(self) -> None:
+        """Say what could not be read; stop if there is nothing to count, or not under --strict."""
+        unread, odd = (
+            listed([f"{counted(n, 'line')} of {clean(path)}" for path, n in problems.items()])
+            for problems in (self.problems, self.odd)
+        )
+        if unread and self.strict:
+            echo(f"{unread} could not be read; nothing is {self.done} under --strict", err=True)
+            raise click.exceptions.Exit(Status.FAILED)
+        if unread:
+            echo(
+                f"{unread} could not be read; {counted(self.n_ballots, 'ballot')} {self.done}",
+                err=True,
+            )
+        if odd and self.strict:
+            names = listed([clean(path) for path in self.odd])
+            echo(f"{names}: nothing is {self.done} under --strict", err=True)
+            raise click.exceptions.Exit(Status.FAILED)
+        if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
+            echo(f"{odd} came with what does not count", err=True)
+        if not self.n_ballots:
+            names = self.name
+            raise NothingToCount(f"there is no ballot to count in {names}")
+
+
+def _say(note: str) -> None:
+    echo(clean(note), err=True)
+
+
+class _Watch:
+    """Shows that a long read is under way, on a terminal only."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.stack = stack
+        self.file = ""
+        self.wanted = sys.stderr.isatty()
+        self.start = time.monotonic()
+        self.status: Any = None
+
+    def look(self, n_ballots: int) -> None:
+        """Update the line, or open it once patience is over."""
+        if not self.wanted or time.monotonic() - self.start < PATIENCE_SECONDS:
+            return
+        if self.status is None:
+            self.status = self.stack.enter_context(console().status("reading"))
+        self.status.update(styled(f"reading {self.file}: {counted(n_ballots, 'ballot')}"))

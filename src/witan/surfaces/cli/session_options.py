@@ -1,0 +1,150 @@
+"""What is asked on the command line, and what of the session is shown where."""
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from witan.deliberation.session import Session
+    from witan.surfaces.cli.panel import Panel
+
+__all__ = ["Telling", "read_earlier", "read_files", "read_question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What of a session is said, and where.
+
+    Parameters
+    ----------
+    as_json
+        The record of the session on standard output, in place of its text.
+    events
+        Every event on standard output as it happens, in place of the text.
+    quiet
+        No progress, legend or trust line; only what is missing is said.
+    legend
+        The legend and the trust line follow the text on standard output.
+    save
+        Where the record is written; None: nowhere, unless the session is interrupted.
+    require_winner
+        A session without a clear leader ends with its own exit status.
+    mark
+        What every line of the text begins with.
+    """
+
+    as_json: bool = False
+    events: bool = False
+    quiet: bool = False
+    legend: bool = False
+    save: Path | None = None
+    require_winner: bool = False
+    mark: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], save: Path | None = None, mark: str = "") -> "Telling":
+        """What the options of `telling_options` ask for; `save` where they name no file."""
+        return cls(
+            as_json=options["as_json"],
+            events=options["events"],
+            quiet=options["quiet"],
+            legend=options["legend"],
+            save=options["save"] or save,
+            require_winner=options.get("require_winner", False),
+            mark=mark,
+        )
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.events:
+            raise click.UsageError("choose --json or --events, not both")
+        if self.legend and (self.as_json or self.events):
+            raise click.UsageError("--legend is for the text: --json and --events have its data")
+        if self.save is not None:
+            # After a session that cost money it would be too late to find out.
+            folder = self.save.absolute().parent
+            if not folder.is_dir():
+                problem = f"{self.save.parent} is no directory"
+                raise click.BadParameter(problem, param_hint="--save")
+            if not os.access(folder, os.W_OK):
+                problem = f"{self.save.parent} cannot be written to"
+                raise click.BadParameter(problem, param_hint="--save")
+
+    def panel(self, stack: ExitStack) -> "Panel | None":
+        """Open the live view, where there is a terminal for it; `stack` closes it."""
+        if self.quiet or not sys.stderr.isatty() or (self.events and sys.stdout.isatty()):
+            return None
+        from witan.surfaces.cli.panel import Panel
+
+        return stack.enter_context(Panel())
+
+
+def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
+    """The question as given, or from standard input where it is ``-`` or missing.
+
+    `inputs` are the files that are read besides; only one of all may be standard input.
+    """
+    if inputs.count("-") + (question in (None, "-")) > 1:
+        raise click.UsageError("standard input, -, can be read only once")
+    if question is None and sys.stdin.isatty():
+        raise click.UsageError("ask something: give a QUESTION, or pipe it in")
+    text = _decoded("-", "QUESTION") if question is None or question == "-" else question
+    if not text.strip():
+        raise click.UsageError("the question is empty: ask something")
+    return text
+
+
+def read_earlier(
+    name: str | None, config: Path | None = None, history: str | None = None
+) -> "Session | None":
+    """The earlier session to go on from, if one is named.
+
+    Parameters
+    ----------
+    name
+        A file, or the name of a session in the history.
+
+    Raises
+    ------
+    SessionFileError
+        If it cannot be read, or came to no closing text.
+    HistoryError
+        If the history cannot be read, or holds no such session.
+    """
+    if name is None:
+        return None
+    from witan.errors import SessionFileError
+    from witan.service.follow_ups import check_continued
+    from witan.surfaces.cli.stored_sessions import session_called
+
+    with session_called(name, config, history) as (session, _):
+        if isinstance(session, str):
+            raise SessionFileError(
+                name, "came in as ballots, and has no closing text to go on from"
+            )
+    check_continued(name, session)
+    return session
+
+
+def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
+    """The text of each file, by its path as given."""
+    return {path: _decoded(path, "--file") for path in paths}
+
+
+def _decoded(path: str, option: str) -> str:
+    name = "standard input" if path == "-" else path
+    try:
+        with click.open_file(path, "rb") as file:
+            held: bytes = file.read()
+        return held.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"{name} is no UTF-8 text (byte {error.start:,})"
+        raise click.BadParameter(problem, param_hint=option) from None
+    except OSError as error:
+        problem = f"{name} cannot be read: {error.strerror or error}"
+        raise click.BadParameter(problem, param_hint=option) from None

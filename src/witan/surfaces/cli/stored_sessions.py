@@ -1,0 +1,147 @@
+"""Sessions and histories as commands name them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from witan.errors import HistoryError, UnknownName, WitanError
+from witan.service import history_access
+from witan.service.history_access import configured, history_place, is_there
+from witan.service.text import clean
+from witan.surfaces.terminal import echo
+
+if TYPE_CHECKING:
+    from witan.deliberation.imported_session import Imported
+    from witan.deliberation.lengths import Lengths
+    from witan.deliberation.session import Session
+    from witan.history import History
+    from witan.service.config.configuration import Config
+
+__all__ = [
+    "earlier_lengths",
+    "is_file",
+    "open_history",
+    "session_called",
+    "stored_session",
+    "whole_name",
+]
+
+
+def open_history(config: "Config", *, reading: bool = False) -> "History":
+    """Open the configured history; waiting for another process is said on standard error.
+
+    Raises
+    ------
+    HistoryError, MissingExtra
+        As of the service's.
+    """
+    from witan.history import Patience
+
+    patience = Patience(lambda text: echo(clean(text), err=True))
+    return history_access.open_history(config, patience, reading=reading)
+
+
+_SUFFIXES = frozenset(
+    f".{suffix}"
+    for suffix in (
+        *("json", "jsonl", "ndjson", "csv", "tsv", "txt", "parquet", "eval", "gz", "zst"),
+        *("soc", "soi", "toc", "toi"),
+    )
+)
+"""What names of files of ballots and of sessions end in."""
+
+
+def earlier_lengths(config: "Config") -> "Lengths":
+    """How long earlier replies were; as published where there is no history to read."""
+    from witan.deliberation.lengths import TYPICAL
+
+    if not config.history.enabled:
+        return TYPICAL
+    try:
+        with open_history(config, reading=True) as history:
+            return history.lengths()
+    except (WitanError, ValueError):
+        return TYPICAL  # a plan needs no history
+
+
+def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:
+    """Whether what was given for a session is a file, and not the name of a session.
+
+    What reads like the name of a file that is not there may be the name of a session.
+    """
+    if name == "-" or (_there(name) and not Path(name).is_dir()):
+        return True
+    reads_like_one = "/" in name or "\\" in name or Path(name).suffix.lower() in _SUFFIXES
+    return reads_like_one and not _is_held(name, config, url)
+
+
+def _is_held(name: str, config: Path | None, url: str | None) -> bool:
+    try:
+        with open_history(configured(config, url), reading=True) as history:
+            history.about(name)
+    except WitanError:
+        return False
+    return True
+
+
+def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
+    """The name of the session that was meant; what is said of one that is not there helps.
+
+    Parameters
+    ----------
+    or_file
+        It might have been a file, which is not there either.
+    """
+    where, lists = history.database.where, "witan sessions lists what is there"
+    if not name.strip():
+        raise HistoryError(where, "no session has an empty name", lists)
+    try:
+        return history.named(name)
+    except UnknownName as error:
+        hint = lists if error.nearest is None else f"did you mean {error.nearest}?"
+        nor = ", nor a file of that name" if or_file else ""
+        raise HistoryError(where, f"there is no session {name!r} here{nor}", hint) from None
+
+
+def stored_session(name: str, config: Path | None, url: str | None) -> "Imported":
+    """A session of the history with all its ballots, people's as well.
+
+    Raises
+    ------
+    HistoryError
+        If there is none of that name, nor a file, or no history.
+    """
+    where = configured(config, url)
+    if not is_there(history_place(where)):
+        from witan.errors import BallotFileError
+
+        problem = "does not exist, and there is no history to look for a session of that name"
+        raise BallotFileError(name, f"{problem}; check the path")
+    with open_history(where, reading=True) as history:
+        return history.whole(whole_name(history, name, or_file=True))
+
+
+@contextmanager
+def session_called(
+    name: str, config: Path | None, url: str | None
+) -> "Iterator[tuple[Session | str, History | None]]":
+    """The session of a file, or of the history, and that history while the block lasts.
+
+    Of one that came in as ballots there is only the name.
+    """
+    if is_file(name, config, url):
+        from witan.files.session_files import read_session
+
+        yield read_session(name), None
+        return
+    with open_history(configured(config, url), reading=True) as history:
+        session = whole_name(history, name, or_file=True)
+        yield (history.session(session) if history.has_record(session) else session), history
+
+
+def _there(name: str | Path) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a file's name, for one
+        return False

@@ -1,0 +1,107 @@
+"""Errors in the shape that OpenAI clients read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import Response
+
+from witan.errors import (
+    InvalidParameter,
+    MissingKey,
+    NoCouncil,
+    OverBudget,
+    UnknownName,
+    WitanError,
+)
+from witan.service.field_errors import fault_place, fault_words
+from witan.service.json_output import to_json
+
+__all__ = [
+    "error_object",
+    "fault_of",
+    "openai_error",
+    "openai_invalid",
+    "openai_problem",
+    "speaks_openai",
+]
+
+KINDS: Mapping[int, str] = {
+    401: "authentication_error",
+    402: "insufficient_quota",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+LASTING = frozenset({402, 409, 501, 502, 508})
+"""Statuses that clients may take for passing ones: members were tried again before it was said."""
+
+MOST_TOLD = 5
+"""Faults of one request that are told."""
+
+
+def speaks_openai(path: str) -> bool:
+    """Whether who asks for this path reads errors in this shape."""
+    return path == "/v1" or path.startswith("/v1/")
+
+
+def error_object(
+    status: int, message: str, code: str | None = None, param: str | None = None
+) -> dict[str, object]:
+    """An error as the protocol writes it."""
+    kind = KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def openai_problem(
+    status: int,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+    code: str | None = None,
+    param: str | None = None,
+) -> Response:
+    """An error as a response."""
+    told = dict(headers or {})
+    if status in LASTING:
+        told["X-Should-Retry"] = "false"  # as the official client reads it
+    body = to_json(error_object(status, message, code, param))
+    return Response(body, status, told, "application/json")
+
+
+def openai_error(
+    error: WitanError, words: str, status: int, headers: Mapping[str, str]
+) -> Response:
+    """An error of ours; what is not accepted has the one status that the protocol has for it."""
+    if isinstance(error, UnknownName) and error.kind == "model":
+        return openai_problem(404, words, headers, "model_not_found", "model")
+    if isinstance(error, UnknownName | InvalidParameter):
+        param = error.kind if isinstance(error, UnknownName) else error.name
+        return openai_problem(_status(status), words, headers, "invalid_value", param)
+    if isinstance(error, OverBudget):
+        return openai_problem(status, words, headers, "over_budget")
+    if isinstance(error, NoCouncil | MissingKey):
+        headers = {**headers, "X-Should-Retry": "false"}  # it is seated when the server starts
+    return openai_problem(_status(status), words, headers)
+
+
+def openai_invalid(error: RequestValidationError) -> Response:
+    """What is wrong with a request, in a sentence for each field."""
+    faults = [fault_of(each) for each in error.errors()]
+    told = "; ".join(f"{where}: {words}" if where else words for where, words in faults[:MOST_TOLD])
+    param = faults[0][0].partition(".")[0] or None
+    return openai_problem(400, told, code="invalid_value", param=param)
+
+
+def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:
+    """Where a fault is, and what it is."""
+    if fault["type"] == "json_invalid":
+        return "", f"the body is no JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
+    if len(fault["loc"]) == 1:
+        return "", "the body is to be a JSON object, sent with Content-Type: application/json"
+    words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+    return fault_place(fault["loc"][1:]), words
+
+
+def _status(status: int) -> int:
+    return 400 if status == 422 else status

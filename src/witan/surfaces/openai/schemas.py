@@ -1,0 +1,237 @@
+"""What a chat completion is asked for with: OpenAI's protocol becomes a question to a council."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from witan.deliberation.ports import Message
+from witan.service.sessions import Asked, Judging
+from witan.surfaces.http.schemas import JudgingBody, Name, Text
+from witan.surfaces.openai.models import Offered
+
+__all__ = ["ChatBody", "CouncilBody", "MessageBody"]
+
+TEXT_PARTS = {"text": "text", "input_text": "text", "refusal": "refusal"}
+"""Kind of a part of a message to the field that holds its text."""
+
+CALLS_NOTHING = "the council calls no tools and no functions; leave this out"
+
+
+def _joined(content: object) -> object:
+    """The text of a message, which may be written as a list of parts."""
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return content
+    return "\n\n".join(map(_part, content))
+
+
+def _part(part: object) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(part, dict) or kind not in TEXT_PARTS:
+        words = "holds a part of the type {kind}; the council reads text alone"
+        raise PydanticCustomError("not_text", words, {"kind": repr(kind)})
+    text = part.get(TEXT_PARTS[kind])
+    if not isinstance(text, str):
+        raise PydanticCustomError("not_text", "holds a part without its text")
+    return text
+
+
+Content = Annotated[Text, BeforeValidator(_joined, json_schema_input_type=str | list[Any] | None)]
+
+
+class _Lenient(BaseModel):
+    """What clients send back of earlier replies holds more than the protocol says."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class FunctionBody(_Lenient):
+    """A function that an assistant called."""
+
+    name: Text = ""
+    arguments: Text = ""
+
+
+class ToolCallBody(_Lenient):
+    """A call that an assistant made."""
+
+    id: str = ""
+    function: FunctionBody = FunctionBody()
+
+
+class MessageBody(_Lenient):
+    """One message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Content = ""
+    name: Text | None = None
+    tool_calls: Annotated[list[ToolCallBody], Field(max_length=1_000)] | None = None
+    tool_call_id: str | None = None
+
+
+class StreamOptionsBody(_Lenient):
+    """What a stream holds beside the text."""
+
+    include_usage: bool | None = None
+
+
+class CouncilBody(JudgingBody):
+    """Who sits, how they deliberate, and what comes with the question."""
+
+    category: Annotated[
+        Name | None, Field(description="What leaderboards can be read by, such as coding.")
+    ] = None
+    files: Mapping[Name, Text] = Field(
+        default_factory=dict, description="Name to text of files that come with the question."
+    )
+    mark: Annotated[
+        bool,
+        Field(
+            description="Whether a text that is simulated or lacks something says so at its end."
+        ),
+    ] = True
+    legend: Annotated[
+        bool,
+        Field(description="Put the legend of the labels and the trust line below every text."),
+    ] = False
+
+
+class ChatBody(BaseModel):
+    """A chat completion, as OpenAI's protocol asks for it, and `witan` beside it."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        strict=True,
+        allow_inf_nan=False,
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "witan/demo",
+                    "messages": [
+                        {"role": "user", "content": "Is a hash map faster than a sorted array?"}
+                    ],
+                    "stream": False,
+                    "witan": {"category": "coding", "options": {"rule": "schulze"}},
+                }
+            ]
+        },
+    )
+
+    model: Annotated[Name, Field(description="One of those that `/v1/models` lists.")]
+    messages: Annotated[list[MessageBody], Field(min_length=1, max_length=1_000)]
+    stream: bool | None = None
+    stream_options: StreamOptionsBody | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[
+        int | None, Field(ge=1, description="The most tokens of every reply, reviews included.")
+    ] = None
+    seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+    n: Any = None
+    tools: Any = None
+    functions: Any = None
+    response_format: Any = None
+    modalities: Any = None
+    logprobs: Any = None
+    witan: Annotated[
+        CouncilBody, Field(description="Counts before what the name of the model says.")
+    ] = CouncilBody()
+
+    @field_validator("n")
+    @classmethod
+    def _one(cls, n: object) -> object:
+        return _only(n, n in (None, 1), "the council gives one text; ask once for each, or n = 1")
+
+    @field_validator("tools", "functions")
+    @classmethod
+    def _no_tools(cls, tools: object) -> object:
+        return _only(tools, not tools, CALLS_NOTHING)
+
+    @field_validator("response_format")
+    @classmethod
+    def _as_text(cls, form: object) -> object:
+        plain = form is None or (isinstance(form, dict) and form.get("type") == "text")
+        words = "a chairman writes prose, which nothing holds to a response_format; leave this out"
+        return _only(form, plain, words)
+
+    @field_validator("modalities")
+    @classmethod
+    def _no_voice(cls, modalities: object) -> object:
+        return _only(modalities, modalities in (None, ["text"]), "the council writes text alone")
+
+    @field_validator("logprobs")
+    @classmethod
+    def _no_odds(cls, logprobs: object) -> object:
+        words = "a text of several models has no probabilities of tokens; leave this out"
+        return _only(logprobs, not logprobs, words)
+
+    @field_validator("messages")
+    @classmethod
+    def _holding_a_question(cls, messages: list[MessageBody]) -> list[MessageBody]:
+        if all(message.role != "user" for message in messages):
+            raise PydanticCustomError("no_question", "hold no message of the user: ask something")
+        if messages[-1].role == "assistant":
+            words = "end with a text of the assistant; the last one is to be the user's"
+            raise PydanticCustomError("no_question", words)
+        return messages
+
+    @property
+    def ignored(self) -> list[str]:
+        """What was asked for and changes nothing: how each member is called is configured."""
+        return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
+
+    def asked(self, offered: Offered, via: tuple[str, ...] = ()) -> Asked:
+        """The same as a chamber takes it."""
+        council = self.witan
+        profile = council.profile if "profile" in council.model_fields_set else offered.profile
+        seed = self.seed if council.seed is None else council.seed
+        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        limit = {} if most is None else {"max_tokens": most}
+        options = {**offered.options, **limit, **council.options}
+        members, jury = tuple(council.members), tuple(council.jury)
+        question, conversation = self._said()
+        return Asked(
+            question,
+            conversation,
+            council.files,
+            council.category,
+            judging=Judging(profile, members, council.chairman, seed, options, via, jury),
+        )
+
+    def _said(self) -> tuple[str, tuple[Message, ...]]:
+        """The question, which is what the user said last, and everything else, which is before it.
+
+        What follows the question, such as the result of a tool, was found on its behalf.
+        """
+        last = max(i for i, message in enumerate(self.messages) if message.role == "user")
+        before = self.messages[:last] + self.messages[last + 1 :]
+        return self.messages[last].content, tuple(_turns(before))
+
+
+def _only(value: object, taken: bool, words: str) -> object:
+    if not taken:
+        raise PydanticCustomError("not_taken", words)
+    return value
+
+
+def _turns(messages: list[MessageBody]) -> Iterator[Message]:
+    """The conversation as a council knows it: who can only be told of is told of in words."""
+    called: dict[str, str] = {}
+    for message in messages:
+        calls = [] if message.tool_calls is None else message.tool_calls
+        called |= {call.id: call.function.name for call in calls}
+        match message.role:
+            case "system" | "developer":
+                turn = Message("system", message.content)
+            case "tool" | "function":
+                name = message.name or called.get(message.tool_call_id or "") or "a tool"
+                turn = Message("user", f"[{name} returned]\n{message.content}")
+            case "user":
+                turn = Message("user", message.content)
+            case _:
+                made = [f"[called {c.function.name}({c.function.arguments})]" for c in calls]
+                turn = Message("assistant", "\n\n".join(filter(None, [message.content, *made])))
+        if turn.text.strip():
+            yield turn

@@ -1,0 +1,78 @@
+"""The rules as text: when to take which, and all of one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from witan.service.text import Page
+from witan.surfaces.text.rule_guide import AUTO_WORDS, SITUATIONS
+from witan.surfaces.text.tables import Column, table
+
+if TYPE_CHECKING:
+    from witan.core.rules import Rule
+
+__all__ = ["auto_text", "rule_text", "rules_text"]
+
+
+def rules_text(page: Page, rules: list["Rule"]) -> Iterator[str]:
+    """Every rule in one line, then when to take which."""
+    columns = [Column("rule", "left"), Column("needs", "left"), Column("what it is", "left")]
+    rows = [["auto", "ballots", "calibrated where grades can carry it, else borda (the default)."]]
+    rows += [[rule.name, rule.needs, rule.summary] for rule in rules]
+    if page.width is None:
+        yield from table(page, columns, rows)
+    else:
+        yield from _folded(page, columns, rows)
+    yield ""
+    yield page.sentence("Which one when", "bold")
+    for situation in SITUATIONS:
+        yield ""
+        yield page.sentence(f"If {situation.when}: {situation.take}.", "bold", hang=2)
+        yield page.sentence(f"  for: {situation.speaks_for}", hang=7)
+        yield page.sentence(f"  against: {situation.speaks_against}", hang=11)
+    yield ""
+    yield page.sentence("One rule in full: witan rules NAME.", "dim")
+
+
+def _folded(page: Page, columns: list[Any], rows: list[list[str]]) -> Iterator[str]:
+    """The table with its last column folded: a summary cut in the middle says nothing."""
+    first, second = (max(len(row[index]) for row in rows) + 2 for index in (0, 1))
+    heads = [column.title for column in columns]
+    yield page.paint(f"{heads[0]:{first}}{heads[1]:{second}}{heads[2]}", "dim")
+    for name, needs, summary in rows:
+        yield page.sentence(f"{name:{first}}{needs:{second}}{summary}", hang=first + second)
+
+
+def auto_text(page: Page) -> Iterator[str]:
+    """What is taken where no rule is named."""
+    yield page.sentence("auto", "bold")
+    for sentence in AUTO_WORDS:
+        yield page.sentence(sentence)
+
+
+def rule_text(page: Page, rule: "Rule") -> Iterator[str]:
+    """All that the registry knows of a rule."""
+    lower = "low" if rule.lower_is_better else "high"
+    yield page.sentence(rule.name, "bold")
+    yield page.sentence(rule.summary)
+    yield ""
+    axioms = ", ".join(sorted(axiom.value for axiom in rule.satisfies)) or "none claimed"
+    parameters = ", ".join(f"{key}={value}" for key, value in rule.parameters.items()) or "none"
+    for label, text in (
+        ("needs", rule.needs),
+        ("take it when", rule.use_when),
+        ("evidence", rule.evidence),
+        ("source", rule.source),
+        ("parameters", parameters),
+        ("satisfies", axioms),
+        ("equal scores", _tie_break(rule)),
+        ("scores", f"{lower} is best"),
+        ("version", str(rule.version)),
+    ):
+        yield page.sentence(f"{label:13} {text}", hang=14)
+
+
+def _tie_break(rule: "Rule") -> str:
+    if rule.tie_break == "none":
+        return "share a rank"
+    by = "first places" if rule.tie_break == "wins" else "Borda"
+    return f"are separated by {by}; what is still equal shares a rank"

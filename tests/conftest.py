@@ -25,7 +25,7 @@ FOR_FEW_ROWS = {
 
 
 DEAR = {
-    "spark": ("tests/adapters/engines/", "spark"),
+    "spark": ("tests/analytics/", "spark"),
     "aimock": ("aimock", "test_rejudging_over_http"),
 }
 """What is dear to start or to install, and what the tests that need it have in their names."""

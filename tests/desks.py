@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from chambers import seatings
 from histories import ASKED, told
 from kept_ballots import NOW, jury, kept, sessions
 from scripts import write_script
 from served import Served, served
+from services import councils
 from witan.deliberation.session import Session
 from witan.history import History, Imported
 
@@ -83,5 +83,5 @@ def desk(folder: Path, *, filled: bool = True) -> Iterator[Desk]:
     place = folder / "history.sqlite"
     if filled:
         kept(place, _history())
-    with History.open(place) as history, served(seatings(write_desk(folder), history)) as server:
+    with History.open(place) as history, served(councils(write_desk(folder), history)) as server:
         yield Desk(server, history)

@@ -16,7 +16,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Chamber, Seatings
+from witan.service.sessions import Councils, Service
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.listening import Server
 from witan.surfaces.http.metrics import Metrics
@@ -32,47 +32,47 @@ class Served:
     Parameters
     ----------
     portal
-        Runs something in the event loop of the server: ``served.portal.call(chamber.ask, asked)``.
+        Runs something in the event loop of the server: ``served.portal.call(service.ask, asked)``.
     """
 
     url: str
-    chamber: Chamber
+    service: Service
     portal: BlockingPortal
 
 
 @contextmanager
 def served(
-    seatings: Seatings,
+    councils: Councils,
     settings: ServeSettings | None = None,
     environment: Mapping[str, str] | None = None,
     metrics: Metrics | None = None,
     port: int = 0,
     **more: Any,
 ) -> Iterator[Served]:
-    """Serve these seatings at a port of this machine; `more` goes to the chamber."""
+    """Serve these councils at a port of this machine; `more` goes to the service."""
     settings = replace(settings or ServeSettings(), port=port)
     with bound(settings) as listening, start_blocking_portal() as portal:
         ready: Any = portal.start_task(
-            _serve, seatings, settings, listening, (environment or {}, metrics, more)
+            _serve, councils, settings, listening, (environment or {}, metrics, more)
         )
-        future, (chamber, server) = ready
+        future, (service, server) = ready
         try:
-            yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", chamber, portal)
+            yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", service, portal)
         finally:
             server.should_exit = server.force_exit = True
             future.result(20)
 
 
-async def _serve(seatings, settings, listening, given, *, task_status) -> None:
+async def _serve(councils, settings, listening, given, *, task_status) -> None:
     environment, metrics, more = given
-    async with Chamber.open(seatings, most=settings.max_sessions, **more) as chamber:
-        app = create_app(chamber, settings, environment, metrics)
+    async with Service.open(councils, most=settings.max_sessions, **more) as service:
+        app = create_app(service, settings, environment, metrics)
         server = Server(app, settings, app.state.metrics)
         async with app.router.lifespan_context(app), anyio.create_task_group() as group:
             group.start_soon(server.serve, [listening])
             while not server.started:  # noqa: ASYNC110 - it says so by a flag alone
                 await anyio.sleep(0.01)
-            task_status.started((chamber, server))
+            task_status.started((service, server))
 
 
 def free_port() -> int:

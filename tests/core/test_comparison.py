@@ -125,11 +125,11 @@ class TestGoingOn:
         ]
         times = [time.process_time()]
 
-        def go_on():
+        def check_wanted():
             times.append(time.process_time())
 
-        compare_rules(cast, Settings(), ["borda", "schulze", "irv"], go_on)
-        go_on()
+        compare_rules(cast, Settings(), ["borda", "schulze", "irv"], check_wanted)
+        check_wanted()
 
         assert np.diff(times).max() < 0.15 * (times[-1] - times[0])
 

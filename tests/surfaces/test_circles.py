@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chambers import seatings, write_config
 from openai_clients import ASKED, client_of
 from served import free_port, served
+from services import councils, write_config
 from witan.history import History
 
 SECONDS = 60
@@ -91,11 +91,11 @@ def test_a_program_that_asks_the_server_it_sits_in_is_refused(tmp_path):
     ran = write_circle(folder, sys.executable, "-m", "witan", "ask", "--no-history", *members, "-")
     with (
         History.open(tmp_path / "history.sqlite") as history,
-        served(seatings(folder / "circle.toml", history), port=port) as server,
+        served(councils(folder / "circle.toml", history), port=port) as server,
         client_of(server) as client,
     ):
         reply = client.with_options(timeout=SECONDS).chat.completions.create(**ASKED)
-        session = server.chamber.running(reply.witan["session"]).session
+        session = server.service.running(reply.witan["session"]).session
         held = len(history.find(simulated=None))
 
     assert "would be a member of itself" in session.unanswered["self"]

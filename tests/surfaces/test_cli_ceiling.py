@@ -14,10 +14,10 @@ from sqlite3 import connect
 import httpx2
 import pytest
 
-from chambers import seatings
 from misbehaving import MisbehavingServer
 from recorded import WITAN, listed, place_of_its_own
 from served import served
+from services import councils
 from witan.history import History
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows kills otherwise")
@@ -210,7 +210,7 @@ class TestRefusedBeforehand:
         path = f"/api/sessions/{interrupted}/resume"
         with (
             History.open(place) as history,
-            served(seatings(config, history)) as running,
+            served(councils(config, history)) as running,
             httpx2.Client(base_url=running.url, timeout=20) as client,
         ):
             refused = [client.post(path) for _ in range(2)]
@@ -255,7 +255,7 @@ class TestRefusedBeforehand:
         path = f"/api/sessions/{interrupted}/resume"
         with (
             History.open(place) as history,
-            served(seatings(config, history)) as running,
+            served(councils(config, history)) as running,
             httpx2.Client(base_url=running.url, timeout=20) as client,
         ):
             ended = client.post(path, params={"wait": 20})

@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
-from chambers import write_config
 from histories import told
 from recorded import keep
+from services import write_config
 from witan.errors import HistoryError
 from witan.history import History
 

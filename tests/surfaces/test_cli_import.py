@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from scripts import write_council
 from served import served
+from services import councils, write_config
 from witan.history import History
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -69,7 +69,7 @@ class TestComingIn:
         witan("import", write("new.jsonl", ballot("new")), "--history", place)
         lines = witan("sessions", "--all", "--json", "--history", place).json["sessions"]
         sits = write_config(tmp_path)
-        with History.open(place) as history, served(seatings(sits, history)) as server:
+        with History.open(place) as history, served(councils(sits, history)) as server:
             shown = httpx2.get(f"{server.url}/api/sessions").json()["sessions"]
 
         names = [line["session"] for line in lines]

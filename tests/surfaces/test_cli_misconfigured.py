@@ -6,8 +6,8 @@ from threading import Thread
 
 import pytest
 
-from chambers import write_config
 from recorded import place_of_its_own
+from services import write_config
 
 NOWHERE = "lost=http://127.0.0.1:9/v1#x"
 """Nothing listens there."""

@@ -23,7 +23,7 @@ from witan.service.config.schema import (
     TokenTable,
     fixed_keys,
 )
-from witan.service.procedure_options import arrange, procedure_of
+from witan.service.procedure_options import build_procedure, procedure_of
 
 
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
@@ -243,7 +243,7 @@ class TestCompleteness:
         names = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
         shares = {name: weight / total for name, weight in zip(names, weights, strict=True)}
 
-        rubric = arrange({"rubric_weights": shares}).rubric
+        rubric = build_procedure({"rubric_weights": shares}).rubric
 
         assert {c.name: c.weight for c in rubric.criteria} == shares
 

@@ -26,7 +26,7 @@ from witan.errors import (
 )
 from witan.service.config.configuration import load_config
 from witan.service.council import Council, ask, seat_council
-from witan.service.procedure_options import arrange
+from witan.service.procedure_options import build_procedure
 
 NAMES = {field.name for kind in (Procedure, Limits, Settings, Counting) for field in fields(kind)}
 NAMES |= {"rubric_weights", "rule_parameters", "providers"}
@@ -177,7 +177,7 @@ class TestOptions:
     def test_any_value_is_taken_or_refused_by_an_error_of_ours(self, name, value):
         """No option lets an exception of Python's own out, whatever it is given."""
         with suppress(WitanError):
-            arrange({name: value})
+            build_procedure({name: value})
 
     def test_a_setting_of_a_provider_that_does_not_exist_is_named(self):
         """The nearest one is suggested."""

@@ -10,13 +10,13 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
 from witan.history import Imported
-from witan.service.import_redaction import discreet_import
+from witan.service.import_redaction import redact_import
 from witan.service.redaction import (
-    Words,
-    discreet,
-    discreet_words,
-    outward,
-    shown_models,
+    WordRedactor,
+    public_error,
+    public_names,
+    redact_session,
+    redact_words,
     why_unseated,
 )
 from witan.surfaces.web.rendering import render_session
@@ -35,24 +35,24 @@ class TestModels:
     )  # fmt: skip
     def test_what_is_written_with_more_is_shown_with_less(self, written, shown):
         """Neither where it is, nor what it is told."""
-        assert shown_models([written]) == {written: shown}
+        assert public_names([written]) == {written: shown}
 
     @pytest.mark.parametrize(
         "plain", ["openai:gpt-5", "openrouter:meta-llama/l3", "x", "", "a:b:c"]
     )
     def test_what_says_no_more_is_shown_as_it_is(self, plain):
         """Names of providers and models."""
-        assert shown_models([plain]) == {}
+        assert public_names([plain]) == {}
 
     def test_those_that_would_be_alike_are_told_apart(self):
         """By the same mark in whatever company; and shown again they stay as they are."""
-        here = shown_models(["cmd:/a/m --x", "cmd:/b/m --y"])
-        there = shown_models(["cmd:/b/m --y", "cmd:m"])
+        here = public_names(["cmd:/a/m --x", "cmd:/b/m --y"])
+        there = public_names(["cmd:/b/m --y", "cmd:m"])
 
         assert len({*here.values()}) == 2
         assert all(name.startswith("cmd:m~") for name in here.values())
         assert there["cmd:/b/m --y"] == here["cmd:/b/m --y"]
-        assert shown_models(here.values()) == {}
+        assert public_names(here.values()) == {}
 
 
 class TestImports:
@@ -63,8 +63,8 @@ class TestImports:
         cast = (Ballot("openai:gpt-5", (("a/b",), ("c",)), reason="either/or", positions={"c": 1}),)
         held = Imported("q", ballots=cast, answers={"c": "See /etc/hosts."})
 
-        assert discreet_import(held) == (held, {})
-        assert discreet_import(held)[0] is held
+        assert redact_import(held) == (held, {})
+        assert redact_import(held)[0] is held
 
     def test_every_name_is_shown_and_no_two_alike(self):
         """On ballots, and in all that is known beside them."""
@@ -77,7 +77,7 @@ class TestImports:
             "q", ballots=(ballot,), lengths={one: 3}, models={"seat": one}, kept={two: (1, 2)},
             repaired=(one,), took=(AnswerEntry(one, two),),
         )  # fmt: skip
-        shown, names = discreet_import(held)
+        shown, names = redact_import(held)
         first, second = names[one], names[two]
 
         assert first != second
@@ -106,16 +106,19 @@ class TestSentences:
     )  # fmt: skip
     def test_paths_and_addresses_are_left_out(self, said, shown):
         """What is none stays."""
-        assert discreet_words(said) == shown
+        assert redact_words(said) == shown
 
     def test_errors_say_no_place(self):
         """What is wrong and what to do stands in them all the same."""
         away = HistoryError("/srv/h.sqlite", "cannot be read", "look at /srv")
         taken = HistoryConflict("/srv/h.sqlite", "the session /x is under way", "let it end")
 
-        assert outward(away) == "the history cannot be read; look at …"
-        assert outward(taken) == "the session /x is under way; let it end"
-        assert outward(ConfigError("/etc/w.toml", "level", "is no number")) == "level is no number"
+        assert public_error(away) == "the history cannot be read; look at …"
+        assert public_error(taken) == "the session /x is under way; let it end"
+        assert (
+            public_error(ConfigError("/etc/w.toml", "level", "is no number"))
+            == "level is no number"
+        )
 
     def test_who_cannot_be_seated_is_told_what_is_missing(self):
         """A key by its variable; of a file only its setting."""
@@ -130,17 +133,17 @@ def test_a_session_with_nothing_to_hide_is_shown_as_it_is():
     seats = tuple(Seat(name, f"openai:{name}", "openai") for name in ("ada", "bob"))
     story = Story("ada", "bob", seats=seats).answers(ada="So.", bob="At /srv/x.").closed()
     session = Session.of(story)
-    assert discreet(session) is session
+    assert redact_session(session) is session
 
 
 class TestNamesOfSeats:
-    """Askers are told what seats are called, whatever that looks like."""
+    """Clients are told what seats are called, whatever that looks like."""
 
     TOLD = ("dan <b>x</b> did not answer: no /srv/x", "/models/qwen cast no ballot: down")
 
     def test_are_said_whole(self):
         """What is struck out stands beside them."""
-        words = Words(
+        words = WordRedactor(
             {"cmd:/opt/ada-one --k": "cmd:ada-one"},
             names=("dan <b>x</b>", "/models/qwen", "ada-one"),
         )
@@ -156,7 +159,7 @@ class TestNamesOfSeats:
         story.tell(e.AnswerFailed, seat=odd[0], reason="no /srv/x", spent=spent())
         story.casts("ada: bob > /models/qwen")
         story.casts("bob: ada > /models/qwen").abstains(odd[1], "down").closed(*self.TOLD)
-        page = render_session(discreet(Session.of(story)))
+        page = render_session(redact_session(Session.of(story)))
 
         assert "did not answer: no …" in page
         assert "cast no ballot: down" in page

@@ -11,9 +11,9 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 import witan
-from chambers import seatings, write_config
 from pages import ROOT
 from served import served
+from services import councils, write_config
 from witan.surfaces import web
 from witan.surfaces.cli.app import cli
 from witan.surfaces.mcp import resources
@@ -73,7 +73,7 @@ def test_what_is_named_of_python_is_public():
 
 def test_every_operation_of_the_api_is_there(tmp_path):
     """By its method and address, as the OpenAPI document has them."""
-    with served(seatings(write_config(tmp_path))) as server, httpx2.Client() as client:
+    with served(councils(write_config(tmp_path))) as server, httpx2.Client() as client:
         paths = client.get(f"{server.url}/openapi.json").json()["paths"]
 
     assert named("HTTP") == {

@@ -24,7 +24,7 @@ from witan.models.seats import (
     price_of_seat,
     seat,
 )
-from witan.service.council_discovery import Found, find_council, searched
+from witan.service.council_discovery import DiscoveredCouncil, find_council, searched
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Where nobody listens."""
@@ -286,10 +286,10 @@ def priced(name: str, usd: float = 1.0, **more) -> dict:
     return {"id": name, "pricing": pricing, **more}
 
 
-def find(environment=None, servers=None, providers=None, reached=None) -> Found:
+def find(environment=None, servers=None, providers=None, reached=None) -> DiscoveredCouncil:
     """Look for a council among these alone."""
 
-    async def look() -> Found:
+    async def look() -> DiscoveredCouncil:
         return await find_council(environment or {}, servers or {}, providers or {}, reached or {})
 
     return anyio.run(look)

@@ -6,11 +6,11 @@ import anyio
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from markup import parsed
 from mcp_clients import over_http
 from scripts import write_script
 from served import served
+from services import councils, write_config
 from witan.history import History
 
 CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
@@ -43,7 +43,7 @@ def plain(tmp_path, history):
     )
     file.write_text(file.read_text().replace("members = [", f'members = ["script:{dee}", '))
     with (
-        served(seatings(file, history)) as server,
+        served(councils(file, history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
     ):
         yield opened
@@ -52,7 +52,7 @@ def plain(tmp_path, history):
 @pytest.fixture
 def server(tmp_path, history):
     """A server whose council has a jury."""
-    with served(seatings(write_config(tmp_path, write_jury(tmp_path)), history)) as running:
+    with served(councils(write_config(tmp_path, write_jury(tmp_path)), history)) as running:
         yield running
 
 
@@ -138,13 +138,13 @@ class TestHTTP:
         file = write_config(tmp_path, write_jury(tmp_path))
         write_script(tmp_path / "zoe.toml", review=[{"error": "unavailable"}])
         with (
-            served(seatings(file, history)) as server,
+            served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             first = held(client, options={"attempts": 1})
         write_jury(tmp_path)
         with (
-            served(seatings(file, history)) as server,
+            served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             again = held(client, f"/api/sessions/{first['session']}/retry", seats=[])

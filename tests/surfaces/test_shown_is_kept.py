@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 import httpx2
 import pytest
 
-from chambers import write_config
 from postgres import database_of
 from recorded import WITAN, place_of_its_own
 from served import serving_process
+from services import write_config
 from witan.deliberation.record import event_to_json
 from witan.errors import UnknownName
 from witan.history import History

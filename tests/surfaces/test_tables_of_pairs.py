@@ -6,8 +6,8 @@ import re
 import httpx2
 import pytest
 
-from chambers import write_config
 from served import serving_process
+from services import write_config
 from witan import read_ballots, tally
 
 SESSIONS = ("prompt", "question", "instruction", "conversation_id", "question_id", "id")

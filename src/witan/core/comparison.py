@@ -64,7 +64,7 @@ def compare_rules(
     ballots: Iterable[Ballot],
     settings: Settings,
     rules: Sequence[str] | None = None,
-    go_on: GoOn = forever,
+    check_wanted: GoOn = forever,
     only: Collection[str] | None = None,
 ) -> Comparison:
     """Count every session under every rule that can, but those that need a history.
@@ -75,7 +75,7 @@ def compare_rules(
         As for `tally_sessions`; its rule is ignored, parameters go to the rule that knows them.
     rules
         Names in `RULES`; None: all.
-    go_on
+    check_wanted
         Called before every piece of the work; what it raises ends the counting.
     only
         Compare on these sessions alone; None: on all. What is learned across sessions is learned
@@ -111,12 +111,12 @@ def compare_rules(
             continue
         chosen = _under(settings, name)
         problems: list[UnsuitableBallots] = []
-        found = list(tally_electorates(everyone, chosen, problems.append, wanted, go_on))
+        found = list(tally_electorates(everyone, chosen, problems.append, wanted, check_wanted))
         if not found:
             skipped[name] = problems[0].problem if problems else "nothing to count"
             continue
         counted.append(name)
-        stability[name] = _stability(everyone, chosen, wanted, go_on)
+        stability[name] = _stability(everyone, chosen, wanted, check_wanted)
         for outcome in found:
             outcomes[outcome.session][name] = outcome
     return Comparison(
@@ -124,19 +124,19 @@ def compare_rules(
         skipped=skipped,
         sessions=sessions,
         outcomes=outcomes,
-        tau=_matrix(counted, partial(_mean_tau, outcomes), go_on),
-        leader_differs=_matrix(counted, partial(_differs, outcomes), go_on),
+        tau=_matrix(counted, partial(_mean_tau, outcomes), check_wanted),
+        leader_differs=_matrix(counted, partial(_differs, outcomes), check_wanted),
         stability=stability,
     )
 
 
 def _matrix(
-    rules: Sequence[str], compare: Callable[[str, str], T], go_on: GoOn
+    rules: Sequence[str], compare: Callable[[str, str], T], check_wanted: GoOn
 ) -> tuple[tuple[T, ...], ...]:
     """Compare every rule with every rule; the order of two makes no difference."""
     found: dict[tuple[str, str], T] = {}
     for a, b in combinations_with_replacement(rules, 2):
-        go_on()
+        check_wanted()
         found[a, b] = found[b, a] = compare(a, b)
     return tuple(tuple(found[a, b] for b in rules) for a in rules)
 
@@ -177,7 +177,7 @@ def _stability(
     everyone: Sequence[Electorate],
     settings: Settings,
     sessions: AbstractSet[str],
-    go_on: GoOn,
+    check_wanted: GoOn,
 ) -> float | None:
     """Mean over sessions of the share of single removals that leave the leaders as they were."""
     rule = RULES[settings.rule]
@@ -201,6 +201,6 @@ def _stability(
         chosen = [everyone[number] for number in numbers]
         weights = None if learned is None else [learned[number] for number in numbers]
         profile = stack(chosen, reliability=weights)
-        decide = decider(rule, settings, failed_candidates(chosen), go_on)
+        decide = decider(rule, settings, failed_candidates(chosen), check_wanted)
         shares.append(lead_kept_without_one(profile, decide))
     return float(np.concatenate(shares).mean()) if shares else None

@@ -105,7 +105,7 @@ def count(
     profile: Profile,
     electorates: Sequence[Electorate],
     settings: Settings,
-    go_on: GoOn = forever,
+    check_wanted: GoOn = forever,
 ) -> Counted:
     """Score and rank every session, and search for the ballots its lead depends on."""
     rule = RULES[name]
@@ -120,7 +120,7 @@ def count(
         flips, exact = ballots_to_flip(
             profile,
             placing.leads,
-            decider(rule, settings, failed, go_on),
+            decider(rule, settings, failed, check_wanted),
             effective=effective_ballots(profile, rule),
             max_cells=rule.recount_cells,
         )
@@ -155,13 +155,13 @@ def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
 
 
 def decider(
-    rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, go_on: GoOn = forever
+    rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, check_wanted: GoOn = forever
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
     """Who leads a recount: the same rule, parameters, tie-break and gate."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
     def decide(profile: Profile, origin: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-        go_on()
+        check_wanted()
         scores = score(rule, profile, **parameters)
         barred = None if failed is None else failed[:, origin]
         return place(scores, profile, rule, tie_break=settings.tie_break, failed=barred).leads

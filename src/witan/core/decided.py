@@ -287,8 +287,8 @@ def _keeps_strongest_paths(race: _Race) -> bool:
 def _widest(links: Floats) -> Floats:
     """Strength of the strongest path for each pair, shape (C, C)."""
     path: Floats = links.copy()
-    for via in range(len(path)):
-        path = np.maximum(path, np.minimum(path[:, via, np.newaxis], path[via]))
+    for hops in range(len(path)):
+        path = np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[hops]))
     return path
 
 

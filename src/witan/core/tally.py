@@ -78,18 +78,18 @@ def tally_sessions(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
     only: Collection[str] | None = None,
-    go_on: GoOn = forever,
+    check_wanted: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count every session among the ballots, in the order of their first ballot.
 
     A session that the rule cannot count goes to `on_unsuitable` and has no outcome; without
     `on_unsuitable` it is raised. With `only`, just these sessions are counted, but what is learned
-    across sessions is still learned from all. `go_on` is called before every piece of the work;
-    what it raises ends the counting.
+    across sessions is still learned from all. `check_wanted` is called before every piece of
+    the work; what it raises ends the counting.
     """
     everyone, borrowed = prepare(ballots, settings, on_unsuitable)
     wanted = None if only is None else frozenset(only)
-    return tally_electorates(everyone, borrowed, on_unsuitable, wanted, go_on)
+    return tally_electorates(everyone, borrowed, on_unsuitable, wanted, check_wanted)
 
 
 def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
@@ -176,7 +176,7 @@ def tally_electorates(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
     only: AbstractSet[str] | None = None,
-    go_on: GoOn = forever,
+    check_wanted: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count what `prepare` made ready; see `tally_sessions` for the rest."""
     if _needs_history(settings):
@@ -192,7 +192,7 @@ def tally_electorates(
     for start in range(0, len(counting), SESSIONS_AT_ONCE):
         part = slice(start, start + SESSIONS_AT_ONCE)
         weights = learned[part] if learned is not None else None
-        yield from _in_order(counting[part], settings, weights, on_unsuitable, go_on)
+        yield from _in_order(counting[part], settings, weights, on_unsuitable, check_wanted)
 
 
 def _needs_history(settings: Settings) -> bool:
@@ -214,7 +214,7 @@ def _in_order(
     settings: Settings,
     learned: Sequence[Mapping[str, float]] | None,
     on_unsuitable: OnUnsuitable | None,
-    go_on: GoOn,
+    check_wanted: GoOn,
 ) -> Iterator[Outcome]:
     """Count shape by shape, then give the outcomes back in the order of the sessions."""
     outcomes: dict[int, Outcome] = {}
@@ -234,10 +234,10 @@ def _in_order(
         numbers = task.numbers[usable]
         chosen = [everyone[number] for number in numbers]
         profile = _some(task.profile, np.array(usable))
-        counting = partial(count, settings=settings, go_on=go_on)
+        counting = partial(count, settings=settings, check_wanted=check_wanted)
         for counted, columns in _counted(task.rule, profile, chosen, counting, on_unsuitable):
             for column, at in enumerate(columns):
-                go_on()
+                check_wanted()
                 outcomes[int(numbers[at])] = report(counted, column, task.why)
     for number in sorted(outcomes):
         yield outcomes[number]

@@ -83,7 +83,7 @@ class SessionOpened(Event):
     notes
         What to know about how the council was seated, a sentence each.
     category
-        What kind of question it is, as the asker says; leaderboards can be read by it.
+        What kind of question it is, as the client says; leaderboards can be read by it.
     jury
         Who reviews in place of the seats. Empty: they review each other.
     answers

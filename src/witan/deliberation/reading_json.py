@@ -90,20 +90,20 @@ def values_in(text: str) -> Iterator[dict[str, Any] | list[Any]]:
     A bracket that opens no value is passed over, so a value that is cut short is never completed,
     but what is complete inside it is found. Commas before a closing bracket are overlooked.
     """
-    patience, looking = _PATIENCE * len(text), len(text) // _LOOKING
+    lock_wait, looking = _PATIENCE * len(text), len(text) // _LOOKING
     start = _OPENING.search(text)
-    while start is not None and patience >= 0:
+    while start is not None and lock_wait >= 0:
         try:
             value, end = _DECODER.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
-            patience -= error.pos - start.start() + 1 + looking
+            lock_wait -= error.pos - start.start() + 1 + looking
             comma = _trailing_comma(text, error.pos)
             if comma is None:
                 end = start.end()
             else:
                 text, end = text[:comma] + " " + text[comma + 1 :], start.start()
         except RecursionError:
-            patience -= _DEEP
+            lock_wait -= _DEEP
             end = start.end()
         else:
             yield value

@@ -31,9 +31,9 @@ from witan.history.holders import another_alive, new_token
 from witan.history.keeping import Forgotten
 from witan.history.lengths import read_lengths
 from witan.history.listing import Place
+from witan.history.lock_wait import LockWait
 from witan.history.opening import damaged, open_database
-from witan.history.patience import Patience
-from witan.history.reading import Found
+from witan.history.reading import SessionSummary
 from witan.history.recording import Recording
 from witan.history.recounting import Weigh
 from witan.history.searching import Search
@@ -70,7 +70,7 @@ class History:
         *,
         clock: Clock | None = None,
         reading: bool = False,
-        patience: Patience | None = None,
+        lock_wait: LockWait | None = None,
     ) -> Self:
         """Open the history at a path, ``sqlite:///path`` or ``postgresql://user@host/database``.
 
@@ -94,8 +94,8 @@ class History:
             If it is in PostgreSQL, and psycopg is not installed.
         """
         clock = SystemClock() if clock is None else clock
-        patience = Patience() if patience is None else patience
-        return cls(open_database(url, clock, patience, reading=reading), clock)
+        lock_wait = LockWait() if lock_wait is None else lock_wait
+        return cls(open_database(url, clock, lock_wait, reading=reading), clock)
 
     def __enter__(self) -> Self:
         return self
@@ -124,15 +124,15 @@ class History:
         """Whether it was opened to be read where it cannot be written."""
         return self.database.read_only
 
-    def require_writable(self, patience: Patience | None = None) -> None:
-        """Wait until it can be written, and no longer than `patience` has.
+    def require_writable(self, lock_wait: LockWait | None = None) -> None:
+        """Wait until it can be written, and no longer than `lock_wait` has.
 
         Raises
         ------
         HistoryError
             If it cannot be written, or another process keeps it locked.
         """
-        (patience or Patience()).through(self.database.where, self.database.turn)
+        (lock_wait or LockWait()).through(self.database.where, self.database.turn)
 
     def close(self) -> None:
         """Write what recordings were told, then close; a second call does nothing."""
@@ -245,7 +245,7 @@ class History:
         limit: int | None = None,
         simulated: bool | None = None,
         parent: str | None = None,
-    ) -> list[Found]:
+    ) -> list[SessionSummary]:
         """List sessions by their time, the latest first.
 
         One that was imported stands by its own time; where its file says none, by that of the
@@ -267,11 +267,11 @@ class History:
 
     def page(
         self, search: Search, size: int, after: Place | None = None
-    ) -> tuple[list[Found], Place | None]:
+    ) -> tuple[list[SessionSummary], Place | None]:
         """Sessions as `find` lists them, so many, and what the next page comes after, if any."""
         return listing.page_of(self.database, search, size, after)
 
-    def about(self, session: str) -> Found:
+    def about(self, session: str) -> SessionSummary:
         """One session, as `find` lists it.
 
         Raises

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from witan.history.database import Database
-from witan.history.reading import Found, find
+from witan.history.reading import SessionSummary, find
 from witan.history.searching import Search
 
 __all__ = ["Place", "page_of"]
@@ -15,7 +15,7 @@ Place = tuple[datetime, str]
 
 def page_of(
     database: Database, search: Search, size: int, after: Place | None = None
-) -> tuple[list[Found], Place | None]:
+) -> tuple[list[SessionSummary], Place | None]:
     """So many sessions, and what the next page comes after; None: there is none.
 
     Every session stands on one page, however many are of one time, and whatever comes in above

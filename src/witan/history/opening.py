@@ -14,8 +14,8 @@ from shlex import quote
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import Database
+from witan.history.lock_wait import LockWait
 from witan.history.locking import locked
-from witan.history.patience import Patience
 from witan.history.places import place_of
 from witan.history.postgresql import PostgresDatabase
 from witan.history.schema import MIGRATIONS
@@ -49,7 +49,7 @@ class _Unsound(Exception):
 
 
 def open_database(
-    url: str | Path, clock: Clock, patience: Patience, *, reading: bool = False
+    url: str | Path, clock: Clock, lock_wait: LockWait, *, reading: bool = False
 ) -> Database:
     """Open the history at a place, and make or migrate it where that is needed.
 
@@ -62,7 +62,7 @@ def open_database(
     if isinstance(place, str):
         return _open_postgresql(place, clock)
     try:
-        return _open_sqlite(place, clock, patience, reading=reading)
+        return _open_sqlite(place, clock, lock_wait, reading=reading)
     except (OSError, ValueError) as error:  # a name that is too long, or that no file can have
         raise _no_place(place, error) from error
     except HistoryError as error:
@@ -105,7 +105,7 @@ def damaged(path: Path, problem: str, at: datetime, *, is_readable: bool = True)
     )
 
 
-def _open_sqlite(path: Path, clock: Clock, patience: Patience, *, reading: bool) -> SqliteDatabase:
+def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool) -> SqliteDatabase:
     _refuse_other(path)
     check_library(str(path), library_version())
     size = path.stat().st_size if path.exists() else 0
@@ -116,23 +116,23 @@ def _open_sqlite(path: Path, clock: Clock, patience: Patience, *, reading: bool)
         problem = "there is no history yet" if not path.exists() else "is empty: no history yet"
         raise HistoryError(str(path), problem, "ask a question, or name another place")
     if reading and not may_write(path):
-        return patience.through(str(path), lambda wait: open_to_read(path, wait))
+        return lock_wait.through(str(path), lambda wait: open_to_read(path, wait))
     if size and not may_write(path):
         problem = "cannot be written: the file, its folder or the disk refuses it"
         raise HistoryError(str(path), problem, "allow yourself to write both, or only read it")
     if size:
         try:
-            opened = patience.through(str(path), lambda wait: _opened(path, wait, reading=reading))
+            opened = lock_wait.through(str(path), lambda wait: _opened(path, wait, reading=reading))
         except HistoryError as error:
             # Whoever has it open has laid there what a reader shares, so that nobody has.
             if not (reading and lacks_room(error.__cause__, path) and is_whole(path)):
                 raise
             full = partial(open_to_read, path, is_full=True)
-            return patience.through(str(path), full)
+            return lock_wait.through(str(path), full)
         if opened is not None:
             return opened
     _make_place(path)
-    return patience.through(str(path), lambda wait: _made(path, clock, wait))
+    return lock_wait.through(str(path), lambda wait: _made(path, clock, wait))
 
 
 def _refuse_other(path: Path) -> None:

@@ -23,7 +23,7 @@ from witan.history.stored_events import read_events
 from witan.history.writing import names_of, storable
 
 __all__ = [
-    "Found",
+    "SessionSummary",
     "answers",
     "answers_shared",
     "ballots",
@@ -40,7 +40,7 @@ SUGGESTED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SessionSummary:
     """One line of a list of sessions.
 
     Parameters
@@ -160,7 +160,7 @@ def ballot_of(body: str) -> Ballot:
     return declared(read_record(json.loads(body)))
 
 
-def find(database: Database, search: Search) -> list[Found]:
+def find(database: Database, search: Search) -> list[SessionSummary]:
     """Sessions by the latest, those of one time by name."""
     wheres, given = conditions(search)
     sql = (
@@ -189,12 +189,12 @@ def _running(database: Database) -> list[str]:
     return [session for session, holder in database.rows(sql) if is_running(holder)]
 
 
-def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Found:
+def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
     source, parent, relation, held, holder = beside
     if status == "interrupted" and is_running(holder):
         status = "running"
-    return Found(
+    return SessionSummary(
         session,
         moment_of(at_us),
         status,

@@ -22,7 +22,7 @@ from witan.deliberation.events import (
 from witan.errors import HistoryError
 from witan.history.committing import Line
 from witan.history.holders import new_token, release, retain
-from witan.history.patience import Patience
+from witan.history.lock_wait import LockWait
 from witan.history.sqlite import may_pass
 from witan.history.writer import Writer
 
@@ -95,8 +95,8 @@ class Recording:
         self._over = isinstance(event, SessionClosed)
         (release if self._over else retain)(self._line.token)
 
-    async def commit(self, patience: Patience) -> int:
-        """Wait until everything taken in so far is durable, or failed, as long as `patience` has.
+    async def commit(self, lock_wait: LockWait) -> int:
+        """Wait until everything taken in so far is durable, or failed, as long as `lock_wait` has.
 
         What another process is in the way of may still be kept later.
 
@@ -110,9 +110,9 @@ class Recording:
             soon = _caller_of_this_loop()
             self._writer.when_dealt_with(lambda: soon(done.set))
             began = time.monotonic()
-            with anyio.move_on_after(max(patience.left, GLANCE_SECONDS)):
+            with anyio.move_on_after(max(lock_wait.left, GLANCE_SECONDS)):
                 await done.wait()
-            patience.took(time.monotonic() - began)
+            lock_wait.took(time.monotonic() - began)
         return 0 if self._line is None else self._line.durable
 
     def _queue(self) -> bool:
@@ -125,7 +125,7 @@ class Recording:
             line.queued = len(line.events)
         return line.written < len(line.events)
 
-    def flush(self, patience: Patience | None = None) -> None:
+    def flush(self, lock_wait: LockWait | None = None) -> None:
         """Wait until everything told so far is durable.
 
         Parameters
@@ -139,12 +139,12 @@ class Recording:
         HistoryError
             If some of it is not kept.
         """
-        patience = Patience() if patience is None else patience
+        lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
         if self._line is not None:
             release(self._line.token)  # it has ended, or is broken off
         try:
-            patience.through(self._writer.where, self._writer.drain)
+            lock_wait.through(self._writer.where, self._writer.drain)
         except HistoryError as error:
             if not may_pass(error):
                 raise

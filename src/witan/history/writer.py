@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from witan.errors import HistoryError
 from witan.history.committing import ATTEMPT_SECONDS, Line, Owner, Told, keep
 from witan.history.database import Database
-from witan.history.patience import OPENING_SECONDS
+from witan.history.lock_wait import OPENING_SECONDS
 from witan.history.sqlite import may_pass
 
 __all__ = ["Writer"]

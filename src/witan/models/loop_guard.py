@@ -9,7 +9,16 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-__all__ = ["HEADER", "MOST_HOPS", "VARIABLE", "VIA", "server_name", "through", "via", "via_header"]
+__all__ = [
+    "HEADER",
+    "HOPS",
+    "MOST_HOPS",
+    "VARIABLE",
+    "hops",
+    "hops_header",
+    "server_name",
+    "through",
+]
 
 HEADER = "Witan-Via"
 """The header by which a call says so: the servers, comma-separated, the first one first."""
@@ -20,7 +29,7 @@ VARIABLE = "WITAN_VIA"
 MOST_HOPS = 16
 """However they are called, no more councils than these ask each other in a row."""
 
-VIA: ContextVar[tuple[str, ...]] = ContextVar("witan_via", default=())
+HOPS: ContextVar[tuple[str, ...]] = ContextVar("witan_via", default=())
 """The servers on whose behalf the calls of this task are made."""
 
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
@@ -40,14 +49,14 @@ def through(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if _NAME.fullmatch(name))
 
 
-def via() -> tuple[str, ...]:
+def hops() -> tuple[str, ...]:
     """The servers on whose behalf this task calls, those included that started this process."""
-    return (*(through(os.environ.get(VARIABLE, "")) or _handed_down()), *VIA.get())
+    return (*(through(os.environ.get(VARIABLE, "")) or _handed_down()), *HOPS.get())
 
 
-def via_header() -> dict[str, str]:
+def hops_header() -> dict[str, str]:
     """The header that a call of this task goes out with; none where no server stands behind it."""
-    named = via()
+    named = hops()
     return {HEADER: ", ".join(named)} if named else {}
 
 

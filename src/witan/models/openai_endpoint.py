@@ -8,7 +8,7 @@ import httpx2
 
 from witan.errors import ConfigError, InvalidParameter
 from witan.models.connections import HEADERS
-from witan.models.loop_guard import via_header
+from witan.models.loop_guard import hops_header
 from witan.models.secrets import Redaction
 
 __all__ = ["Endpoint"]
@@ -69,7 +69,7 @@ class Endpoint:
         """One call with this body, on behalf of whoever makes it now."""
         headers = self._headers.copy()
         headers["Content-Length"] = str(len(body))
-        headers.update(via_header())
+        headers.update(hops_header())
         stream = httpx2.ByteStream(body)  # as `content` it would be examined for its headers
         return httpx2.Request(
             "POST", self._url, headers=headers, stream=stream, extensions=self._extensions

@@ -17,7 +17,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from witan.deliberation.blank import is_blank
 from witan.deliberation.ports import Call, Hear, Message, Reply
 from witan.errors import InvalidParameter, ModelError
-from witan.models.loop_guard import VARIABLE, via
+from witan.models.loop_guard import VARIABLE, hops
 from witan.models.secrets import Redaction
 
 __all__ = ["Program"]
@@ -88,7 +88,7 @@ class Program:
 
     def circle(self) -> str | None:
         """Why it may not be run by this process, which it has started itself; None: it may."""
-        earlier = [each for each in via() if each.startswith(MARK)]
+        earlier = [each for each in hops() if each.startswith(MARK)]
         if self._mark in earlier:
             return (
                 f"the program {self.argv[0]!r} holds this council: "
@@ -110,7 +110,7 @@ class Program:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, VARIABLE: ", ".join((*via(), self._mark))},
+                env={**os.environ, VARIABLE: ", ".join((*hops(), self._mark))},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from witan.models.loop_guard import via_header
+from witan.models.loop_guard import hops_header
 
 if TYPE_CHECKING:
     import httpx
@@ -31,17 +31,17 @@ def announce(provider: str, made: Any) -> None:
 
 
 async def _add(request: "httpx.Request") -> None:
-    request.headers.update(via_header())
+    request.headers.update(hops_header())
 
 
 class _AsCalled(Mapping[str, str]):
     """Headers as they are for whoever asks for them: each call is of a task of its own."""
 
     def __getitem__(self, name: str) -> str:
-        return via_header()[name]
+        return hops_header()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(via_header())
+        return iter(hops_header())
 
     def __len__(self) -> int:
-        return len(via_header())
+        return len(hops_header())

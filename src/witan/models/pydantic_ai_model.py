@@ -20,7 +20,7 @@ from witan.deliberation.bills import read_cost, read_tokens
 from witan.deliberation.blank import is_blank
 from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
-from witan.models.loop_guard import via_header
+from witan.models.loop_guard import hops_header
 from witan.models.provider_headers import announce, announcing
 from witan.models.pydantic_ai_errors import Translation
 from witan.models.secrets import Redaction
@@ -342,8 +342,8 @@ def _settings(model: "Model", call: Call) -> "ModelSettings":
         settings["temperature"] = call.options.temperature
     if call.options.reasoning_effort is not None:
         settings["thinking"] = call.options.reasoning_effort
-    if (via := via_header()) and "extra_headers" not in model.unsupported_settings:
-        settings["extra_headers"] = via
+    if (hops := hops_header()) and "extra_headers" not in model.unsupported_settings:
+        settings["extra_headers"] = hops
     return settings
 
 

@@ -31,14 +31,19 @@ from witan.models.pydantic_ai_model import Providers
 from witan.models.seats import Rate, SeatSpec, name_seats
 from witan.service.config.configuration import Config, load_config
 from witan.service.config.schema import OPEN_TABLES, fixed_keys
-from witan.service.council_discovery import Found, find_council, price_config, shared_votes
+from witan.service.council_discovery import (
+    DiscoveredCouncil,
+    find_council,
+    price_config,
+    shared_votes,
+)
 from witan.service.history_access import history_place
-from witan.service.member_specs import Seatable, Seating
-from witan.service.procedure_options import arrange, procedure_of, traced
+from witan.service.member_specs import MemberFactory, Seatable
+from witan.service.procedure_options import build_procedure, locate_error, procedure_of
 
 if TYPE_CHECKING:
     from witan.history import History
-    from witan.service.council_history import Kept
+    from witan.service.council_history import HistoryRecorder
 
     Where: TypeAlias = History | str | Path | Literal[False] | None
 
@@ -115,11 +120,11 @@ class Council(deliberation.Council):
     ) -> None:
         if procedure is not None and options:
             raise InvalidParameter(min(options), options[min(options)], "either it or a procedure")
-        arranged = arrange(options) if procedure is None else procedure
+        arranged = build_procedure(options) if procedure is None else procedure
         connections, providers = Connections(), Providers()
         # A default value would be printed with the signature, keys and all.
         known = os.environ if environment is None else environment
-        seating = Seating(known, connections, providers, price)
+        seating = MemberFactory(known, connections, providers, price)
         seated = seating.members(members)
         jurors = seating.jury(jury or ())
         chairmen = seating.chairmen(_listed(chairman))
@@ -304,7 +309,7 @@ def seat_council(
     written = config
     config = with_list_prices(config, environment)
     found = who_sits(config, environment)
-    with traced(config) if procedure is None else nullcontext():
+    with locate_error(config) if procedure is None else nullcontext():
         return Council(
             found.seats,
             _repriced(chairmen, written.chairmen, config.chairmen),
@@ -339,7 +344,7 @@ def with_list_prices(config: Config, environment: Mapping[str, str]) -> Config:
     return _blocking(partial(price_config, config, environment))
 
 
-def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
+def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCouncil:
     """The seats that are configured, or else those that `find_council` finds; nobody is seated.
 
     Raises
@@ -359,7 +364,7 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> Found:
             "add another there, or none: then the members review each other",
         )
     if config.members:
-        found = Found(config.members, shared_votes(config.jury or config.members))
+        found = DiscoveredCouncil(config.members, shared_votes(config.jury or config.members))
     else:
         found = _blocking(partial(find_council, environment, reached=config.reached))
         if config.jury:
@@ -453,8 +458,8 @@ def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable
     return chairman if isinstance(chairman, list | tuple) else (chairman,)
 
 
-def _keeping(history: "History | str | Path", aliases: Mapping[str, str]) -> "Kept":
+def _keeping(history: "History | str | Path", aliases: Mapping[str, str]) -> "HistoryRecorder":
     # Councils without a history need not load one.
-    from witan.service.council_history import Kept
+    from witan.service.council_history import HistoryRecorder
 
-    return Kept(history, aliases)
+    return HistoryRecorder(history, aliases)

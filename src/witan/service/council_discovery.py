@@ -30,7 +30,7 @@ from witan.service.text import listed
 __all__ = [
     "FEWEST",
     "NOTHING_HERE",
-    "Found",
+    "DiscoveredCouncil",
     "Source",
     "deal",
     "find_council",
@@ -53,7 +53,7 @@ Three reviewers of each other separate nothing.
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredCouncil:
     """The seats of a council that nobody configured, with notes, a sentence each."""
 
     seats: tuple[SeatSpec, ...]
@@ -102,7 +102,7 @@ async def find_council(
     servers: Mapping[str, str] = LOCAL_SERVERS,
     providers: Mapping[str, Provider] = PROVIDERS,
     reached: Mapping[str, Reach] = NOT_MOVED,
-) -> Found:
+) -> DiscoveredCouncil:
     """Seat what there is, one model of each source first.
 
     Sources are the providers whose key is in the environment, each with its chat models as `choose`
@@ -122,7 +122,7 @@ async def find_council(
     seats = deal(sources)
     named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
     note = f"no council is configured; these were found: {listed([s.source for s in named])}"
-    return Found(named, (note, *shared_votes(named), *problems))
+    return DiscoveredCouncil(named, (note, *shared_votes(named), *problems))
 
 
 async def find_sources(

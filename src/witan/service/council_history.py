@@ -13,13 +13,13 @@ from witan.deliberation.lengths import TYPICAL, Lengths
 from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
-from witan.history import History, Patience, Recording
+from witan.history import History, LockWait, Recording
 from witan.history.learning import NO_ALIASES
-from witan.history.whereabouts import Whereabouts
+from witan.history.opened_file import OpenedFile
 from witan.service.history_access import is_there
 from witan.service.rescue_files import set_aside
 
-__all__ = ["Kept"]
+__all__ = ["HistoryRecorder"]
 
 
 _log = logging.getLogger("witan.history")
@@ -28,7 +28,7 @@ MOST_HELD = 1_000
 """Sessions whose end nobody waited for, beyond which the oldest are let go of."""
 
 
-class Kept:
+class HistoryRecorder:
     """Records the sessions of a council; the event loop never waits for the disk.
 
     Parameters
@@ -60,18 +60,18 @@ class Kept:
             If it cannot be opened or written, or another process keeps it locked.
         """
         self._history = await anyio.to_thread.run_sync(self._opened)
-        self._whereabouts = Whereabouts(self._history)
+        self._whereabouts = OpenedFile(self._history)
 
     def _opened(self) -> History:
         given = self._given
         if isinstance(given, History):
-            given.require_writable(self.patience())
+            given.require_writable(self.lock_wait())
             return given
-        history = History.open(given, patience=self.patience())
+        history = History.open(given, lock_wait=self.lock_wait())
         history.aliases = self._aliases
         with ExitStack() as undo:
             undo.callback(history.close)
-            history.require_writable(self.patience())
+            history.require_writable(self.lock_wait())
             undo.pop_all()
         return history
 
@@ -107,7 +107,7 @@ class Kept:
                 return place.lengths()
             if not is_there(str(place)):
                 return TYPICAL
-            with History.open(place, reading=True, patience=self.patience()) as history:
+            with History.open(place, reading=True, lock_wait=self.lock_wait()) as history:
                 return history.lengths()
         except (WitanError, ValueError):
             return TYPICAL  # a plan needs no history
@@ -163,11 +163,11 @@ class Kept:
         """Wait until what was told of a session is durable."""
         recording = self._recordings.pop(session, None)
         if recording is not None:
-            await anyio.to_thread.run_sync(recording.flush, self.patience())
+            await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
 
-    def patience(self) -> Patience:
+    def lock_wait(self) -> LockWait:
         """As long as another process is waited for; the log has it, once for a session."""
-        return Patience(self._wait)
+        return LockWait(self._wait)
 
     def _wait(self, said: str) -> None:
         if not self._waited:
@@ -178,9 +178,11 @@ class Kept:
 class _Journal:
     """Keeps one session in a history before whoever listens is shown it."""
 
-    def __init__(self, kept: Kept, recording: Recording, listener: Listener | None) -> None:
+    def __init__(
+        self, kept: HistoryRecorder, recording: Recording, listener: Listener | None
+    ) -> None:
         self._kept, self._recording, self._listener = kept, recording, listener
-        self._meanwhile = kept.patience()
+        self._meanwhile = kept.lock_wait()
 
     def keep(self, event: Event) -> None:
         """Take an event in."""

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from logging import Logger
 from types import MappingProxyType
 
-__all__ = ["Mishap", "guarded"]
+__all__ = ["ContainedError", "contain_errors"]
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class Mishap:
+class ContainedError:
     """What went wrong in a guarded block; None: nothing did."""
 
     failure: Exception | None = None
 
 
 @contextmanager
-def guarded(
+def contain_errors(
     log: Logger,
     words: str,
     *about: object,
     fields: Mapping[str, object] = NOTHING,
     passing: type[Exception] | tuple[type[Exception], ...] = (),
-) -> Iterator[Mishap]:
+) -> Iterator[ContainedError]:
     """Write what nobody foresaw in this block into the log, and go on after it.
 
     Parameters
@@ -35,7 +35,7 @@ def guarded(
     passing
         What is raised on.
     """
-    mishap = Mishap()
+    mishap = ContainedError()
     try:
         yield mishap
     except passing:

@@ -2,7 +2,7 @@
 
 import re
 
-from witan.service.redaction import outward
+from witan.service.redaction import public_error
 
 __all__ = ["as_form", "as_request", "refusal"]
 
@@ -38,4 +38,4 @@ def as_form(words: str) -> str:
 
 def refusal(error: BaseException) -> str:
     """An error in the words for who sent the request."""
-    return as_request(outward(error))
+    return as_request(public_error(error))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from witan.errors import HistoryError, MissingExtra
 
 if TYPE_CHECKING:
-    from witan.history import History, Patience
-    from witan.history.whereabouts import Whereabouts
+    from witan.history import History, LockWait
+    from witan.history.opened_file import OpenedFile
     from witan.service.config.configuration import Config
 
 __all__ = [
-    "Place",
+    "RecordingPlace",
     "configured",
     "history_place",
     "is_there",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordingPlace:
     """A history that sessions are recorded in.
 
     Parameters
@@ -41,16 +41,16 @@ class Place:
     """
 
     history: "History"
-    whereabouts: "Whereabouts"
+    opened_file: "OpenedFile"
     keep_days: int | None = None
     option: str = ""
     own: bool = True
 
-    def patience(self, say: Callable[[str], None] | None = None) -> "Patience":
+    def lock_wait(self, say: Callable[[str], None] | None = None) -> "LockWait":
         """As long as another process is waited for; `say` is told of it."""
-        from witan.history import Patience
+        from witan.history import LockWait
 
-        return Patience(say)
+        return LockWait(say)
 
 
 def configured(path: Path | None, url: str | None = None) -> "Config":
@@ -84,7 +84,7 @@ def is_there(place: str) -> bool:
     return isinstance(file, str) or _there(file)
 
 
-def open_history(config: "Config", patience: "Patience", *, reading: bool = False) -> "History":
+def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = False) -> "History":
     """Open the configured history.
 
     Parameters
@@ -109,25 +109,27 @@ def open_history(config: "Config", patience: "Patience", *, reading: bool = Fals
     if reading and not is_there(place):
         remedy = "ask a question, try witan demo, or name another place with --history"
         raise HistoryError(place, "there is no history yet", remedy)
-    history = History.open(place, reading=reading, patience=patience)
+    history = History.open(place, reading=reading, lock_wait=lock_wait)
     history.aliases = config.aliases
     return history
 
 
 def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":
     """Open the history of a session before anybody is asked, once it can be written."""
-    from witan.history import Patience
+    from witan.history import LockWait
 
-    patience = Patience(say)
-    history = open_history(config, patience)
+    lock_wait = LockWait(say)
+    history = open_history(config, lock_wait)
     with ExitStack() as undo:
         undo.callback(history.close)
-        history.require_writable(patience)
+        history.require_writable(lock_wait)
         undo.pop_all()
     return history
 
 
-def recorded(config: "Config", file: Path | None, say: Callable[[str], None]) -> Place | None:
+def recorded(
+    config: "Config", file: Path | None, say: Callable[[str], None]
+) -> RecordingPlace | None:
     """Open the history that a session is to be recorded in; None: it is not to be.
 
     Parameters
@@ -142,7 +144,7 @@ def recorded(config: "Config", file: Path | None, say: Callable[[str], None]) ->
     HistoryError
         If it cannot be opened; it says how to do without.
     """
-    from witan.history.whereabouts import Whereabouts
+    from witan.history.opened_file import OpenedFile
 
     settings = config.history
     if not settings.enabled and not settings.by_option:
@@ -158,7 +160,7 @@ def recorded(config: "Config", file: Path | None, say: Callable[[str], None]) ->
     named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
-    return Place(history, Whereabouts(history), settings.keep_days, option, settings.own)
+    return RecordingPlace(history, OpenedFile(history), settings.keep_days, option, settings.own)
 
 
 def _there(name: str | Path) -> bool:

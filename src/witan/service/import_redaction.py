@@ -1,4 +1,4 @@
-"""What came in as ballots as askers see it: files call a seat however it was written there."""
+"""What came in as ballots as clients see it: files call a seat however it was written there."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -6,20 +6,20 @@ from typing import TypeVar
 
 from witan.core.ballot import Ballot
 from witan.history import Imported
-from witan.service.redaction import Words, shown_models
+from witan.service.redaction import WordRedactor, public_names
 
-__all__ = ["discreet_import"]
+__all__ = ["redact_import"]
 
 V = TypeVar("V")
 
 
-def discreet_import(held: Imported) -> tuple[Imported, Mapping[str, str]]:
-    """What came in, and name to what askers see of it, for those of which they do not see all.
+def redact_import(held: Imported) -> tuple[Imported, Mapping[str, str]]:
+    """What came in, and name to what clients see of it, for those of which they do not see all.
 
     It is the same object where there is nothing to hide.
     """
-    names = shown_models(_names(held))
-    words = Words(names)
+    names = public_names(_names(held))
+    words = WordRedactor(names)
     ballots = tuple(_ballot(ballot, names, words) for ballot in held.ballots)
     if not names:
         same = all(map(_same, ballots, held.ballots))
@@ -57,8 +57,8 @@ def _names(held: Imported) -> Iterator[str]:
         yield from (took.seat, took.model)
 
 
-def _ballot(ballot: Ballot, names: Mapping[str, str], words: Words) -> Ballot:
-    """A ballot as askers see it; the same one where there is nothing to hide."""
+def _ballot(ballot: Ballot, names: Mapping[str, str], words: WordRedactor) -> Ballot:
+    """A ballot as clients see it; the same one where there is nothing to hide."""
     reason, notes = (text and words(text) for text in (ballot.reason, ballot.notes))
     if not names and (reason, notes) == (ballot.reason, ballot.notes):
         return ballot

@@ -20,7 +20,7 @@ from witan.models.seats import (
     seat,
 )
 
-__all__ = ["Seatable", "Seating"]
+__all__ = ["MemberFactory", "Seatable"]
 
 Seatable = str | SeatSpec | Member | Model
 """A seat as it is written or taken apart, a member, or anything that can complete a call."""
@@ -29,7 +29,7 @@ OWN = "python"
 """The provider of models that were handed over as objects."""
 
 
-class Seating:
+class MemberFactory:
     """Makes members of whatever was handed over, each under a name of its own."""
 
     def __init__(

@@ -19,7 +19,7 @@ from witan.service.config.configuration import Config, dotted
 from witan.service.config.layers import as_option
 from witan.service.option_types import check_type
 
-__all__ = ["arrange", "procedure_of", "traced"]
+__all__ = ["build_procedure", "locate_error", "procedure_of"]
 
 _SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))} - {
     "counting",
@@ -35,7 +35,7 @@ _SETTING_OF = {"the rule": "rule", "the number of members that only rank": "memb
 _OWN = {"providers", "rubric", "rubric_weights", "rule_parameters"}
 
 
-def arrange(options: Mapping[str, Any]) -> Procedure:
+def build_procedure(options: Mapping[str, Any]) -> Procedure:
     """Put a procedure together.
 
     Parameters
@@ -136,8 +136,8 @@ def procedure_of(config: Config) -> Procedure:
         If a value is not accepted.
     """
     try:
-        with traced(config):
-            return arrange(config.options)
+        with locate_error(config):
+            return build_procedure(config.options)
     except UnknownName as error:
         table = _TABLE_OF.get(error.kind.partition(" ")[0], error.kind)
         raise _at(config, table, f"names an {error}") from None
@@ -150,7 +150,7 @@ def procedure_of(config: Config) -> Procedure:
 
 
 @contextmanager
-def traced(config: Config) -> Iterator[None]:
+def locate_error(config: Config) -> Iterator[None]:
     """Name the source of a configured value that is refused; what is not configured is let be."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What askers are told of how a council is seated and kept: names and models.
+"""What clients are told of how a council is seated and kept: names and models.
 
 Whoever runs a server reads the whole in its log and in its history. Whoever asks it sees no path,
 no command line, no address of a model, no instruction to a seat and no place of a history.
@@ -25,17 +25,17 @@ from witan.errors import (
     SessionFileError,
     WitanError,
 )
-from witan.history import Found
+from witan.history import SessionSummary
 
 __all__ = [
-    "Veil",
-    "Words",
-    "discreet",
-    "discreet_found",
-    "discreet_seats",
-    "discreet_words",
-    "outward",
-    "shown_models",
+    "SessionRedactor",
+    "WordRedactor",
+    "public_error",
+    "public_names",
+    "redact_seats",
+    "redact_session",
+    "redact_summaries",
+    "redact_words",
     "why_unseated",
 ]
 
@@ -68,7 +68,7 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
 """What of an event is said by us, or by a provider, of what befell a seat."""
 
 
-def discreet_words(text: str) -> str:
+def redact_words(text: str) -> str:
     """A sentence without the paths and addresses in it."""
     if "/" not in text and "\\" not in text:
         return text
@@ -76,8 +76,8 @@ def discreet_words(text: str) -> str:
     return _PATH.sub(HIDDEN, text)
 
 
-def shown_models(written: Iterable[str]) -> dict[str, str]:
-    """How seats are written to what askers see of that, for those of which they do not see all.
+def public_names(written: Iterable[str]) -> dict[str, str]:
+    """How seats are written to what clients see of that, for those of which they do not see all.
 
     ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
     Seats that would be shown alike keep a mark of four signs that tells them apart.
@@ -109,7 +109,7 @@ def _bare(source: str) -> str:
         return _last(source)
     if re.match(_OPEN, rest) and not rest.startswith("//"):
         return f"{kind}:{_last(rest)}"
-    return discreet_words(source)
+    return redact_words(source)
 
 
 def _program(command: str) -> str:
@@ -124,17 +124,17 @@ def _last(path: str) -> str:
     return re.split(r"[/\\]", path.strip().rstrip("/\\"))[-1]
 
 
-class Words:
+class WordRedactor:
     """Says sentences without what of some seats is to stand in none.
 
     Parameters
     ----------
     models
-        How they are written, to what askers see of it.
+        How they are written, to what clients see of it.
     hidden
         What else is not to be seen.
     names
-        What the seats are called: askers are told it, so it is said whatever it looks like.
+        What the seats are called: clients are told it, so it is said whatever it looks like.
     """
 
     __slots__ = ("_forms", "_like_paths", "_search")
@@ -149,7 +149,7 @@ class Words:
         self._forms = {form: shown for form, shown in forms.items() if form not in called}
         self._search = _longest({form: re.escape(form) for form in forms} | called)
         self._like_paths = _longest(
-            {name: whole for name, whole in called.items() if discreet_words(name) != name}
+            {name: whole for name, whole in called.items() if redact_words(name) != name}
         )
 
     def __call__(self, text: str) -> str:
@@ -157,9 +157,9 @@ class Words:
         text = self._search.sub(lambda found: self._forms.get(found[0], found[0]), text)
         said, at = "", 0
         for name in self._like_paths.finditer(text):
-            said += discreet_words(text[at : name.start()]) + name[0]
+            said += redact_words(text[at : name.start()]) + name[0]
             at = name.end()
-        return said + discreet_words(text[at:])
+        return said + redact_words(text[at:])
 
 
 def _whole(name: str) -> str:
@@ -173,8 +173,8 @@ def _longest(patterns: Mapping[str, str]) -> re.Pattern[str]:
     return re.compile("|".join(patterns[text] for text in ordered) or r"(?!)")
 
 
-class Veil:
-    """Shows the events of one session as askers see them.
+class SessionRedactor:
+    """Shows the events of one session as clients see them.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ class Veil:
 
     def __init__(self, opened: e.SessionOpened) -> None:
         seats = (*opened.seats, *opened.jury, *opened.chairmen)
-        self._models = shown_models(seat.source for seat in seats)
+        self._models = public_names(seat.source for seat in seats)
         hidden = (form for seat in seats for form in _hidden(seat))
-        self.words = Words(self._models, hidden, (seat.name for seat in seats))
+        self.words = WordRedactor(self._models, hidden, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
         """The event; the same one where there is nothing to hide."""
@@ -226,10 +226,10 @@ class Veil:
         return None if said is None else self.words(said)
 
 
-def discreet_seats(seats: Iterable[Seat], among: Iterable[Seat] = ()) -> tuple[Seat, ...]:
+def redact_seats(seats: Iterable[Seat], among: Iterable[Seat] = ()) -> tuple[Seat, ...]:
     """Seats by name and model, told apart from each other and from further ones."""
     shown = [*seats]
-    return _seats(shown, shown_models(seat.source for seat in (*shown, *among)))
+    return _seats(shown, public_names(seat.source for seat in (*shown, *among)))
 
 
 def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]:
@@ -271,10 +271,10 @@ def _parts(source: str) -> Iterator[str]:
         yield source.partition("#")[0]
 
 
-def discreet(session: Session) -> Session:
-    """A session as askers see it; the same one where there is nothing to hide."""
-    veil = Veil(session.opened)
-    opened, *told = map(veil, session.events)
+def redact_session(session: Session) -> Session:
+    """A session as clients see it; the same one where there is nothing to hide."""
+    redactor = SessionRedactor(session.opened)
+    opened, *told = map(redactor, session.events)
     if all(shown is event for shown, event in zip(told, session.events[1:], strict=True)):
         if opened is session.opened:
             return session
@@ -284,11 +284,11 @@ def discreet(session: Session) -> Session:
     return Session.of((opened, *told))
 
 
-def discreet_found(found: Iterable[Found]) -> list[Found]:
-    """Lines of a list of sessions as askers see them."""
+def redact_summaries(found: Iterable[SessionSummary]) -> list[SessionSummary]:
+    """Lines of a list of sessions as clients see them."""
     lines = [*found]
     leaders = (who for line in lines for who in (line.leader, line.leader_seat))
-    models = shown_models(who for who in leaders if who is not None)
+    models = public_names(who for who in leaders if who is not None)
     return [
         replace(
             line,
@@ -304,18 +304,18 @@ def _shown(models: Mapping[str, str], model: str | None) -> str | None:
     return None if model is None else models.get(model, model)
 
 
-def outward(error: BaseException) -> str:
+def public_error(error: BaseException) -> str:
     """An error in the words for who asked: without the place that only its operator can look at."""
     match error:
         case HistoryConflict():
             return f"{error.problem}; {error.remedy}"
         case HistoryError():
-            problem, remedy = discreet_words(error.problem), discreet_words(error.remedy)
+            problem, remedy = redact_words(error.problem), redact_words(error.remedy)
             return str(HistoryError("the history", problem, remedy))
         case ConfigError():
-            return discreet_words(f"{error.key} {error.problem}".strip())
+            return redact_words(f"{error.key} {error.problem}".strip())
         case ModelError() | NoCouncil() | SessionFileError():
-            return discreet_words(str(error))
+            return redact_words(str(error))
         case _:
             return str(error)
 
@@ -323,7 +323,7 @@ def outward(error: BaseException) -> str:
 def why_unseated(error: WitanError) -> str:
     """Why a council cannot be seated, for who would ask it; its operator is told the whole."""
     if isinstance(error, MissingKey | NoCouncil):
-        return discreet_words(str(error))
-    key = discreet_words(error.key) if isinstance(error, ConfigError) else ""
+        return redact_words(str(error))
+    key = redact_words(error.key) if isinstance(error, ConfigError) else ""
     what = f"{key} of " if key else ""
     return f"{what}its configuration is not accepted; the log of the server says why"

@@ -15,7 +15,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.files.session_files import write_session
 from witan.models.seats import to_trust
-from witan.service.history_access import Place
+from witan.service.history_access import RecordingPlace
 from witan.service.rescue_files import set_aside
 from witan.service.resume_buffer import TakenUp
 from witan.service.text import clean
@@ -43,12 +43,15 @@ class Record:
     """
 
     def __init__(
-        self, place: Place | None, save: Path | None, say: Callable[[str], None] | None = None
+        self,
+        place: RecordingPlace | None,
+        save: Path | None,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.place, self.save = place, save
         self.unkept = False
         self._say = say
-        self._meanwhile = None if place is None else place.patience()
+        self._meanwhile = None if place is None else place.lock_wait()
         self._recording = None if place is None else place.history.recording()
         self._option = " --no-history" if place is None else place.option
         self._taken_up: TakenUp | None = None
@@ -175,8 +178,8 @@ class Record:
         if self._recording is None or self.place is None:
             return None
         try:
-            self._recording.flush(self.place.patience(self._say))
-            self.place.whereabouts.check()
+            self._recording.flush(self.place.lock_wait(self._say))
+            self.place.opened_file.check()
         except HistoryError as error:
             return clean(str(error))
         return None
@@ -191,7 +194,7 @@ class Record:
             return None
         try:
             before = datetime.now(UTC) - timedelta(days=self.place.keep_days)
-            self.place.history.require_writable(self.place.patience(self._say))
+            self.place.history.require_writable(self.place.lock_wait(self._say))
             forgotten = self.place.history.forget_added_before(before)
         except (HistoryError, OverflowError) as error:
             return f"older sessions could not be forgotten: {clean(str(error))}"

@@ -1,4 +1,4 @@
-"""The chamber that a command opens: who sits by the configuration, and who is told of it."""
+"""The service that a command opens: who sits by the configuration, and who is told of it."""
 
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -13,13 +13,13 @@ from witan.deliberation.system_clock import SystemClock
 from witan.history import History
 from witan.service.config.configuration import Config, profile_config
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Chamber, Ledger, Observer, Seatings
+from witan.service.sessions import Councils, Ledger, Observer, Service
 from witan.service.telemetry import Exporting, Spans, is_configured
 
-__all__ = ["chamber_of", "seatings_of", "spent_path"]
+__all__ = ["councils_of", "open_service", "spent_path"]
 
 
-def seatings_of(config: Config, history: History | None, *, fast_demo: bool = False) -> Seatings:
+def councils_of(config: Config, history: History | None, *, fast_demo: bool = False) -> Councils:
     """Who sits by the configuration, or by a profile of it."""
     directory = Path.cwd()
 
@@ -27,41 +27,41 @@ def seatings_of(config: Config, history: History | None, *, fast_demo: bool = Fa
         return profile_config(config, profile, given, directory=directory, overriding="the request")
 
     about = {name: profile.about for name, profile in config.profiles.items()}
-    return Seatings(configure, about, os.environ, history, fast=fast_demo)
+    return Councils(configure, about, os.environ, history, fast=fast_demo)
 
 
 def spent_path(settings: ServeSettings) -> Path | None:
-    """Where a server keeps what askers have spent; None: none of them has a limit on it."""
+    """Where a server keeps what clients have spent; None: none of them has a limit on it."""
     spending = any(token.daily_usd is not None for token in settings.tokens.values())
     return user_state_path("witan") / "spent.jsonl" if spending else None
 
 
 @asynccontextmanager
-async def chamber_of(
-    seatings: Seatings,
+async def open_service(
+    councils: Councils,
     settings: ServeSettings,
     observers: Sequence[Observer] = (),
     *,
     spent: Path | None = None,
-) -> AsyncGenerator[Chamber, None]:
-    """Open the chamber that a server serves; it sends spans where the environment says so.
+) -> AsyncGenerator[Service, None]:
+    """Open the service that a server serves; it sends spans where the environment says so.
 
     Parameters
     ----------
     spent
-        Where it is kept what askers have spent; None: nowhere.
+        Where it is kept what clients have spent; None: nowhere.
     """
     with Ledger(SystemClock(), spent) as ledger:
         exporting = Exporting() if is_configured() else None
         spans = [] if exporting is None else [Spans(exporting.provider)]
         try:
-            async with Chamber.open(
-                seatings,
+            async with Service.open(
+                councils,
                 ledger=ledger,
                 observers=[*observers, *spans],
                 most=settings.max_sessions,
-            ) as chamber:
-                yield chamber
+            ) as service:
+                yield service
         finally:
             if exporting is not None:
                 await anyio.to_thread.run_sync(exporting.close)

@@ -9,7 +9,7 @@ from anyio.lowlevel import RunVar
 
 from witan.errors import Busy
 
-__all__ = ["break_off_counting", "go_on", "in_turn", "once"]
+__all__ = ["cancel_counting", "check_wanted", "once", "run_counting"]
 
 AT_ONCE = 4
 """Threads that count: more would only take time from each other, and from those who listen."""
@@ -31,10 +31,10 @@ _places: RunVar[dict[Of, anyio.CapacityLimiter]] = RunVar("witan_counting_places
 _under_way: RunVar["_UnderWay"] = RunVar("witan_counting_under_way")
 
 
-async def in_turn(work: Callable[[], T], of: Of = "kept") -> T:
+async def run_counting(work: Callable[[], T], of: Of = "kept") -> T:
     """What comes of some counting, done in a thread once it is its turn.
 
-    Who is cancelled gives its place up as soon as the work heeds `go_on`.
+    Who is cancelled gives its place up as soon as the work heeds `check_wanted`.
 
     Raises
     ------
@@ -59,21 +59,21 @@ async def in_turn(work: Callable[[], T], of: Of = "kept") -> T:
     raise stopping
 
 
-def go_on() -> None:
-    """Go on counting only while somebody wants it; outside of `in_turn` somebody always does."""
+def check_wanted() -> None:
+    """Stop a count that was cancelled; outside of `run_counting` none is."""
     try:
         check_cancelled()
     except RuntimeError:  # no event loop waits for this thread
         return
 
 
-async def break_off_counting(patience: float) -> None:
+async def cancel_counting(lock_wait: float) -> None:
     """Break off whatever is counted, wait so many seconds for it to end, and let nothing begin."""
     under_way = _held(_under_way, _UnderWay)
     under_way.stopping = True
     for scope in under_way.scopes:
         scope.cancel()
-    with anyio.move_on_after(patience):
+    with anyio.move_on_after(lock_wait):
         while under_way.scopes:  # noqa: ASYNC110 - threads end it, which set no event
             await anyio.sleep(0.01)
 
@@ -125,7 +125,7 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
     held[key] = mine = _Wanted()
     with mine:
         try:
-            mine.result = await in_turn(work)
+            mine.result = await run_counting(work)
         finally:
             del held[key]
     found: T = mine.result

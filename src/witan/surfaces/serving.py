@@ -1,4 +1,4 @@
-"""A running server: its chamber, its socket, and how it comes to an end."""
+"""A running server: its service, its socket, and how it comes to an end."""
 
 import ctypes
 import gc
@@ -12,9 +12,9 @@ import anyio
 
 from witan.errors import ConfigError, InvalidParameter
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Chamber, Running
+from witan.service.sessions import RunningSession, Service
 from witan.service.text import counted
-from witan.service.worker_pool import break_off_counting
+from witan.service.worker_pool import cancel_counting
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.listening import BACKLOG, Server
 from witan.surfaces.http.metrics import Metrics
@@ -62,7 +62,7 @@ def bound(settings: ServeSettings) -> socket.socket:
 
 
 async def serve(
-    chamber: Chamber,
+    service: Service,
     settings: ServeSettings,
     listening: socket.socket,
     metrics: Metrics,
@@ -77,9 +77,9 @@ async def serve(
     Parameters
     ----------
     option
-        What a command has to be given to find the history of the chamber.
+        What a command has to be given to find the history of the service.
     """
-    app = create_app(chamber, settings, os.environ, metrics)
+    app = create_app(service, settings, os.environ, metrics)
     server = Server(app, settings, metrics)
     _say_room(server, settings, say)
     # What was loaded stays for as long as it serves: looking through it again and again is in vain.
@@ -90,10 +90,10 @@ async def serve(
     _limit_arenas()
 
     async def stop() -> None:
-        under_way = await _heed(chamber, settings.grace_seconds, say)
-        for line in _broken_off(under_way, option if chamber.history is not None else None):
+        under_way = await _heed(service, settings.grace_seconds, say)
+        for line in _broken_off(under_way, option if service.history is not None else None):
             say(line)
-        await break_off_counting(COUNTING_SECONDS)
+        await cancel_counting(COUNTING_SECONDS)
         server.should_exit = True
 
     async with app.router.lifespan_context(app), anyio.create_task_group() as group:
@@ -119,12 +119,12 @@ def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
         )
 
 
-async def _heed(chamber: Chamber, grace_seconds: float, say: Say) -> Sequence[Running]:
+async def _heed(service: Service, grace_seconds: float, say: Say) -> Sequence[RunningSession]:
     """Wait for a signal to stop, then bring everything to its end; give what was under way."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             break
-        under_way = chamber.under_way
+        under_way = service.under_way
         if under_way:
             say(
                 f"stopping: {len(under_way)} under way, given {grace_seconds:g} s to end; "
@@ -138,13 +138,13 @@ async def _heed(chamber: Chamber, grace_seconds: float, say: Say) -> Sequence[Ru
                 group.cancel_scope.cancel()
 
             group.start_soon(at_once)
-            await chamber.drain(grace_seconds)
+            await service.drain(grace_seconds)
             group.cancel_scope.cancel()
-        await chamber.drain(0)
+        await service.drain(0)
         return under_way
 
 
-def _broken_off(under_way: Sequence[Running], option: str | None) -> Iterator[str]:
+def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
     """What is said of sessions that did not end; None: they are kept nowhere."""
     left = [running.id for running in under_way if running.stream.interrupted]
     if option is None and left:

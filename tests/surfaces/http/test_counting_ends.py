@@ -9,8 +9,8 @@ from threading import Thread
 import httpx2
 import pytest
 
-from chambers import write_config
 from served import serving_process
+from services import write_config
 
 LONG = "".join(
     json.dumps({"session": f"q{n // 3}", "reviewer": f"r{n % 3}", "ranking": ["x", "y", "z"]})

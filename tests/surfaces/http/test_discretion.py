@@ -1,4 +1,4 @@
-"""Askers see who sits by name and model, never how a seat is written or where sessions are kept."""
+"""Clients see members by name and model, never how a seat is written or where the history is."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ from witan.surfaces.cli.app import main
 SECRET = "hunter2-of-the-command"  # noqa: S105 - of these tests alone
 
 VAULT = "the-vault"
-"""A folder, of which no asker is to hear."""
+"""A folder, of which no client is to hear."""
 
 PASSWORD = "ravens-0815-at-dusk"  # noqa: S105 - of these tests alone
 
@@ -159,7 +159,7 @@ def _told_by_http(client, session):
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def told(request, tmp_path_factory):
-    """What askers are told, by where; and what the operator is, in the log."""
+    """What clients are told, by where; and what the operator is, in the log."""
     folder = tmp_path_factory.mktemp("server")
     file, heard = _config(folder, free_port()), []
     databases = iter(()) if request.param == "sqlite" else database_of()

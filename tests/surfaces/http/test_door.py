@@ -9,11 +9,11 @@ from types import MappingProxyType
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from served import served
+from services import councils, write_config
 from witan.errors import ConfigError
 from witan.service.config.serve import ServeSettings, TokenSettings
-from witan.surfaces.http.tokens import Askers
+from witan.surfaces.http.tokens import Clients
 from witan.surfaces.serving import bound
 
 ADA, BOB = "ada-has-a-long-token", "bob-has-a-long-token"
@@ -37,14 +37,14 @@ def settings(**more):
 @pytest.fixture
 def server(tmp_path):
     """A server of three scripts, with tokens."""
-    with served(seatings(write_config(tmp_path)), settings(), {"BOBS": BOB}) as running:
+    with served(councils(write_config(tmp_path)), settings(), {"BOBS": BOB}) as running:
         yield running
 
 
 @pytest.fixture
 def local(tmp_path):
     """A server of three scripts, for this machine alone."""
-    with served(seatings(write_config(tmp_path)), ServeSettings(body_bytes=2000)) as running:
+    with served(councils(write_config(tmp_path)), ServeSettings(body_bytes=2000)) as running:
         yield running
 
 
@@ -147,12 +147,12 @@ class TestTokens:
 
     def test_a_cookie_is_worth_what_it_was_drawn_for(self):
         """Until it is given back."""
-        askers = Askers(settings(), {"BOBS": BOB})
-        cookie = askers.sign_in(askers.by_token(BOB))
+        clients = Clients(settings(), {"BOBS": BOB})
+        cookie = clients.sign_in(clients.by_token(BOB))
 
-        assert askers.by_cookie(cookie).name == "bob"
-        askers.sign_out(cookie)
-        assert askers.by_cookie(cookie) is None
+        assert clients.by_cookie(cookie).name == "bob"
+        clients.sign_out(cookie)
+        assert clients.by_cookie(cookie) is None
 
 
 class TestBeyondThisMachine:
@@ -194,7 +194,7 @@ class TestNamesAndOrigins:
             response = asking.post("/api/sessions", json=QUESTION)
 
         assert response.status_code == 403
-        assert local.chamber.under_way == ()
+        assert local.service.under_way == ()
 
     def test_a_page_of_its_own_may(self, local):
         """The same name and port."""
@@ -279,7 +279,7 @@ class TestCircles:
 
     def test_a_question_that_has_been_here_is_refused(self, local):
         """It shows the circle."""
-        name = local.chamber.name
+        name = local.service.name
         with client(local, **{"Witan-Via": f"one, {name}, two"}) as asking:
             response = asking.post("/api/sessions", json=QUESTION)
 
@@ -308,7 +308,7 @@ class TestCounting:
         metrics = Metrics()
         file = write_config(tmp_path)
         with (
-            served(seatings(file), metrics=metrics, observers=[metrics]) as running,
+            served(councils(file), metrics=metrics, observers=[metrics]) as running,
             client(running) as asking,
         ):
             asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from served import served, serving_process
+from services import councils, write_config
 from witan.service.config.serve import ServeSettings
 from witan.surfaces.http.metrics import Metrics
 
@@ -85,7 +85,7 @@ def until(check, what, seconds=10):
 def running(folder, settings=HASTY, **stages):
     """A server in this process, and a client of it."""
     metrics = Metrics()
-    with served(seatings(write_config(folder, **stages)), settings, metrics=metrics) as server:
+    with served(councils(write_config(folder, **stages)), settings, metrics=metrics) as server:
         with httpx2.Client(base_url=server.url, timeout=10) as client:
             client.get("/healthz")
         yield server

@@ -13,8 +13,8 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from chambers import write_config, write_priced
 from served import serving_process
+from services import write_config, write_priced
 from witan.errors import UnknownName
 from witan.history import History
 

@@ -9,8 +9,8 @@ import anyio
 import httpx2
 import pytest
 
-from chambers import write_config
 from served import serving_process
+from services import write_config
 
 pytestmark = [
     pytest.mark.anyio,

@@ -8,15 +8,15 @@ import unicodedata
 import httpx2
 import pytest
 
-from chambers import write_config
 from served import serving_process
+from services import write_config
 
 TOKEN = "the-token-of-the-tests"  # noqa: S105 - of these tests alone
 
 QUESTION = {"question": "Is it so?"}
 
 FORGED = (
-    "/api/sessions/%1b%5B31m%0a2026-11-22T00:00:00%20request%20status=200%20asker=root%E2%80%AE"
+    "/api/sessions/%1b%5B31m%0a2026-11-22T00:00:00%20request%20status=200%20client=root%E2%80%AE"
 )
 
 
@@ -73,7 +73,7 @@ class TestJson:
         told = [requests[answer.headers["witan-request"]] for answer in answers]
 
         assert [line["status"] for line in told] == [200, 422, 401]
-        assert [line["asker"] for line in told] == ["default", "default", None]
+        assert [line["client"] for line in told] == ["default", "default", None]
         assert [line["path"] for line in told] == ["/api/sessions"] * 2 + ["/api/profiles"]
         assert all(line["ms"] > 0 for line in told)
 
@@ -84,14 +84,14 @@ class TestJson:
         [closed] = [line for line in lines if line["message"] == "session closed"]
 
         assert opened["session"] == closed["session"]
-        assert (opened["asker"], closed["status"], closed["usd"]) == ("default", "complete", 0)
+        assert (opened["client"], closed["status"], closed["usd"]) == ("default", "complete", 0)
 
     def test_a_path_cannot_pass_for_a_line_or_for_a_field(self, logged):
         """It stays what it is."""
         lines = [json.loads(line) for line in logged[0]]
         [odd] = [line for line in lines if "\x1b" in str(line.get("path"))]
 
-        assert (odd["asker"], odd["status"]) == ("default", 404)
+        assert (odd["client"], odd["status"]) == ("default", 404)
         assert not any("\x1b" in line for line in logged[0])
 
 
@@ -106,7 +106,7 @@ class TestText:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", time)
         assert what == "request"
         assert [field.partition("=")[0] for field in fields] == [
-            "request", "method", "path", "status", "ms", "asker"
+            "request", "method", "path", "status", "ms", "client"
         ]  # fmt: skip
         assert sum("session opened" in line for line in heard) == 1
 
@@ -118,12 +118,12 @@ class TestText:
 
     def test_a_path_cannot_pass_for_a_line_or_for_a_field(self, heard):
         """What could be taken for other fields stands in quotes."""
-        odd = [line for line in heard if "asker=root" in line or "x=1" in line]
+        odd = [line for line in heard if "client=root" in line or "x=1" in line]
 
         assert len(odd) == 2
         for line in odd:
             outside = re.sub(r'"(\\.|[^"\\])*"', "", line)
             assert "status=404" in outside
-            assert "asker=default" in outside
+            assert "client=default" in outside
             assert "status=200" not in outside
             assert "root" not in outside

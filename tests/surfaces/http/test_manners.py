@@ -7,8 +7,8 @@ from urllib.parse import quote, urlsplit
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from served import served
+from services import councils, write_config
 from witan.history import History
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.surfaces.cli.app import main
@@ -60,7 +60,7 @@ def history(folder):
 def client(folder, history):
     """A client of a server that has them, and one session of scripts."""
     with (
-        served(seatings(write_config(folder), history)) as server,
+        served(councils(write_config(folder), history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
     ):
         opened.post("/api/sessions", params={"wait": 9}, json=QUESTION)
@@ -266,7 +266,7 @@ class TestWords:
         file = write_config(tmp_path, answer=[{"error": "out of order", "status": 400}])
         with (
             History.open(tmp_path / "history.sqlite") as history,
-            served(seatings(file, history)) as server,
+            served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as asking,
         ):
             asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
@@ -281,7 +281,7 @@ class TestWords:
         amiss = [{"error": "out of order", "status": 400}]
         with History.open(tmp_path / "history.sqlite") as history:
             with (
-                served(seatings(write_config(tmp_path, synthesis=amiss), history)) as server,
+                served(councils(write_config(tmp_path, synthesis=amiss), history)) as server,
                 httpx2.Client(base_url=server.url, timeout=20) as asking,
             ):
                 asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
@@ -296,7 +296,7 @@ class TestWords:
             gone = []
             for file in (broken, fewer):
                 with (
-                    served(seatings(file, history)) as server,
+                    served(councils(file, history)) as server,
                     httpx2.Client(base_url=server.url, timeout=20) as asking,
                 ):
                     gone.append(asking.post("/api/sessions/last/retry").json()["detail"])
@@ -324,7 +324,7 @@ class TestAway:
         file = write_config(tmp_path)
         with (
             History.open(place) as history,
-            served(seatings(file, history)) as server,
+            served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
@@ -342,7 +342,7 @@ class TestAway:
         place = tmp_path / "history.sqlite"
         with (
             History.open(place) as history,
-            served(seatings(write_config(tmp_path), history)) as server,
+            served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
             History.open(place) as busy,
         ):
@@ -360,7 +360,7 @@ class TestAway:
     def test_there_may_be_no_history(self, tmp_path):
         """Every door says so alike."""
         with (
-            served(seatings(write_config(tmp_path))) as server,
+            served(councils(write_config(tmp_path))) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
@@ -375,7 +375,7 @@ class TestAway:
         file.write_text('members = ["script:no.toml", "script:no.toml"]\n', encoding="utf-8")
         chat = {"model": "witan", "messages": [{"role": "user", "content": "Is it so?"}]}
         with (
-            served(seatings(file)) as server,
+            served(councils(file)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             native = client.post("/api/sessions", json=QUESTION)
@@ -395,7 +395,7 @@ def server(folder, history):
     tokens = {name: TokenSettings(name, "the settings", f"{name.upper()}_KEY") for name in names}
     keys = {f"{name.upper()}_KEY": f"the-token-of-{name}-4711-0815" for name in names}
     settings = ServeSettings(tokens=tokens)
-    with served(seatings(write_config(folder), history), settings, keys) as server:
+    with served(councils(write_config(folder), history), settings, keys) as server:
         yield server
 
 
@@ -412,7 +412,7 @@ class TestMistakes:
     def test_it_says_nothing_of_what_it_is(self, folder, caplog):
         """The connection goes on, and the log has it with the number of the request."""
         with (
-            served(seatings(write_config(folder)), metrics=_Mistaken()) as server,
+            served(councils(write_config(folder)), metrics=_Mistaken()) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             told = client.get("/metrics")

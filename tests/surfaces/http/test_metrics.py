@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from chambers import seatings, write_config
-from witan.service.sessions import Asked, Asker, Chamber
+from services import councils, write_config
+from witan.service.sessions import Client, QuestionRequest, Service
 from witan.surfaces.http.metrics import Metrics
 
 pytestmark = pytest.mark.anyio
@@ -27,24 +27,24 @@ def priced(folder, **stages):
     return file
 
 
-def figure(metrics, name, asker):
+def figure(metrics, name, client):
     """What a counter stands at; None: nothing was counted."""
-    found = re.search(rf'^{name}{{asker="{asker}"}} (.*)$', metrics.text(0, 0).decode(), re.M)
+    found = re.search(rf'^{name}{{client="{client}"}} (.*)$', metrics.text(0, 0).decode(), re.M)
     return None if found is None else float(found[1])
 
 
 async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
     """Who takes it up is told of the rest; a call that was broken off has an unknown cost."""
     metrics = Metrics()
-    slow = seatings(priced(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}]))
-    async with Chamber.open(slow, observers=[metrics]) as chamber:
-        running = await chamber.ask(Asked("Is it so?"), Asker("ci"))
+    slow = councils(priced(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}]))
+    async with Service.open(slow, observers=[metrics]) as service:
+        running = await service.ask(QuestionRequest("Is it so?"), Client("ci"))
         async for told in running.stream.follow():
             if told.event.kind == "review_started":
                 break
         running.cancel()
         broken = await running.ended()
-        again = await chamber.resume(running.id, asker=Asker("ines"))
+        again = await service.resume(running.id, client=Client("ines"))
         again.cancel()
         await again.ended()
 
@@ -57,8 +57,8 @@ async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
 async def test_what_a_whole_session_cost_is_counted(tmp_path):
     """As its last event has it."""
     metrics = Metrics()
-    async with Chamber.open(seatings(priced(tmp_path)), observers=[metrics]) as chamber:
-        session = await (await chamber.ask(Asked("Is it so?"), Asker("ci"))).ended()
+    async with Service.open(councils(priced(tmp_path)), observers=[metrics]) as service:
+        session = await (await service.ask(QuestionRequest("Is it so?"), Client("ci"))).ended()
 
     assert session.cost.known_usd > 0
     assert figure(metrics, "witan_cost_usd_total", "ci") == pytest.approx(session.cost.known_usd)

@@ -4,9 +4,9 @@ import openai
 import openai.types.chat as oc
 import pytest
 
-from chambers import seatings, write_config
 from openai_clients import ASKED, client_of, modelled
 from served import served
+from services import councils, write_config
 from witan.deliberation.ports import Message
 from witan.history import History
 from witan.service.config.serve import ServeSettings, TokenSettings
@@ -22,7 +22,7 @@ def history(tmp_path):
 @pytest.fixture
 def council(tmp_path, history):
     """A server whose council is three scripts."""
-    with served(seatings(write_config(tmp_path), history)) as server, client_of(server) as client:
+    with served(councils(write_config(tmp_path), history)) as server, client_of(server) as client:
         yield client
 
 
@@ -31,7 +31,7 @@ def models(tmp_path, history):
     """The client of a server whose council is three models, and the models."""
     with (
         modelled(tmp_path, "[limits]\nattempts = 1\n") as (running, file),
-        served(seatings(file, history)) as server,
+        served(councils(file, history)) as server,
         client_of(server) as client,
     ):
         yield client, running
@@ -79,7 +79,7 @@ class TestReply:
         """Nothing is made up for a call that failed on its way, unless it is free."""
         with (
             modelled(tmp_path, f"[limits]\nattempts = 1\n{price}") as (running, file),
-            served(seatings(file)) as server,
+            served(councils(file)) as server,
             client_of(server) as client,
         ):
             running.fault("bob", "hang", stage="answer")
@@ -255,7 +255,7 @@ class TestNames:
         """Asked all the same, it says that it cannot be, and where its operator reads why."""
         file = tmp_path / "council.toml"
         file.write_text('members = ["script:no.toml", "script:no.toml"]\n', encoding="utf-8")
-        with served(seatings(file)) as server, client_of(server) as client:
+        with served(councils(file)) as server, client_of(server) as client:
             assert [model.id for model in client.models.list()] == ["witan/demo"]
             with pytest.raises(
                 openai.InternalServerError, match=r"cannot be seated: .* log"
@@ -347,7 +347,7 @@ class TestErrors:
         """The client's key is the token."""
         settings = ServeSettings(tokens={"me": TokenSettings("me", "a file", key="TOKEN")})
         token = {"TOKEN": "0123456789abcdef"}
-        with served(seatings(write_config(tmp_path)), settings, token) as server:
+        with served(councils(write_config(tmp_path)), settings, token) as server:
             with client_of(server) as client, pytest.raises(openai.AuthenticationError):
                 client.models.list()
             with client_of(server, api_key=token["TOKEN"]) as client:
@@ -357,7 +357,7 @@ class TestErrors:
         """By the header that the client waits by."""
         settings = ServeSettings(per_minute=1)
         with (
-            served(seatings(write_config(tmp_path)), settings) as server,
+            served(councils(write_config(tmp_path)), settings) as server,
             client_of(server) as client,
         ):
             client.chat.completions.create(**ASKED)
@@ -371,7 +371,7 @@ class TestErrors:
         file = write_config(tmp_path, answer=[{"text": "Ada says so.", "seconds": 20}])
         settings = ServeSettings(max_sessions=1)
         with (
-            served(seatings(file), settings) as server,
+            served(councils(file), settings) as server,
             client_of(server) as client,
             client.chat.completions.create(**ASKED, stream=True) as stream,
         ):
@@ -386,7 +386,7 @@ class TestErrors:
             tmp_path, answer=[{"error": "is out of order"}], more="[limits]\nattempts = 1\n"
         )
         with (
-            served(seatings(file)) as server,
+            served(councils(file)) as server,
             client_of(server) as client,
             pytest.raises(
                 openai.InternalServerError, match="bob did not answer: is out of order"
@@ -405,7 +405,7 @@ class TestErrors:
                 for name in ("ada", "bob", "cyd")
             ]
             file.write_text("".join(seats), encoding="utf-8")
-            with served(seatings(file)) as server, client_of(server) as client:
+            with served(councils(file)) as server, client_of(server) as client:
                 ceiling = {"witan": {"options": {"max_cost_usd": 0.0001}}}
                 with pytest.raises(openai.APIStatusError) as caught:
                     client.chat.completions.create(**ASKED, extra_body=ceiling)

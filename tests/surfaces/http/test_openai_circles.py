@@ -10,13 +10,13 @@ import pytest
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from chambers import seatings, write_config
 from openai_clients import ASKED, client_of
 from served import free_port, served
+from services import councils, write_config
 from witan.deliberation.ports import Call, Message, deaf
 from witan.errors import ModelError
 from witan.models.connections import Connections
-from witan.models.loop_guard import VIA
+from witan.models.loop_guard import HOPS
 from witan.models.openai_compatible import OpenAICompatible
 from witan.models.pydantic_ai_model import PydanticAIModel
 
@@ -55,12 +55,12 @@ class TestSeating:
         inner = free_port()
         (tmp_path / "inner").mkdir()
         with (
-            served(seatings(write_config(tmp_path / "inner")), port=inner),
-            served(seatings(write_circle(tmp_path / "outer", inner))) as outer,
+            served(councils(write_config(tmp_path / "inner")), port=inner),
+            served(councils(write_circle(tmp_path / "outer", inner))) as outer,
             client_of(outer) as client,
         ):
             reply = client.chat.completions.create(**ASKED)
-            session = outer.chamber.running(reply.witan["session"]).session
+            session = outer.service.running(reply.witan["session"]).session
         held = session.answers[f"c{inner}"]
 
         assert held.text.startswith("All told: so, as [A] has it.\n\n[simulated")
@@ -73,7 +73,7 @@ class TestSeating:
         port, watching = free_port(), Watching()
         file = write_circle(tmp_path / "own", port)
         with (
-            served(seatings(file), port=port, observers=[watching]) as server,
+            served(councils(file), port=port, observers=[watching]) as server,
             client_of(server) as client,
         ):
             reply = client.chat.completions.create(**ASKED)
@@ -90,9 +90,9 @@ class TestSeating:
         first, second = Watching(), Watching()
         with (
             served(
-                seatings(write_circle(tmp_path / "one", two)), port=one, observers=[first]
+                councils(write_circle(tmp_path / "one", two)), port=one, observers=[first]
             ) as server,
-            served(seatings(write_circle(tmp_path / "two", one)), port=two, observers=[second]),
+            served(councils(write_circle(tmp_path / "two", one)), port=two, observers=[second]),
             client_of(server) as client,
         ):
             client.chat.completions.create(**ASKED)
@@ -107,8 +107,8 @@ class TestSeating:
     @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
     async def test_every_way_of_calling_says_through_whom_it_comes(self, tmp_path, anyio_backend):
         """Over aiohttp, over httpx2, and through pydantic-ai; each call for itself."""
-        with served(seatings(write_config(tmp_path))) as server:
-            name = server.chamber.name
+        with served(councils(write_config(tmp_path))) as server:
+            name = server.service.name
             call = Call("answer", (Message("user", "Is it so?"),), 100)
             url = f"{server.url}/v1"
             async with Connections() as connections:
@@ -116,10 +116,10 @@ class TestSeating:
                 theirs = PydanticAIModel("c", "openai-chat:witan", "none", base_url=url)
                 models = [ours, theirs] if anyio_backend == "asyncio" else [ours]
                 for model in models:
-                    token = VIA.set(("elsewhere", name))
+                    token = HOPS.set(("elsewhere", name))
                     with pytest.raises(ModelError, match=f"elsewhere → {name}"):
                         await model.complete(call, deaf)
-                    VIA.reset(token)
+                    HOPS.reset(token)
                     assert (await model.complete(call, deaf)).text.startswith("All told")
                 await theirs.aclose()
 
@@ -130,16 +130,16 @@ class TestSeating:
         self, tmp_path, monkeypatch, model
     ):
         """Each call for itself, though they share a client."""
-        with served(seatings(write_config(tmp_path))) as server:
+        with served(councils(write_config(tmp_path))) as server:
             # Cohere's client is told so where it calls; it says more than the protocol asks for.
             monkeypatch.setenv("CO_BASE_URL", server.url)
             url = None if model.startswith("cohere") else f"{server.url}/v1"
             theirs = PydanticAIModel("c", model, "none", base_url=url)
             call = Call("answer", (Message("user", "Is it so?"),), 100)
-            token = VIA.set(("elsewhere", server.chamber.name))
+            token = HOPS.set(("elsewhere", server.service.name))
             with pytest.raises(ModelError, match="508"):
                 await theirs.complete(call, deaf)
-            VIA.reset(token)
+            HOPS.reset(token)
             try:
                 await theirs.complete(call, deaf)
             except ModelError as error:  # what the one asks for, OpenAI's protocol does not have
@@ -149,10 +149,10 @@ class TestSeating:
     def test_two_servers_never_go_by_the_same_name(self, tmp_path):
         """Wherever they listen: behind proxies two may have the same address."""
         with (
-            served(seatings(write_config(tmp_path))) as one,
-            served(seatings(write_config(tmp_path))) as two,
+            served(councils(write_config(tmp_path))) as one,
+            served(councils(write_config(tmp_path))) as two,
         ):
-            assert one.chamber.name != two.chamber.name
+            assert one.service.name != two.service.name
 
 
 class TestPydanticAI:
@@ -161,7 +161,7 @@ class TestPydanticAI:
     @pytest.fixture
     async def agent(self, tmp_path):
         """An agent whose model is the council."""
-        with served(seatings(write_config(tmp_path))) as server:
+        with served(councils(write_config(tmp_path))) as server:
             async with OpenAIProvider(base_url=f"{server.url}/v1", api_key="none") as provider:
                 model = OpenAIChatModel("witan", provider=provider)
                 yield pydantic_ai.Agent(model, instructions="Be brief.")
@@ -198,7 +198,7 @@ class TestCurl:
         command = shutil.which("curl")
         if command is None:
             pytest.skip("there is no curl")
-        with served(seatings(write_config(tmp_path))) as server:
+        with served(councils(write_config(tmp_path))) as server:
 
             def ask(body, *options):
                 given = ["-sS", "-w", "\n%{http_code}", "-H", "Content-Type: application/json"]
@@ -249,7 +249,7 @@ class TestCurl:
 
 def test_the_protocol_is_in_the_openapi_document(tmp_path):
     """With what is asked for beside the protocol."""
-    with served(seatings(write_config(tmp_path))) as server, httpx2.Client() as client:
+    with served(councils(write_config(tmp_path))) as server, httpx2.Client() as client:
         document = client.get(f"{server.url}/openapi.json").json()
     body = document["components"]["schemas"]["ChatBody"]["properties"]
 

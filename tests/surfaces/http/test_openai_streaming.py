@@ -10,9 +10,9 @@ import anyio
 import openai
 import pytest
 
-from chambers import seatings, write_config
 from openai_clients import ASKED, client_of, modelled, said, streamed
 from served import Served, served
+from services import councils, write_config
 from witan.deliberation import events as e
 from witan.history import History
 from witan.service.config.serve import ServeSettings
@@ -32,7 +32,7 @@ def told(tmp_path, history):
     def stream(*, asked=None, settings=None, more="", **stages):
         file = write_config(tmp_path, more, **stages)
         with (
-            served(seatings(file, history), settings) as server,
+            served(councils(file, history), settings) as server,
             client_of(server) as client,
         ):
             return streamed(client, **(asked or {}))
@@ -55,7 +55,7 @@ async def _tasks():
 
 def _reviewed(server):
     """Whether a session has come as far as its reviews."""
-    sessions = [running.session for running in server.chamber.under_way]
+    sessions = [running.session for running in server.service.under_way]
     return any(isinstance(event, e.ReviewStarted) for each in sessions for event in each.events)
 
 
@@ -96,7 +96,7 @@ class TestStream:
 
     def test_a_stream_says_what_a_whole_reply_says(self, tmp_path):
         """The same text, the same reason to stop, the same mark."""
-        with served(seatings(write_config(tmp_path))) as server, client_of(server) as client:
+        with served(councils(write_config(tmp_path))) as server, client_of(server) as client:
             chunks = streamed(client, model="witan/best", seed=7)
             whole = client.chat.completions.create(**{**ASKED, "model": "witan/best"}, seed=7)
 
@@ -124,7 +124,7 @@ class TestStream:
         )
         settings = ServeSettings(heartbeat_seconds=0.1)
         with (
-            served(seatings(file), settings) as server,
+            served(councils(file), settings) as server,
             client_of(server) as client,
             client.chat.completions.with_streaming_response.create(**ASKED, stream=True) as raw,
         ):
@@ -166,7 +166,7 @@ class TestFailing:
         more = "[limits]\nattempts = 1\n"
         file = write_config(tmp_path, more, answer=[{"error": "is out of order"}])
         with (
-            served(seatings(file)) as server,
+            served(councils(file)) as server,
             client_of(server) as client,
             pytest.raises(openai.APIError, match="bob did not answer: is out of order") as caught,
         ):
@@ -178,12 +178,12 @@ class TestFailing:
         """The session can be resumed."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
         with (
-            served(seatings(file, history)) as server,
+            served(councils(file, history)) as server,
             client_of(server) as client,
             client.chat.completions.create(**ASKED, stream=True) as stream,
         ):
             chunk = next(iter(stream))
-            server.portal.call(server.chamber.drain, 0)
+            server.portal.call(server.service.drain, 0)
             with pytest.raises(openai.APIError, match="broken off") as caught:
                 deque(stream)
 
@@ -198,11 +198,11 @@ class TestLeaving:
     def slow(self, tmp_path, history):
         """A server whose reviewers take their time."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
-        with served(seatings(file, history)) as server:
-            yield Slow(server.url, server.chamber, server.portal, server.portal.call(_tasks))
+        with served(councils(file, history)) as server:
+            yield Slow(server.url, server.service, server.portal, server.portal.call(_tasks))
 
     def _rests(self, server, history, session):
-        _until(lambda: not server.chamber.under_way)
+        _until(lambda: not server.service.under_way)
         _until(lambda: server.portal.call(_tasks) <= server.at_rest)
         assert history.session(session).status == "interrupted"
         assert len(history.session(session).answers) == 3
@@ -241,7 +241,7 @@ class TestLeaving:
             async with anyio.create_task_group() as group:
                 group.start_soon(ask)
                 await anyio.to_thread.run_sync(_until, partial(_reviewed, slow))
-                [running] = slow.chamber.under_way
+                [running] = slow.service.under_way
                 group.cancel_scope.cancel()
         await anyio.to_thread.run_sync(self._rests, slow, history, running.id)
 
@@ -254,7 +254,7 @@ class TestLeaving:
                         break
             session = chunk.id.removeprefix("chatcmpl-")
             self._rests(slow, history, session)
-            taken_up = slow.portal.call(slow.chamber.resume, session)
+            taken_up = slow.portal.call(slow.service.resume, session)
             assert taken_up.under_way
             assert len(taken_up.session.answers) == 3
 
@@ -264,7 +264,7 @@ class TestModels:
 
     def test_the_closing_text_comes_in_pieces(self, tmp_path):
         """As the chairman writes it, and unmarked where nothing is missing."""
-        with modelled(tmp_path) as (models, file), served(seatings(file)) as server:
+        with modelled(tmp_path) as (models, file), served(councils(file)) as server:
             models.fault("chair", "slow stream", seconds=0.1)
             with client_of(server) as client:
                 chunks = streamed(client)

@@ -5,9 +5,9 @@ import time
 import httpx2
 import pytest
 
-from chambers import write_config
 from nginx import NGINX, checked, proxied
 from served import serving_process
+from services import write_config
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="there is no nginx")
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from served import served
+from services import councils, write_config
 from witan.history import History
 from witan.service.config.serve import ServeSettings
 
@@ -37,7 +37,7 @@ def test_every_page_is_answered_while_sessions_begin_and_end(tmp_path, keeping):
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 1.5}])
     try:
         with (
-            served(seatings(file, history), ServeSettings(max_sessions=200)) as server,
+            served(councils(file, history), ServeSettings(max_sessions=200)) as server,
             httpx2.Client(base_url=server.url, timeout=60) as client,
             threads_switched_often(),
             ThreadPoolExecutor(4) as asking,

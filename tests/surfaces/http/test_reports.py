@@ -7,8 +7,8 @@ import httpx2
 import pytest
 import zstandard
 
-from chambers import seatings, write_config
 from served import served
+from services import councils, write_config
 from witan.history import History
 from witan.surfaces.cli.app import main
 
@@ -35,7 +35,7 @@ def client(folder):
     assert main(["import", str(path), "--history", str(folder / "history.sqlite")]) == 0
     with (
         History.open(folder / "history.sqlite") as history,
-        served(seatings(write_config(folder), history)) as server,
+        served(councils(write_config(folder), history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
     ):
         for _ in range(2):

@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from chambers import seatings, write_config
 from served import served
+from services import councils, write_config
 from witan.history import History
 from witan.surfaces.cli.app import main
 
@@ -58,7 +58,7 @@ def url(tmp_path_factory):
     assert main(["import", str(folder / "ballots.jsonl"), "--history", history]) == 0
     with (
         History.open(history) as opened,
-        served(seatings(write_config(folder), opened)) as server,
+        served(councils(write_config(folder), opened)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as client,
     ):
         client.post("/api/sessions", params={"wait": 9}, json={"question": "Is it so?"})

@@ -1,4 +1,4 @@
-"""Keys of providers and tokens of askers stay where they are: nothing that is said shows them."""
+"""Keys of providers and tokens of clients stay where they are: nothing that is said shows them."""
 
 import json
 import signal
@@ -9,8 +9,8 @@ from threading import Thread
 import httpx2
 import pytest
 
-from chambers import write_config
 from served import serving_process
+from services import write_config
 
 KEY = "sk-proj-5f0c41d09e2b7a86"
 TOKEN = "the-token-of-ada-4711-0815"  # noqa: S105 - of these tests alone

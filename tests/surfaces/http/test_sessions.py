@@ -9,11 +9,11 @@ import pytest
 import schemathesis
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
-from chambers import seatings, write_config
 from served import served
+from services import councils, write_config
 from witan.deliberation.record import session_from_json
 from witan.history import History
-from witan.service.redaction import discreet
+from witan.service.redaction import redact_session
 
 QUESTION = {"question": "Is it so?"}
 
@@ -29,7 +29,7 @@ def history(tmp_path):
 def client(tmp_path, history):
     """A client of a server whose council is three scripts."""
     with (
-        served(seatings(write_config(tmp_path), history)) as server,
+        served(councils(write_config(tmp_path), history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
     ):
         yield opened
@@ -40,7 +40,7 @@ def slow(tmp_path, history):
     """A client of a server whose reviewers take their time."""
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
     with (
-        served(seatings(file, history)) as server,
+        served(councils(file, history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
     ):
         yield opened
@@ -86,13 +86,13 @@ class TestAsking:
     """A question over HTTP becomes a session."""
 
     def test_the_record_comes_back_where_it_is_waited_for(self, client, history):
-        """It is what the history keeps, as askers see it, and reads as a session file."""
+        """It is what the history keeps, as clients see it, and reads as a session file."""
         response = client.post("/api/sessions", params={"wait": 10}, json=QUESTION)
 
         assert response.status_code == 200
         session = session_from_json(response.text)
         assert session.status == "complete"
-        assert discreet(history.session(session.id)) == session
+        assert redact_session(history.session(session.id)) == session
 
     def test_else_it_says_where_the_session_is(self, client):
         """The place is a link, and the session is there."""
@@ -195,7 +195,7 @@ class TestFollowing:
         closing = [{"text": "so " * 300, "tokens_per_second": 300}]
         file = write_config(tmp_path, synthesis=closing)
         with (
-            served(seatings(file, history)) as server,
+            served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             session = client.post("/api/sessions", json=QUESTION).json()["session"]
@@ -211,13 +211,13 @@ class TestFollowing:
     def test_what_is_kept_is_known_to_the_next_server(self, tmp_path, history):
         """A reader of one that was restarted is told the rest alone."""
         with (
-            served(seatings(write_config(tmp_path), history)) as server,
+            served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url) as before,
         ):
             posted = before.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
             whole = events(before, posted["session"])
         with (
-            served(seatings(write_config(tmp_path), history)) as server,
+            served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url) as after,
         ):
             rest = events(after, posted["session"], **{"Last-Event-ID": whole[4][0]})
@@ -229,12 +229,12 @@ class TestFollowing:
     def test_a_session_of_an_earlier_server_is_told_from_the_history(self, tmp_path, history):
         """Kept events have the numbers that they had."""
         with (
-            served(seatings(write_config(tmp_path), history)) as server,
+            served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url) as before,
         ):
             session = before.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
         with (
-            served(seatings(write_config(tmp_path), history)) as server,
+            served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url) as after,
         ):
             told = events(after, session["session"])
@@ -249,7 +249,7 @@ class TestFollowing:
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
         settings = ServeSettings(heartbeat_seconds=0.1)
         with (
-            served(seatings(file, history), settings) as server,
+            served(councils(file, history), settings) as server,
             httpx2.Client(base_url=server.url, timeout=5) as client,
         ):
             session = client.post("/api/sessions", json=QUESTION).json()["session"]

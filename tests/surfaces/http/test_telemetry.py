@@ -11,8 +11,8 @@ from collections import Counter
 import httpx2
 import pytest
 
-from chambers import write_config
 from served import serving_process
+from services import write_config
 
 pytest.importorskip("opentelemetry.proto", reason="spans need the extra otel")
 

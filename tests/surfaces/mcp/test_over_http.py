@@ -1,4 +1,4 @@
-"""The protocol at /mcp of a running server: behind its door, and for all of its askers."""
+"""The protocol at /mcp of a running server: behind its door, and for all of its clients."""
 
 import hashlib
 import http.client
@@ -12,9 +12,9 @@ import anyio
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from mcp_clients import Heard, over_http, text_of
 from served import served, serving_process
+from services import councils, write_config
 from witan.history import History
 from witan.models.loop_guard import HEADER
 from witan.service.config.serve import ServeSettings, TokenSettings
@@ -46,14 +46,14 @@ def history(tmp_path):
 @pytest.fixture
 def server(tmp_path, history):
     """A server of three scripts, for this machine alone."""
-    with served(seatings(write_config(tmp_path), history)) as running:
+    with served(councils(write_config(tmp_path), history)) as running:
         yield running
 
 
 @pytest.fixture
 def slow(tmp_path, history):
     """A server whose reviewers take half a minute."""
-    with served(seatings(write_config(tmp_path, review=SLOW), history)) as running:
+    with served(councils(write_config(tmp_path, review=SLOW), history)) as running:
         yield running
 
 
@@ -69,7 +69,7 @@ def guarded(tmp_path):
         "bob": TokenSettings("bob", "the test", sha256=digest(BOB), per_minute=2),
     }
     settings = replace(ServeSettings(), tokens=MappingProxyType(tokens))
-    with served(seatings(write_config(tmp_path)), settings) as running:
+    with served(councils(write_config(tmp_path)), settings) as running:
         yield running
 
 
@@ -100,9 +100,9 @@ class TestAsking:
         async with over_http(slow.url, mode=mode) as client:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "ask", QUESTION)
-                await until(lambda: slow.chamber.under_way)
+                await until(lambda: slow.service.under_way)
                 group.cancel_scope.cancel()
-            await until(lambda: not slow.chamber.under_way)
+            await until(lambda: not slow.service.under_way)
 
         [found] = history.find(simulated=None)
         assert found.status == "interrupted"
@@ -112,7 +112,7 @@ class TestAsking:
         async with over_http(slow.url) as client:
             started = (await client.call_tool("start", QUESTION)).structured_content
             name = {"session": started["session"]}
-            await until(lambda: len(slow.chamber.under_way[0].session.answers) == 3)
+            await until(lambda: len(slow.service.under_way[0].session.answers) == 3)
             status = await client.call_tool("status", name)
             early = await client.call_tool("result", {**name, "wait": 0.1})
             cancelled = await client.call_tool("cancel", name)
@@ -127,7 +127,7 @@ class TestAsking:
     async def test_a_result_is_waited_for(self, tmp_path):
         """And comes as soon as it is there."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.5}])
-        with served(seatings(file)) as server:
+        with served(councils(file)) as server:
             async with over_http(server.url) as client:
                 name = (await client.call_tool("start", QUESTION)).structured_content["session"]
                 result = await client.call_tool("result", {"session": name, "wait": 20})
@@ -136,7 +136,7 @@ class TestAsking:
 
     async def test_a_council_in_a_circle_is_found_out(self, server):
         """The header of the request says whom it came through."""
-        headers = {HEADER: server.chamber.name}
+        headers = {HEADER: server.service.name}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers)
 
@@ -154,16 +154,16 @@ class TestTheDoor:
         assert refused.status_code == 401
 
     @MODES
-    async def test_with_one_the_session_is_of_that_asker(self, guarded, mode):
+    async def test_with_one_the_session_is_of_that_client(self, guarded, mode):
         """With its ceiling: the cost of a plan is measured against it."""
         async with over_http(guarded.url, ADA, mode=mode) as client:
             told = (await client.call_tool("ask", QUESTION)).structured_content
             plan = (await client.call_tool("plan", QUESTION)).structured_content
-        running = guarded.chamber.running(told["session"])
+        running = guarded.service.running(told["session"])
         token = {"Authorization": f"Bearer {ADA}"}
         native = httpx2.post(f"{guarded.url}/api/plan", json=QUESTION, headers=token).json()
 
-        assert running.asker.name == "ada"
+        assert running.client.name == "ada"
         assert running.session.opened.procedure.limits.max_cost_usd == 1.0
         assert plan["max_cost_usd"] == 1.0
         assert native == plan
@@ -209,7 +209,7 @@ class TestTheDoor:
 
     async def test_a_long_request_is_refused(self, tmp_path):
         """As everywhere."""
-        with served(seatings(write_config(tmp_path)), ServeSettings(body_bytes=1000)) as server:
+        with served(councils(write_config(tmp_path)), ServeSettings(body_bytes=1000)) as server:
             refused = httpx2.post(f"{server.url}/mcp", json={"question": "so " * 1000})
 
         assert refused.status_code == 413

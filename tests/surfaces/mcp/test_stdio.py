@@ -12,8 +12,8 @@ import anyio
 import pytest
 from mcp import Client
 
-from chambers import write_config
 from mcp_clients import Heard, command, text_of
+from services import write_config
 from witan.history import History
 
 pytestmark = pytest.mark.anyio

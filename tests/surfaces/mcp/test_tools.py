@@ -6,12 +6,12 @@ from threading import Event
 import anyio
 import pytest
 
-from chambers import seatings, write_config
 from lessons import lessons
 from mcp_clients import over_http, text_of
 from served import served
+from services import councils, write_config
 from witan.history import History
-from witan.service.worker_pool import AT_ONCE, in_turn
+from witan.service.worker_pool import AT_ONCE, run_counting
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("council")
     with History.open(folder / "history.sqlite") as history:
         history.add(lessons(60, people=30), "lessons", "lessons")
-        with served(seatings(write_config(folder), history)) as running:
+        with served(councils(write_config(folder), history)) as running:
             yield running
 
 
@@ -104,7 +104,7 @@ class TestVerdicts:
     async def test_a_degraded_session_says_so_first(self, tmp_path):
         """And by what."""
         file = write_config(tmp_path, synthesis=[{"error": "out of order", "status": 400}])
-        with served(seatings(file)) as server:
+        with served(councils(file)) as server:
             async with over_http(server.url) as client:
                 result = await client.call_tool("ask", QUESTION)
 
@@ -114,7 +114,7 @@ class TestVerdicts:
     async def test_a_session_without_a_text_is_an_error(self, tmp_path):
         """Whoever did not answer is named with the reason."""
         file = write_config(tmp_path, answer=[{"error": "out of order", "status": 400}])
-        with served(seatings(file)) as server:
+        with served(councils(file)) as server:
             async with over_http(server.url) as client:
                 result = await client.call_tool("ask", QUESTION)
                 session = result.structured_content["session"]
@@ -286,7 +286,7 @@ class TestWaiting:
         """As many as count at once are at it, until it is over."""
         over = Event()
         held = [
-            server.portal.start_task_soon(in_turn, over.wait, of)
+            server.portal.start_task_soon(run_counting, over.wait, of)
             for of in ("kept", "session", "brought")
             for _ in range(AT_ONCE)
         ]
@@ -384,10 +384,10 @@ class TestKeeping:
         """Those that were there stand as they are."""
         with History.open(tmp_path / "history.sqlite") as history:
             file = write_config(tmp_path, synthesis=[{"error": "out of order", "status": 400}])
-            with served(seatings(file, history)) as server:
+            with served(councils(file, history)) as server:
                 async with over_http(server.url) as client:
                     await client.call_tool("ask", QUESTION)
-            with served(seatings(write_config(tmp_path), history)) as server:
+            with served(councils(write_config(tmp_path), history)) as server:
                 async with over_http(server.url) as client:
                     planned = await client.call_tool("plan_retry", {"session": "last"})
                     result = await client.call_tool("retry", {"session": "last", "wait": 20})

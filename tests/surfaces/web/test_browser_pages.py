@@ -5,7 +5,7 @@ import pytest
 
 from browsers import AXE, NEEDS
 from witan.service.demonstration import demonstration
-from witan.service.sessions import DEMO, Asked, Judging
+from witan.service.sessions import DEMO, CouncilRequest, QuestionRequest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -18,10 +18,12 @@ pytestmark = NEEDS
 def places(at_desk):
     """Pages of all kinds, one session of which is under way."""
     shown = demonstration(fast=True)
-    chamber, portal = at_desk.server.chamber, at_desk.server.portal
-    over = portal.call(chamber.ask, Asked(shown.question, judging=Judging(DEMO, seed=shown.seed)))
+    service, portal = at_desk.server.service, at_desk.server.portal
+    over = portal.call(
+        service.ask, QuestionRequest(shown.question, judging=CouncilRequest(DEMO, seed=shown.seed))
+    )
     portal.call(over.ended)
-    going = portal.call(chamber.ask, Asked("So (hang)?"))
+    going = portal.call(service.ask, QuestionRequest("So (hang)?"))
     fields = {"as": "ines", **{f"place-{label}": "1" for label in "ABCDE"}}
     httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields)
     return {

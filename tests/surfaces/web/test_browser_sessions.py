@@ -24,9 +24,9 @@ def put(page, question: str) -> None:
 @pytest.fixture(scope="module")
 def session(at_desk):
     """A session that is over."""
-    from witan.service.sessions import Asked
+    from witan.service.sessions import QuestionRequest
 
-    running = at_desk.server.portal.call(at_desk.server.chamber.ask, Asked("Is it so?"))
+    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
     at_desk.server.portal.call(running.ended)
     return running.id
 

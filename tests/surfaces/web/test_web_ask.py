@@ -2,11 +2,11 @@
 
 import httpx2
 
-from chambers import write_config
 from markup import parsed
 from served import served
+from services import write_config
 from witan.service.config.configuration import load_config
-from witan.service.session_service import seatings_of
+from witan.service.session_service import councils_of
 from witan.service.sessions import OPTIONS
 from witan.surfaces.http.schemas import JudgingBody, QuestionBody
 from witan.surfaces.web.asking import FIELDS
@@ -105,7 +105,7 @@ def test_a_profile_that_cannot_be_seated_goes_by_its_name(tmp_path):
         tmp_path, '[profiles.lost]\nmembers = ["script:no.toml", "script:no.toml"]\n'
     )
     config = load_config({}, tmp_path, file, {}, overriding="the test")
-    with served(seatings_of(config, None)) as server:
+    with served(councils_of(config, None)) as server:
         root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}).text)
 
     [option] = root.all("option", value="lost")

@@ -3,11 +3,11 @@
 import httpx2
 import pytest
 
-from chambers import seatings
 from desks import write_desk
 from kept_ballots import graded, kept
 from markup import parsed
 from served import served
+from services import councils
 from witan.history import History
 
 
@@ -18,7 +18,7 @@ def client(tmp_path_factory):
     place = kept(folder / "history.sqlite", graded(40))
     with (
         History.open(place) as history,
-        served(seatings(write_desk(folder), history)) as server,
+        served(councils(write_desk(folder), history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
     ):
         yield opened

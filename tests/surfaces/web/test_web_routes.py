@@ -11,18 +11,18 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from chambers import seatings, write_config
 from desks import desk, write_desk
 from histories import told
 from kept_ballots import jury, kept
 from markup import Element, parsed
 from served import served
+from services import councils, write_config
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.history import History, Imported
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.service.demonstration import SEED, demonstration
-from witan.service.sessions import Asked
+from witan.service.sessions import QuestionRequest
 from witan.surfaces.http.tokens import COOKIE
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -45,7 +45,7 @@ def browser(at_desk):
 def alone(tmp_path):
     """A server that keeps nothing."""
     with (
-        served(seatings(write_desk(tmp_path))) as server,
+        served(councils(write_desk(tmp_path))) as server,
         httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
     ):
         yield opened
@@ -234,7 +234,7 @@ class TestAsking:
         """There is no form but that of the demonstration."""
         file = tmp_path / "council.toml"
         file.write_text('members = ["openai:a", "openai:b"]\n', encoding="utf-8")
-        with served(seatings(file)) as server:
+        with served(councils(file)) as server:
             root = page(httpx2.get(server.url, headers=HTML))
 
         assert "OPENAI_API_KEY" in root.one("main").text
@@ -275,8 +275,8 @@ class TestSession:
         path = tmp_path / "vault" / "history.sqlite"
         path.parent.mkdir()
         sits = write_config(tmp_path)
-        with History.open(path) as history, served(seatings(sits, history)) as at:
-            session = at.portal.call(at.chamber.ask, Asked("Is it so?"))
+        with History.open(path) as history, served(councils(sits, history)) as at:
+            session = at.portal.call(at.service.ask, QuestionRequest("Is it so?"))
             at.portal.call(session.ended)
             history.database.execute("ALTER TABLE matchups RENAME TO elsewhere", {})
             address = f"{at.url}/sessions/{session.id}?rule=weighted_borda"
@@ -865,7 +865,7 @@ class TestSigningIn:
         tokens = {"ada": TokenSettings("ada", "the test", key="ADAS")}
         settings = replace(ServeSettings(), tokens=MappingProxyType(tokens))
         with (
-            served(seatings(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server,
+            served(councils(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server,
             httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
         ):
             yield opened
@@ -900,7 +900,7 @@ class TestSigningIn:
             tokens=MappingProxyType(tokens),
             public_url="https://council.example/witan",
         )
-        with served(seatings(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server:
+        with served(councils(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server:
             signed = httpx2.post(f"{server.url}/sign-in", data={"token": ADA})
             led = httpx2.get(f"{server.url}/", headers=HTML)
 

@@ -59,7 +59,7 @@ class SparkLake(LakeEngine):
             running = self._owned = local_session()
         # Views of two lakes in one Spark stay apart.
         self._session = running.newSession()
-        self._askers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="witan-spark")
+        self._clients = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="witan-spark")
         try:
             for table, paths in self.lake.files.items():
                 files = [_GLOB.sub(r"\\\1", path.absolute().as_posix()) for path in paths]
@@ -86,7 +86,7 @@ class SparkLake(LakeEngine):
 
     def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
         """Run queries side by side: Spark shares its cores out among what it is asked at once."""
-        asked = [self._askers.submit(self._inheriting(query)) for query in queries]
+        asked = [self._clients.submit(self._inheriting(query)) for query in queries]
         try:
             for one in asked:
                 yield one.result()
@@ -111,7 +111,7 @@ class SparkLake(LakeEngine):
         """Stop a Spark of our own; one that ran before goes on."""
         if self._owned is not None:
             self._owned.stop()
-        self._askers.shutdown(wait=False, cancel_futures=True)
+        self._clients.shutdown(wait=False, cancel_futures=True)
 
 
 def _replaced(read: Any, table: str, same: Mapping[str, int]) -> Any:

@@ -65,7 +65,7 @@ _SESSIONS = (
 )
 
 
-class Kept(Protocol):
+class HistoryRecorder(Protocol):
     """A history: whatever has a database in its schema."""
 
     @property
@@ -80,7 +80,9 @@ class LakeWritten:
     days: int
 
 
-def write_lake(history: Kept, folder: str | Path, *, source: str | None = None) -> LakeWritten:
+def write_lake(
+    history: HistoryRecorder, folder: str | Path, *, source: str | None = None
+) -> LakeWritten:
     """Write every session of a history that nobody still writes to into a lake.
 
     Files are named after `source`, by default a code of where the history is: writing the same

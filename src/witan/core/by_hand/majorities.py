@@ -63,8 +63,8 @@ def schulze(session: Session) -> Iterator[Step]:
     margins = counts.margins[:, :, 0]
     by_votes = session.parameters.get("strength") == "winning_votes"
     path = np.where(margins > 0, counts.over[:, :, 0] if by_votes else margins, 0).astype(float)
-    for via in range(len(path)):
-        path = np.maximum(path, np.minimum(path[:, via, np.newaxis], path[via]))
+    for hops in range(len(path)):
+        path = np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[hops]))
     words = [
         "A chain of majorities is as strong as its weakest link; each cell: the strongest chain "
         f"from row to column, in {'ballots for it' if by_votes else 'margins'}.",

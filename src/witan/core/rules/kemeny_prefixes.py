@@ -65,7 +65,7 @@ class Choice:
     counts: list[float]
 
 
-def prefixes_of(wall: Barrier, allowance: float) -> Prefixes | None:
+def prefixes_of(wall: Barrier, client_limits: float) -> Prefixes | None:
     """List the sets that can come first without more excess than allowed.
 
     Parameters
@@ -86,7 +86,7 @@ def prefixes_of(wall: Barrier, allowance: float) -> Prefixes | None:
     for _ in range(n):
         paid = _step(wall.penalty, sets[-1]) + spent[:, np.newaxis]
         paid += _tolls(wall, sets[-1])
-        row, candidate = np.nonzero(~sets[-1] & (paid <= allowance))
+        row, candidate = np.nonzero(~sets[-1] & (paid <= client_limits))
         if not len(row):
             return Prefixes([], [])
         grown = sets[-1][row]

@@ -189,8 +189,8 @@ def schulze(
     if strength not in {"winning_votes", "margins"}:
         raise InvalidParameter("strength", strength, "'winning_votes' or 'margins'")
     path = _links(profile, winning_votes=strength == "winning_votes")
-    for via in range(profile.n_candidates):
-        np.maximum(path, np.minimum(path[:, via, np.newaxis], path[np.newaxis, via]), out=path)
+    for hops in range(profile.n_candidates):
+        np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[np.newaxis, hops]), out=path)
     beaten_by = (path > path.swapaxes(0, 1)).sum(axis=0, dtype=np.int16)
     return Scores(score=share_of_rivals_not_above(beaten_by, candidates_with_votes(profile)))
 

@@ -99,8 +99,8 @@ def ranked_pairs(profile: Profile) -> Scores:
 def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Where a path leads from i to j, shape (C, C, S); the diagonal marks cycles."""
     chained = links.copy()
-    for via in range(links.shape[0]):
-        chained |= chained[:, via, np.newaxis] & chained[np.newaxis, via]
+    for hops in range(links.shape[0]):
+        chained |= chained[:, hops, np.newaxis] & chained[np.newaxis, hops]
     return chained
 
 
@@ -155,8 +155,8 @@ def _stacked(
             b = a + length
             direct = flat[rows[a] + columns[b]]
             width = direct.copy()
-            for via in range(a + 1, b):
-                np.maximum(width, np.minimum(widest[a, via], widest[via, b]), out=width)
+            for hops in range(a + 1, b):
+                np.maximum(width, np.minimum(widest[a, hops], widest[hops, b]), out=width)
             widest[a, b] = width
             stacked &= width >= -direct
     return stacked

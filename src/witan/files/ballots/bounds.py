@@ -18,14 +18,14 @@ class Bounds:
     ----------
     n_bytes, n_lines, line_bytes
         How many bytes and lines there may be once they are unpacked, and how long a line is.
-    go_on
+    check_wanted
         Called for every piece that is read; what it raises ends the reading.
     """
 
     n_bytes: int
     n_lines: int
     line_bytes: int
-    go_on: Callable[[], None]
+    check_wanted: Callable[[], None]
 
     def within(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """The same pieces, up to the first that is beyond the bounds.
@@ -37,7 +37,7 @@ class Bounds:
         """
         length = lines = line = 0
         for piece in pieces:
-            self.go_on()
+            self.check_wanted()
             length += len(piece)
             lines += piece.count(b"\n")
             first = piece.find(b"\n")

@@ -118,7 +118,7 @@ class Config:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The values that say how a council deliberates, as `arrange` takes them."""
+        """The values that say how a council deliberates, as `build_procedure` takes them."""
         found: dict[str, Any] = {}
         for key, value in ((setting.key, setting.value) for setting in self.deliberative):
             if key[:-1] in OPEN_TABLES:

@@ -78,7 +78,7 @@ class ServeSettings:
     body_bytes
         The longest request.
     per_minute
-        Sessions that one asker may begin in a minute, where its token says nothing else; None: no
+        Sessions that one client may begin in a minute, where its token says nothing else; None: no
         limit. It may make a hundred times as many requests of any kind.
     heartbeat_seconds
         How often a stream that is silent shows that it is there.

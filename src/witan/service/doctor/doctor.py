@@ -33,21 +33,27 @@ from witan.models.seats import (
 from witan.service.config.configuration import SEATS, Config, dotted
 from witan.service.config.schema import NAME_TABLES, OPEN_TABLES, fixed_keys
 from witan.service.council import Council
-from witan.service.council_discovery import Found, find_council, lacks_price, searched, shared_votes
-from witan.service.doctor.history import HistoryFinding, examine_history, settings_shown
+from witan.service.council_discovery import (
+    DiscoveredCouncil,
+    find_council,
+    lacks_price,
+    searched,
+    shared_votes,
+)
+from witan.service.doctor.history import HistoryFinding, diagnose_history, settings_shown
 from witan.service.doctor.serve import (
     ProfileFinding,
     ServeFinding,
-    examine_profiles,
-    examine_serve,
+    diagnose_profiles,
+    diagnose_serve,
     own_keys,
     serve_shown,
     shown_value,
 )
-from witan.service.procedure_options import procedure_of, traced
+from witan.service.procedure_options import locate_error, procedure_of
 from witan.service.trust import separation_sentence
 
-__all__ = ["Examination", "SeatFinding", "SettingFinding", "examine"]
+__all__ = ["Diagnosis", "SeatFinding", "SettingFinding", "diagnose"]
 
 ANSWER_SECONDS = 3.0
 """Seconds that an endpoint may take to list its models."""
@@ -109,7 +115,7 @@ class SeatFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class Diagnosis:
     """Everything found out.
 
     Parameters
@@ -139,13 +145,13 @@ class Examination:
         return not self.problems
 
 
-async def examine(
+async def diagnose(
     config: Config,
     environment: Mapping[str, str],
     *,
     offline: bool = False,
     servers: Mapping[str, str] = LOCAL_SERVERS,
-) -> Examination:
+) -> Diagnosis:
     """Look at everything a council needs; ask every endpoint at once, or none when `offline`."""
     problems, notes = list[str](), list[str]()
     procedure = Procedure()
@@ -189,9 +195,9 @@ async def examine(
     )
     if not problems:
         problems += _refused(config, members, procedure, environment)
-    history = examine_history(config, offline=offline)
+    history = diagnose_history(config, offline=offline)
     problems += history.hindrances
-    return Examination(
+    return Diagnosis(
         files=config.files,
         settings=tuple(_settings(config, procedure)),
         members=tuple(seats[:n_members]),
@@ -200,8 +206,8 @@ async def examine(
         servers=tuple(local),
         versions=_versions(),
         history=history,
-        serve=examine_serve(config, environment),
-        profiles=examine_profiles(config),
+        serve=diagnose_serve(config, environment),
+        profiles=diagnose_profiles(config),
         problems=tuple(problems),
         notes=tuple(notes),
     )
@@ -224,7 +230,7 @@ async def _found(
     servers: Mapping[str, str],
     *,
     offline: bool,
-) -> Found:
+) -> DiscoveredCouncil:
     if offline:
         raise NoCouncil(
             "no council is configured", "without --offline, one is looked for in keys and servers"
@@ -246,7 +252,7 @@ def _refused(
 ) -> list[str]:
     """The error that `witan ask` would print for a council of these members; empty: none."""
     try:
-        with traced(config):
+        with locate_error(config):
             council = Council(
                 members,
                 config.chairmen,

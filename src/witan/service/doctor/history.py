@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from witan.errors import HistoryError, WitanError
-from witan.history import Described, Patience, place_of
+from witan.history import Described, LockWait, place_of
 from witan.history.places import without_password
 from witan.history.sqlite import SqliteDatabase, is_full
 from witan.history.unwritable import has_log
@@ -14,7 +14,7 @@ from witan.service.config.configuration import Config
 from witan.service.config.history import on_server
 from witan.service.history_access import history_place, is_there, open_history
 
-__all__ = ["HistoryFinding", "examine_history", "settings_shown"]
+__all__ = ["HistoryFinding", "diagnose_history", "settings_shown"]
 
 UNWRITABLE = (
     "can be read and not written, so that no session can be recorded there; name another place"
@@ -58,7 +58,7 @@ def settings_shown(config: Config) -> Mapping[str, Any]:
     }
 
 
-def examine_history(config: Config, *, offline: bool = False) -> HistoryFinding:
+def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
     """Look through the whole configured history, which is not made where it is not there."""
     place, enabled = _shown(config), config.history.enabled
     whole = history_place(config)
@@ -71,7 +71,7 @@ def examine_history(config: Config, *, offline: bool = False) -> HistoryFinding:
         if _is_empty(whole):
             note = "the file is empty; the first session makes a history of it"
             return HistoryFinding(place, enabled, note=note)
-        with open_history(config, Patience(None), reading=True) as history:
+        with open_history(config, LockWait(None), reading=True) as history:
             history.check()
             database = history.database
             full = isinstance(database, SqliteDatabase) and is_full(database.path)

@@ -15,8 +15,8 @@ __all__ = [
     "ProfileFinding",
     "ServeFinding",
     "TokenFinding",
-    "examine_profiles",
-    "examine_serve",
+    "diagnose_profiles",
+    "diagnose_serve",
     "own_keys",
     "serve_shown",
     "shown_value",
@@ -75,7 +75,7 @@ class ProfileFinding:
     jury: tuple[str, ...] = ()
 
 
-def examine_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
+def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
     """Look at what is configured of the server, and whether its tokens are there."""
     try:
         serve = config.serve
@@ -94,7 +94,7 @@ def examine_serve(config: Config, environment: Mapping[str, str]) -> ServeFindin
     return ServeFinding(serve.url, tuple(tokens), tuple(problems))
 
 
-def examine_profiles(config: Config) -> tuple[ProfileFinding, ...]:
+def diagnose_profiles(config: Config) -> tuple[ProfileFinding, ...]:
     """Look at every profile as if it were taken; no endpoint is asked."""
     found = []
     for profile in config.profiles.values():

@@ -24,11 +24,11 @@ from witan.files.ballots import Bounds, Problem, read_ballots
 from witan.service.error_wording import as_request
 from witan.service.json_output import comparison_object, explanation_object, session_object
 from witan.service.text import listed
-from witan.service.worker_pool import go_on
+from witan.service.worker_pool import check_wanted
 from witan.version import __version__
 
 __all__ = [
-    "Posted",
+    "BallotUpload",
     "Tally",
     "columns_given",
     "comparison_of",
@@ -59,7 +59,7 @@ LINE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Posted:
+class BallotUpload:
     """Ballots as they were sent: in any format that a ballot file has.
 
     Parameters
@@ -90,7 +90,7 @@ class Posted:
         stream = BytesIO(self.content)
         stream.name = "the ballots"
         sent = len(self.content)
-        bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), go_on)
+        bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), check_wanted)
         read = read_ballots(
             stream,
             format=self.format,
@@ -101,7 +101,7 @@ class Posted:
         )
         placed = 0
         for number, ballot in enumerate(read, start=1):
-            go_on()
+            check_wanted()
             placed += max(sum(map(len, ballot.groups)), len(ballot.grades))
             if number > MOST_BALLOTS:
                 raise TooLarge("posted ballots", number, MOST_BALLOTS)
@@ -114,7 +114,7 @@ class Posted:
             raise NothingToCount(f"no ballot{why}")
 
     def _unreadable(self, problem: Problem) -> None:
-        go_on()
+        check_wanted()
         if len(self.problems) == MOST_UNREAD:
             raise TooLarge("lines that cannot be read", MOST_UNREAD + 1, MOST_UNREAD)
         self.problems.append(problem)
@@ -149,7 +149,7 @@ class Tally:
     not_counted: tuple[UnsuitableBallots, ...]
 
 
-def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -> Tally:
+def tally_of(posted: BallotUpload, settings: Settings, sessions: Sequence[str] = ()) -> Tally:
     """Count posted ballots, or those of some sessions.
 
     Raises
@@ -164,7 +164,7 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
         If a setting does not suit them.
     """
     not_counted: list[UnsuitableBallots] = []
-    counting = tally_sessions(posted, settings, not_counted.append, sessions or None, go_on)
+    counting = tally_sessions(posted, settings, not_counted.append, sessions or None, check_wanted)
     outcomes = tuple(counting)
     for name in sessions:
         if name not in posted.sessions:
@@ -172,7 +172,7 @@ def tally_of(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -
     return Tally(outcomes, tuple(not_counted))
 
 
-def tally_object(posted: Posted, tally: Tally) -> dict[str, Any]:
+def tally_object(posted: BallotUpload, tally: Tally) -> dict[str, Any]:
     """The object of ``witan tally --json``."""
     return {
         "witan": __version__,
@@ -184,22 +184,27 @@ def tally_object(posted: Posted, tally: Tally) -> dict[str, Any]:
     }
 
 
-def tallied(posted: Posted, settings: Settings, sessions: Sequence[str] = ()) -> dict[str, Any]:
+def tallied(
+    posted: BallotUpload, settings: Settings, sessions: Sequence[str] = ()
+) -> dict[str, Any]:
     """The object of ``witan tally --json``; errors as of `tally_of`."""
     return tally_object(posted, tally_of(posted, settings, sessions))
 
 
 def comparison_of(
-    posted: Posted, settings: Settings, rules: Sequence[str] = (), sessions: Sequence[str] = ()
+    posted: BallotUpload,
+    settings: Settings,
+    rules: Sequence[str] = (),
+    sessions: Sequence[str] = (),
 ) -> Comparison:
     """Posted ballots, or those of some sessions, under every rule; errors as of `tally_of`."""
     try:
-        return compare_rules(posted, settings, list(rules) or None, go_on, sessions or None)
+        return compare_rules(posted, settings, list(rules) or None, check_wanted, sessions or None)
     except UnknownName as error:
         raise _as_parameter(error) from None
 
 
-def comparison_reply(posted: Posted, comparison: Comparison) -> dict[str, Any]:
+def comparison_reply(posted: BallotUpload, comparison: Comparison) -> dict[str, Any]:
     """The object of ``witan compare --json``, with the lines that could not be read."""
     return {**comparison_object(comparison), "not_read": posted.unread()}
 
@@ -211,7 +216,9 @@ def _as_parameter(error: UnknownName) -> WitanError:
     return InvalidParameter("session", error.name, f"one of {listed(error.known)}")
 
 
-def explanation_of(posted: Posted, settings: Settings, session: str | None = None) -> Explanation:
+def explanation_of(
+    posted: BallotUpload, settings: Settings, session: str | None = None
+) -> Explanation:
     """Explain the outcome of a session from its ballots; errors as of `tally_of`.
 
     Raises
@@ -227,7 +234,9 @@ def explanation_of(posted: Posted, settings: Settings, session: str | None = Non
         raise _as_parameter(error) from None
 
 
-def explained(posted: Posted, settings: Settings, session: str | None = None) -> dict[str, Any]:
+def explained(
+    posted: BallotUpload, settings: Settings, session: str | None = None
+) -> dict[str, Any]:
     """The object of ``witan explain --json``; errors as of `explanation_of`."""
     told = explanation_object(explanation_of(posted, settings, session))
     return {**told, "not_read": posted.unread()}

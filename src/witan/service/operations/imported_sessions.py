@@ -15,7 +15,7 @@ from witan.service.trust import trust_line
 
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import Imported, Shown
-    from witan.history import Found, History
+    from witan.history import History, SessionSummary
 
 __all__ = [
     "ImportedSession",
@@ -51,7 +51,7 @@ class ImportedSession:
         Why; None: they are counted.
     """
 
-    about: "Found"
+    about: "SessionSummary"
     held: "Imported"
     outcome: Outcome | None
     not_counted: str | None

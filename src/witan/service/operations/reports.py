@@ -1,6 +1,6 @@
 """Leaderboards and audits of a history, and its sessions, as objects for programs.
 
-Models are called as askers see them, and nothing says where the history is.
+Models are called as clients see them, and nothing says where the history is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,9 @@ from witan.core.merging import present_name
 from witan.core.window import ALWAYS, Window
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import NothingToCount
-from witan.history import Found, History
+from witan.history import History, SessionSummary
 from witan.service.config.configuration import Config
-from witan.service.redaction import discreet_found, shown_models
+from witan.service.redaction import public_names, redact_summaries
 from witan.service.reports_json import (
     audit_object,
     criterion_object,
@@ -95,7 +95,7 @@ def audit(history: History, config: Config, window: Window, *, level: float = 0.
     with HistorySource.apart(history) as source, _nowhere(source):
         aliases = _aliases(source, config)
         told = audit_of(source, window, aliases=aliases, families=config.families, level=level)
-        # Of a name that askers do not see, none is told whether it is there.
+        # Of a name that clients do not see, none is told whether it is there.
         known = {old: present_name(old, aliases) for old in config.aliases}
         return replace(told, aliases=known)
 
@@ -138,9 +138,9 @@ def audit_told(
     return _placeless(audit_object(report, engine=engine, where=""))
 
 
-def sessions(history: History, found: list[Found]) -> dict[str, Any]:
+def sessions(history: History, found: list[SessionSummary]) -> dict[str, Any]:
     """The object of ``witan sessions --json``; of the history it says what kind it is."""
-    return {"history": history.database.dialect, "sessions": discreet_found(found)}
+    return {"history": history.database.dialect, "sessions": redact_summaries(found)}
 
 
 def _placeless(told: dict[str, Any]) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def _placeless(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _aliases(source: HistorySource, config: Config) -> Mapping[str, str]:
-    """What models are called now, and after that, what askers see of it."""
+    """What models are called now, and after that, what clients see of it."""
     names = source.reductions(ALWAYS).names().of.values()
-    shown = shown_models({present_name(name, config.aliases): None for name in names})
+    shown = public_names({present_name(name, config.aliases): None for name in names})
     return {**config.aliases, **shown}
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a chamber and of its history together."""
+"""What is asked of a service and of its history together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,54 +12,54 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryConflict
 from witan.history import History
 from witan.service.error_wording import as_request
-from witan.service.import_redaction import discreet_import
+from witan.service.import_redaction import redact_import
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
 from witan.service.operations.recount import recounted, recounted_import, settings_given
-from witan.service.redaction import Veil, discreet_found
-from witan.service.sessions import Chamber, Profile
-from witan.service.worker_pool import in_turn
+from witan.service.redaction import SessionRedactor, redact_summaries
+from witan.service.sessions import Profile, Service
+from witan.service.worker_pool import run_counting
 
 __all__ = ["count_again", "history_of", "imported_of", "profiles"]
 
 
-def history_of(chamber: Chamber) -> History:
-    """The history of a chamber.
+def history_of(service: Service) -> History:
+    """The history of a service.
 
     Raises
     ------
     HistoryConflict
         If it keeps no sessions.
     """
-    if chamber.history is None:
+    if service.history is None:
         problem = "this server keeps no history"
         raise HistoryConflict("the server", problem, "have it started without --no-history")
-    return chamber.history
+    return service.history
 
 
 async def count_again(
-    chamber: Chamber,
+    service: Service,
     session: str,
     rule: str | None = None,
     *,
     without: Sequence[str] = (),
     given: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Count the ballots of a session of a chamber again, held here or imported; no call is made.
+    """Count the ballots of a session of a service again, held here or imported; no call is made.
 
     Parameters
     ----------
     session
         An unambiguous beginning of its name.
     without
-        Reviewers, called as askers see them.
+        Reviewers, called as clients see them.
 
     Raises
     ------
     WitanError
         As of `recounted` and `recounted_import`, or if there is no such session.
     """
-    whole = await chamber.named(session)
-    history = await _history_of_import(chamber, whole)
+    whole = await service.named(session)
+    history = await _history_of_import(service, whole)
     if history is not None:
         named = given or {}
         settings = settings_given(rule, named)
@@ -70,20 +70,20 @@ async def count_again(
             settings,
             without=without,
             named=named.keys(),
-            shown=discreet_import,
+            shown=redact_import,
         )
-        return await in_turn(count, "session")
+        return await run_counting(count, "session")
     # What was learned of a model is found by how its seat is written.
-    held = await _held(chamber, whole)
-    count_held = partial(recounted, held, chamber.history, rule, without=without, given=given)
-    outcome = await in_turn(count_held, "session")
-    return Veil(held.opened).outcome(outcome)
+    held = await _held(service, whole)
+    count_held = partial(recounted, held, service.history, rule, without=without, given=given)
+    outcome = await run_counting(count_held, "session")
+    return SessionRedactor(held.opened).outcome(outcome)
 
 
 async def imported_of(
-    chamber: Chamber, session: str, rule: str | None = None, *, without: Sequence[str] = ()
+    service: Service, session: str, rule: str | None = None, *, without: Sequence[str] = ()
 ) -> ImportedSession | None:
-    """A session that came in as ballots, as askers see it; None: a council held it.
+    """A session that came in as ballots, as clients see it; None: a council held it.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ async def imported_of(
     HistoryError
         If several begin so, or it cannot be read.
     """
-    whole = await chamber.named(session)
-    history = await _history_of_import(chamber, whole)
+    whole = await service.named(session)
+    history = await _history_of_import(service, whole)
     if history is None:
         return None
-    found = await in_turn(partial(_known, history, whole, rule, without), "session")
-    [about] = discreet_found([found.about])
+    found = await run_counting(partial(_known, history, whole, rule, without), "session")
+    [about] = redact_summaries([found.about])
     said = None if found.not_counted is None else as_request(found.not_counted)
     return replace(found, about=about, not_counted=said)
 
@@ -113,32 +113,32 @@ def _known(
     history: History, whole: str, rule: str | None, without: Sequence[str]
 ) -> ImportedSession:
     if rule is None and not without:
-        return imported_session(history, whole, discreet_import)
+        return imported_session(history, whole, redact_import)
     settings = settings_given(rule, {})
-    outcome = recounted_import(history, whole, settings, without=without, shown=discreet_import)
-    held, _ = discreet_import(history.whole(whole))
+    outcome = recounted_import(history, whole, settings, without=without, shown=redact_import)
+    held, _ = redact_import(history.whole(whole))
     return ImportedSession(history.about(whole), held, outcome, None)
 
 
-async def _history_of_import(chamber: Chamber, whole: str) -> History | None:
+async def _history_of_import(service: Service, whole: str) -> History | None:
     """Where the ballots of a session are that no council held; None: one did."""
-    history = chamber.history
-    if history is None or chamber.running(whole) is not None:
+    history = service.history
+    if history is None or service.running(whole) is not None:
         return None
     held = await anyio.to_thread.run_sync(history.has_record, whole)
     return None if held else history
 
 
-async def _held(chamber: Chamber, whole: str) -> Session:
-    running = chamber.running(whole)
+async def _held(service: Service, whole: str) -> Session:
+    running = service.running(whole)
     if running is not None:
         return running.held
-    return await anyio.to_thread.run_sync(history_of(chamber).session, whole)
+    return await anyio.to_thread.run_sync(history_of(service).session, whole)
 
 
-def profiles(chamber: Chamber) -> dict[str, Any]:
+def profiles(service: Service) -> dict[str, Any]:
     """Who sits in each council that can be asked, and why one cannot be."""
-    return {"profiles": [_profile(profile) for profile in chamber.profiles.values()]}
+    return {"profiles": [_profile(profile) for profile in service.profiles.values()]}
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

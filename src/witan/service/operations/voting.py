@@ -1,4 +1,4 @@
-"""A person's vote: cast blind, then everything is revealed, and models as askers see them."""
+"""A person's vote: cast blind, then everything is revealed, and models as clients see them."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
 from witan.history.voting_papers import Paper, Revealed, Vote, read_vote, reveal
-from witan.service.import_redaction import discreet_import
-from witan.service.redaction import shown_models
-from witan.service.sessions import Asker
+from witan.service.import_redaction import redact_import
+from witan.service.redaction import public_names
+from witan.service.sessions import Client
 
 __all__ = ["behind", "check_unvoted", "keep_vote", "read_outward", "vote", "voter"]
 
@@ -25,7 +25,7 @@ NAMED = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""
 
 
-def voter(asker: Asker, person: str | None = None) -> str:
+def voter(client: Client, person: str | None = None) -> str:
     """Under which name somebody votes.
 
     Whoever needs no token says it. Who asks by a token votes under the name of the token, or as
@@ -37,13 +37,13 @@ def voter(asker: Asker, person: str | None = None) -> str:
         If there is no name.
     """
     name = "" if person is None else person.strip()
-    if not asker.by_token:
+    if not client.by_token:
         if not name:
             raise MissingParameter("as", None, "the name of who votes")
         return name
-    if name in ("", asker.name) or name.startswith(f"{asker.name}/"):
-        return name or asker.name
-    return f"{asker.name}/{name}"
+    if name in ("", client.name) or name.startswith(f"{client.name}/"):
+        return name or client.name
+    return f"{client.name}/{name}"
 
 
 def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
@@ -69,7 +69,7 @@ def read_outward(history: History, paper: Paper, ranking: str, code: str | None)
         If it is no ranking of the paper.
     """
     held = history.whole(paper.session)
-    names = discreet_import(held)[1] if held.session_record is None else {}
+    names = redact_import(held)[1] if held.session_record is None else {}
     known = {names.get(name, name): name for name in paper.sheet.candidates}
     return read_vote(paper, ranking, code, known)
 
@@ -111,9 +111,9 @@ def keep_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False
 
 
 def behind(history: History, paper: Paper, groups: Groups) -> Revealed:
-    """Who wrote what is on a paper, and how the panel ranked it, as askers see it."""
-    revealed = reveal(history, paper, groups, discreet_import)
-    models = shown_models(line.model for line in revealed.lines)
+    """Who wrote what is on a paper, and how the panel ranked it, as clients see it."""
+    revealed = reveal(history, paper, groups, redact_import)
+    models = public_names(line.model for line in revealed.lines)
     lines = tuple(
         replace(line, model=models.get(line.model, line.model)) for line in revealed.lines
     )

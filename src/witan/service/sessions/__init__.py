@@ -1,10 +1,10 @@
 """What HTTP, MCP and the page share: sessions under way and kept, and no protocol."""
 
-from witan.service.sessions.councils import DEMO, Configure, Profile, Seatings
-from witan.service.sessions.manager import Chamber
-from witan.service.sessions.messages import Told, heard
-from witan.service.sessions.requests import LOCAL, OPTIONS, Asked, Asker, Judging
-from witan.service.sessions.running import Observer, Running
+from witan.service.sessions.councils import DEMO, Configure, Councils, Profile
+from witan.service.sessions.manager import Service
+from witan.service.sessions.messages import StreamMessage, heard
+from witan.service.sessions.requests import LOCAL, OPTIONS, Client, CouncilRequest, QuestionRequest
+from witan.service.sessions.running import Observer, RunningSession
 from witan.service.sessions.spending import Ledger
 from witan.service.sessions.stream import Stream
 
@@ -12,17 +12,17 @@ __all__ = [
     "DEMO",
     "LOCAL",
     "OPTIONS",
-    "Asked",
-    "Asker",
-    "Chamber",
+    "Client",
     "Configure",
-    "Judging",
+    "CouncilRequest",
+    "Councils",
     "Ledger",
     "Observer",
     "Profile",
-    "Running",
-    "Seatings",
+    "QuestionRequest",
+    "RunningSession",
+    "Service",
     "Stream",
-    "Told",
+    "StreamMessage",
     "heard",
 ]

@@ -1,4 +1,4 @@
-"""Who can be seated in a chamber: the configured councils, and the demonstration."""
+"""Who can be seated in a service: the configured councils, and the demonstration."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from witan.service.config.configuration import Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
 from witan.service.procedure_options import procedure_of
-from witan.service.redaction import discreet_seats, discreet_words, why_unseated
-from witan.service.sessions.requests import Judging
+from witan.service.redaction import redact_seats, redact_words, why_unseated
+from witan.service.sessions.requests import CouncilRequest
 from witan.service.text import listed
 
-__all__ = ["DEMO", "Configure", "Profile", "Seatings"]
+__all__ = ["DEMO", "Configure", "Councils", "Profile"]
 
 DEMO = "demo"
 """The profile of the demonstration."""
@@ -77,8 +77,8 @@ class Profile:
         return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
 
 
-class Seatings:
-    """The councils of a chamber.
+class Councils:
+    """The councils of a service.
 
     Parameters
     ----------
@@ -142,14 +142,14 @@ class Seatings:
         return Profile(
             name,
             about,
-            discreet_seats(seats, (*jury, *chairmen)),
-            discreet_seats(chairmen, (*seats, *jury)),
+            redact_seats(seats, (*jury, *chairmen)),
+            redact_seats(chairmen, (*seats, *jury)),
             council.procedure,
-            tuple(map(discreet_words, council.notes)),
-            jury=discreet_seats(jury, (*seats, *chairmen)),
+            tuple(map(redact_words, council.notes)),
+            jury=redact_seats(jury, (*seats, *chairmen)),
         )
 
-    def council(self, judging: Judging, ceiling: float | None = None) -> Council:
+    def council(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
         """A council as it is asked for, whose session costs no more than the ceiling.
 
         Raises
@@ -171,7 +171,7 @@ class Seatings:
         _check_jury(jury, members)
         return self._varied(base, judging, members, jury, ceiling)
 
-    def council_of_jurors(self, judging: Judging, ceiling: float | None = None) -> Council:
+    def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
         """Seat those who judge stored answers: the chosen seats, or else the reviewers.
 
         Raises
@@ -193,7 +193,7 @@ class Seatings:
     def _varied(
         self,
         base: Council,
-        judging: Judging,
+        judging: CouncilRequest,
         members: tuple[Member, ...],
         jury: tuple[Member, ...],
         ceiling: float | None,
@@ -269,7 +269,7 @@ class Seatings:
         remedy = "ask another profile; demo can always be asked"
         raise NoCouncil(f"{which} cannot be seated: {found.problem}", remedy)
 
-    def _procedure(self, base: Council, judging: Judging) -> Procedure:
+    def _procedure(self, base: Council, judging: CouncilRequest) -> Procedure:
         if not judging.options:
             return base.procedure
         key = (judging.profile, json.dumps(judging.options, sort_keys=True, default=str))
@@ -312,11 +312,11 @@ def _same(
 
 
 def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
-    """The seats that are called in a session and are not among the members, as askers see them."""
+    """The seats that are called in a session and are not among the members, as clients see them."""
     named = not opened.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}
     absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)
-    return discreet_seats(dict.fromkeys(absent))
+    return redact_seats(dict.fromkeys(absent))
 
 
 def _within(procedure: Procedure, ceiling: float | None) -> Procedure:

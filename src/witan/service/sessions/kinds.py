@@ -1,4 +1,4 @@
-"""The sessions that a chamber is asked for: who sits in them, how they are held, what they cost."""
+"""The sessions that a service is asked for: who sits in them, how they are held, what they cost."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.replanning import plan_again, plan_jury, plan_rest
 from witan.deliberation.session import Session
 from witan.service.council import Council
-from witan.service.sessions.councils import Seatings
-from witan.service.sessions.requests import Asked, Judging
-from witan.service.sessions.reservations import Account
+from witan.service.sessions.councils import Councils
+from witan.service.sessions.requests import CouncilRequest, QuestionRequest
+from witan.service.sessions.reservations import SessionReservation
 
-__all__ = ["Hold", "Undertaking", "asking", "rejudging", "resuming", "retrying"]
+__all__ = ["Hold", "SessionJob", "asking", "rejudging", "resuming", "retrying"]
 
-Hold: TypeAlias = Callable[[Council, Listener, Account], Awaitable[Session]]
+Hold: TypeAlias = Callable[[Council, Listener, SessionReservation], Awaitable[Session]]
 
 
 @dataclass(frozen=True, slots=True)
-class Undertaking:
+class SessionJob:
     """A session that is to be held.
 
     Parameters
@@ -43,7 +43,7 @@ class Undertaking:
     seat: Callable[[float | None], Council]
     hold: Hold
     plan: Callable[[Council], Plan]
-    via: tuple[str, ...] = ()
+    hops: tuple[str, ...] = ()
     left_usd: float | None = None
     written: Written = "some"
 
@@ -62,7 +62,7 @@ class Undertaking:
         Parameters
         ----------
         most
-            The ceiling that its asker has for each session; None: none.
+            The ceiling that its client has for each session; None: none.
         """
         seats = (*council.members, *council.jury, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
@@ -76,12 +76,12 @@ class Undertaking:
 
 
 def asking(
-    seatings: Seatings, asked: Asked, conversation: Sequence[Message], parent: str | None
-) -> Undertaking:
+    councils: Councils, asked: QuestionRequest, conversation: Sequence[Message], parent: str | None
+) -> SessionJob:
     """A question is put to a council, with what was said before, in which session."""
     judging = asked.judging
 
-    async def hold(council: Council, listener: Listener, _: Account) -> Session:
+    async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
             asked.question,
             conversation=conversation,
@@ -95,17 +95,17 @@ def asking(
     def plan(council: Council) -> Plan:
         return council.plan(asked.question, conversation=conversation, files=asked.files)
 
-    seat = partial(seatings.council, judging)
-    return Undertaking(seat, hold, plan, judging.via, written="none")
+    seat = partial(councils.council, judging)
+    return SessionJob(seat, hold, plan, judging.hops, written="none")
 
 
 def resuming(
-    seatings: Seatings, session: Session, take_up: Callable[[], Awaitable[Session]]
-) -> Undertaking:
+    councils: Councils, session: Session, take_up: Callable[[], Awaitable[Session]]
+) -> SessionJob:
     """An interrupted session is gone on with, as `take_up` gives it once there is a place."""
     own = session.opened.procedure.limits.max_cost_usd
 
-    async def hold(council: Council, listener: Listener, account: Account) -> Session:
+    async def hold(council: Council, listener: Listener, account: SessionReservation) -> Session:
         taken_up = await take_up()
         account.before_usd = taken_up.cost.committed_usd
         return await council.resume(taken_up, listener=listener)
@@ -114,30 +114,30 @@ def resuming(
         return plan_rest(session)
 
     left = None if own is None else max(0.0, own - session.cost.committed_usd)
-    return Undertaking(partial(seatings.council_of, session), hold, plan, left_usd=left)
+    return SessionJob(partial(councils.council_of, session), hold, plan, left_usd=left)
 
 
-def retrying(seatings: Seatings, session: Session, seats: Sequence[str]) -> Undertaking:
+def retrying(councils: Councils, session: Session, seats: Sequence[str]) -> SessionJob:
     """Seats that failed are asked once more; none named: all of them."""
     again = tuple(seats) or None
 
-    async def hold(council: Council, listener: Listener, _: Account) -> Session:
+    async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.retry(session, again, listener=listener)
 
     def plan(council: Council) -> Plan:
         return plan_again(session, again, council.procedure.limits)
 
-    return Undertaking(partial(seatings.council_of, session), hold, plan)
+    return SessionJob(partial(councils.council_of, session), hold, plan)
 
 
-def rejudging(seatings: Seatings, session: Session, judging: Judging) -> Undertaking:
+def rejudging(councils: Councils, session: Session, judging: CouncilRequest) -> SessionJob:
     """The stored answers of a session are put before another jury."""
 
-    async def hold(council: Council, listener: Listener, _: Account) -> Session:
+    async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=judging.seed, listener=listener)
 
     def plan(council: Council) -> Plan:
         return plan_jury(session, council.reviewers, council.chairmen, council.procedure)
 
-    seat = partial(seatings.council_of_jurors, judging)
-    return Undertaking(seat, hold, plan, judging.via, written="all")
+    seat = partial(councils.council_of_jurors, judging)
+    return SessionJob(seat, hold, plan, judging.hops, written="all")

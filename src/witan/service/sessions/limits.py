@@ -1,4 +1,4 @@
-"""What the sessions of an asker may still cost, and how many more it may begin."""
+"""What the sessions of an client may still cost, and how many more it may begin."""
 
 import logging
 from collections import defaultdict, deque
@@ -12,12 +12,12 @@ from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, WitanError
 from witan.history import History
-from witan.service.sessions.requests import Asker
-from witan.service.sessions.reservations import Account, written
+from witan.service.sessions.requests import Client
+from witan.service.sessions.reservations import SessionReservation, written
 from witan.service.sessions.spending import Ledger
 from witan.service.text import counted
 
-__all__ = ["RETRY_SECONDS", "Allowance"]
+__all__ = ["RETRY_SECONDS", "ClientLimits"]
 
 MINUTE_SECONDS = 60.0
 
@@ -27,54 +27,54 @@ TOMORROW_SECONDS = 3600.0
 RETRY_SECONDS = 5.0
 """When to ask again where all places are taken, or what is left of a day's money is."""
 
-_log = logging.getLogger("witan.chamber")
+_log = logging.getLogger("witan.service")
 
 
-class Allowance:
-    """The limits of every asker: on money, kept in a ledger, and on what it begins in a minute."""
+class ClientLimits:
+    """The limits of every client: on money, kept in a ledger, and on what it begins in a minute."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
         self._begun: dict[str, deque[float]] = defaultdict(deque)
 
-    def begin(self, asker: Asker) -> None:
+    def begin(self, client: Client) -> None:
         """Count a session that is about to begin.
 
         Raises
         ------
         Busy
-            If the asker has begun as many within a minute as it may.
+            If the client has begun as many within a minute as it may.
         """
-        if asker.per_minute is None:
+        if client.per_minute is None:
             return
-        now, begun = self._clock.seconds(), self._begun[asker.name]
+        now, begun = self._clock.seconds(), self._begun[client.name]
         while begun and begun[0] <= now - MINUTE_SECONDS:
             begun.popleft()
-        if len(begun) >= asker.per_minute:
+        if len(begun) >= client.per_minute:
             wait = begun[0] + MINUTE_SECONDS - now
-            most = counted(ceil(asker.per_minute), "session")
-            problem = f"{asker.name} may begin {most} in a minute"
+            most = counted(ceil(client.per_minute), "session")
+            problem = f"{client.name} may begin {most} in a minute"
             raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
         begun.append(now)
 
-    def ceiling(self, asker: Asker) -> float | None:
-        """The most that a session of this asker may cost; None: as much as it likes.
+    def ceiling(self, client: Client) -> float | None:
+        """The most that a session of this client may cost; None: as much as it likes.
 
         Raises
         ------
         Busy
             If it has spent what it may, or the rest is held back.
         """
-        if asker.daily_usd is None:
-            return asker.max_cost_usd
-        left = asker.daily_usd - self._ledger.spent(asker.name)
+        if client.daily_usd is None:
+            return client.max_cost_usd
+        left = client.daily_usd - self._ledger.spent(client.name)
         if left <= 0:
-            raise self._refusal(asker, asker.daily_usd)
-        return left if asker.max_cost_usd is None else min(left, asker.max_cost_usd)
+            raise self._refusal(client, client.daily_usd)
+        return left if client.max_cost_usd is None else min(left, client.max_cost_usd)
 
-    def check(self, asker: Asker, least_usd: float) -> None:
-        """Refuse a session of which no call could be made with what its asker has left.
+    def check(self, client: Client, least_usd: float) -> None:
+        """Refuse a session of which no call could be made with what its client has left.
 
         Parameters
         ----------
@@ -86,17 +86,17 @@ class Allowance:
         Busy
             If that is more.
         """
-        if asker.daily_usd is None:
+        if client.daily_usd is None:
             return
-        left = asker.daily_usd - self._ledger.spent(asker.name)
+        left = client.daily_usd - self._ledger.spent(client.name)
         if left + ROUNDING_USD < least_usd:
-            raise self._refusal(asker, asker.daily_usd, least_usd)
+            raise self._refusal(client, client.daily_usd, least_usd)
 
-    def _refusal(self, asker: Asker, daily_usd: float, least_usd: float | None = None) -> Busy:
+    def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
         """What is spent, and what is only held back, and when to ask again."""
-        held, n_held = self._ledger.held_back(asker.name)
-        spent = self._ledger.spent(asker.name) - held
-        problem = f"{asker.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
+        held, n_held = self._ledger.held_back(client.name)
+        spent = self._ledger.spent(client.name) - held
+        problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
         if n_held:
             under_way = counted(n_held, "session")
             problem += f", and ${held:.4f} is held back for {under_way} under way"
@@ -111,7 +111,7 @@ class Allowance:
             return Busy(problem, f"ask again when {over}", RETRY_SECONDS)
         return Busy(problem, "ask again tomorrow, or have its limit raised", TOMORROW_SECONDS)
 
-    async def hold_back(self, asker: Asker, usd: float | None) -> Account:
+    async def hold_back(self, client: Client, usd: float | None) -> SessionReservation:
         """Hold back what a session may cost, such that it outlives the process; None: nothing.
 
         It counts at once: two who ask at the same moment do not both get what is left. A session is
@@ -122,9 +122,9 @@ class Allowance:
         HistoryError
             If that cannot be written down; nothing is held back then.
         """
-        if usd is None or asker.daily_usd is None:
-            return Account(self._ledger, None)
-        reserved = self._ledger.reserve(asker.name, usd)
+        if usd is None or client.daily_usd is None:
+            return SessionReservation(self._ledger, None)
+        reserved = self._ledger.reserve(client.name, usd)
         with ExitStack() as undo:
             # Whoever is cancelled meanwhile: it may be written down already.
             undo.callback(self._ledger.settle, reserved, 0.0)
@@ -135,7 +135,7 @@ class Allowance:
                 self._ledger.drop(reserved)
                 raise
             undo.pop_all()
-        return Account(self._ledger, reserved)
+        return SessionReservation(self._ledger, reserved)
 
     async def reconcile(self, history: History | None) -> None:
         """Put what sessions of a server that was killed had cost in place of what it held back.

@@ -16,37 +16,37 @@ from witan.deliberation.recorder import Listener, anew
 from witan.deliberation.session import Session
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
-from witan.models.loop_guard import VIA, server_name
+from witan.models.loop_guard import HOPS, server_name
 from witan.service.council import Council
-from witan.service.error_boundary import guarded
+from witan.service.error_boundary import contain_errors
 from witan.service.follow_ups import check_continued
-from witan.service.redaction import discreet
-from witan.service.sessions.councils import Profile, Seatings
+from witan.service.redaction import redact_session
+from witan.service.sessions.councils import Councils, Profile
 from witan.service.sessions.kinds import (
-    Undertaking,
+    SessionJob,
     asking,
     rejudging,
     resuming,
     retrying,
 )
-from witan.service.sessions.limits import RETRY_SECONDS, Allowance
+from witan.service.sessions.limits import RETRY_SECONDS, ClientLimits
 from witan.service.sessions.observers import all_over, watched
-from witan.service.sessions.registry import AtHand
-from witan.service.sessions.requests import LOCAL, Asked, Asker, Judging
-from witan.service.sessions.reservations import Account
-from witan.service.sessions.running import Observer, Running
+from witan.service.sessions.registry import SessionRegistry
+from witan.service.sessions.requests import LOCAL, Client, CouncilRequest, QuestionRequest
+from witan.service.sessions.reservations import SessionReservation
+from witan.service.sessions.running import Observer, RunningSession
 from witan.service.sessions.spending import Ledger
 from witan.service.sessions.stream import Stream
 
-__all__ = ["Chamber"]
+__all__ = ["Service"]
 
-_log = logging.getLogger("witan.chamber")
+_log = logging.getLogger("witan.service")
 
 
-class Chamber:
+class Service:
     """Sessions under way, and those that are kept.
 
-    Open it with `Chamber.open`.
+    Open it with `Service.open`.
 
     Attributes
     ----------
@@ -62,23 +62,23 @@ class Chamber:
 
     def __init__(
         self,
-        seatings: Seatings,
-        allowance: Allowance,
+        councils: Councils,
+        client_limits: ClientLimits,
         observers: Sequence[Observer],
         *,
         most: int,
         name: str,
     ) -> None:
-        self.history = seatings.history
-        self.config = seatings.config
+        self.history = councils.history
+        self.config = councils.config
         self.name = name
         self.most = most
-        self._seatings = seatings
-        self._allowance = allowance
+        self._seatings = councils
+        self._client_limits = client_limits
         self._observers = tuple(observers)
         self._clock = SystemClock()
-        self._held: set[Running] = set()
-        self._at_hand = AtHand(seatings.history)
+        self._held: set[RunningSession] = set()
+        self._registry = SessionRegistry(councils.history)
         self.draining = False
         self._tasks: TaskGroup
 
@@ -86,13 +86,13 @@ class Chamber:
     @asynccontextmanager
     async def open(
         cls,
-        seatings: Seatings,
+        councils: Councils,
         *,
         ledger: Ledger | None = None,
         observers: Sequence[Observer] = (),
         most: int = 64,
         name: str | None = None,
-    ) -> "AsyncGenerator[Chamber, None]":
+    ) -> "AsyncGenerator[Service, None]":
         """Seat the councils, and hold sessions while the block lasts.
 
         Sessions that are under way at its end are broken off, and left to be resumed.
@@ -100,23 +100,23 @@ class Chamber:
         Parameters
         ----------
         ledger
-            What askers have spent; None: it is forgotten with the process.
+            What clients have spent; None: it is forgotten with the process.
         most
             Sessions under way at once.
         """
         clock = SystemClock()
-        allowance = Allowance(Ledger(clock) if ledger is None else ledger, clock)
-        await allowance.reconcile(seatings.history)
+        client_limits = ClientLimits(Ledger(clock) if ledger is None else ledger, clock)
+        await client_limits.reconcile(councils.history)
         async with AsyncExitStack() as stack:
-            await seatings.open(stack)
-            chamber = cls(seatings, allowance, observers, most=most, name=name or server_name())
+            await councils.open(stack)
+            service = cls(councils, client_limits, observers, most=most, name=name or server_name())
             tasks = AsyncExitStack()
-            chamber._tasks = await tasks.enter_async_context(anyio.create_task_group())
+            service._tasks = await tasks.enter_async_context(anyio.create_task_group())
             try:
-                yield chamber
+                yield service
             finally:
                 with anyio.CancelScope(shield=True):
-                    await chamber.drain(0)
+                    await service.drain(0)
                 # What the block raised is not the tasks': it would come out wrapped in a group.
                 await tasks.aclose()
 
@@ -126,20 +126,20 @@ class Chamber:
         return self._seatings.profiles
 
     @property
-    def under_way(self) -> tuple[Running, ...]:
+    def under_way(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, the earliest first."""
-        return self._at_hand.under_way
+        return self._registry.under_way
 
     @property
-    def at_hand(self) -> tuple[Running, ...]:
+    def at_hand(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
-        return self._at_hand.all
+        return self._registry.all
 
-    def running(self, session: str) -> Running | None:
+    def running(self, session: str) -> RunningSession | None:
         """A session that is under way or has ended lately, by its whole name."""
-        return self._at_hand.get(session)
+        return self._registry.get(session)
 
-    async def plan(self, asked: Asked) -> Plan:
+    async def plan(self, asked: QuestionRequest) -> Plan:
         """What a question would ask for, and cost at most; no call is made.
 
         Raises
@@ -156,7 +156,7 @@ class Chamber:
             asked.question, conversation=conversation, files=asked.files, lengths=lengths
         )
 
-    async def ask(self, asked: Asked, asker: Asker = LOCAL) -> Running:
+    async def ask(self, asked: QuestionRequest, client: Client = LOCAL) -> RunningSession:
         """Put a question to a council; it goes on whether or not anybody follows it.
 
         Raises
@@ -164,14 +164,14 @@ class Chamber:
         WitanError
             If it cannot be asked so.
         Busy
-            If too many sessions are under way, or the asker has spent what it may.
+            If too many sessions are under way, or the client has spent what it may.
         """
         conversation, parent = await self._said_before(asked)
-        return await self._start(asker, asking(self._seatings, asked, conversation, parent))
+        return await self._start(client, asking(self._seatings, asked, conversation, parent))
 
     async def resume(
-        self, session: str, *, take_over: bool = False, asker: Asker = LOCAL
-    ) -> Running:
+        self, session: str, *, take_over: bool = False, client: Client = LOCAL
+    ) -> RunningSession:
         """Take up an interrupted session at its last finished seat.
 
         Raises
@@ -184,8 +184,8 @@ class Chamber:
             If not all of its seats are configured here.
         """
         whole = await self.named(session)
-        with self._at_hand.alone(whole):
-            found = await self._at_hand.session(whole)
+        with self._registry.alone(whole):
+            found = await self._registry.session(whole)
             if found.status != "interrupted":
                 problem = f"the session {found.id} is over: there is nothing to take up"
                 raise NothingToCount(problem)
@@ -193,11 +193,11 @@ class Chamber:
             async def take_up() -> Session:
                 return await self._taken_over(found) if take_over else found
 
-            return await self._start(asker, resuming(self._seatings, found, take_up))
+            return await self._start(client, resuming(self._seatings, found, take_up))
 
     async def retry(
-        self, session: str, seats: Sequence[str] = (), *, asker: Asker = LOCAL
-    ) -> Running:
+        self, session: str, seats: Sequence[str] = (), *, client: Client = LOCAL
+    ) -> RunningSession:
         """Ask the seats that failed once more, in a session of its own; none given: all of them.
 
         Raises
@@ -208,9 +208,11 @@ class Chamber:
             If not all of its seats are configured here.
         """
         found = await self._at_rest(session)
-        return await self._start(asker, retrying(self._seatings, found, seats))
+        return await self._start(client, retrying(self._seatings, found, seats))
 
-    async def rejudge(self, session: str, judging: Judging, *, asker: Asker = LOCAL) -> Running:
+    async def rejudge(
+        self, session: str, judging: CouncilRequest, *, client: Client = LOCAL
+    ) -> RunningSession:
         """Put the stored answers of a session before another jury, in a session of its own.
 
         Raises
@@ -218,20 +220,20 @@ class Chamber:
         WitanError
             If there is no such session, or it has too few answers.
         """
-        found = await self._at_hand.session(session)
-        return await self._start(asker, rejudging(self._seatings, found, judging))
+        found = await self._registry.session(session)
+        return await self._start(client, rejudging(self._seatings, found, judging))
 
     async def plan_retry(self, session: str, seats: Sequence[str] = ()) -> Plan:
         """What a retry would ask for, and cost at most; errors as of `retry`."""
         return retrying(self._seatings, await self._at_rest(session), seats).planned()
 
-    async def plan_rejudge(self, session: str, judging: Judging) -> Plan:
+    async def plan_rejudge(self, session: str, judging: CouncilRequest) -> Plan:
         """What another jury would ask for, and cost at most; errors as of `rejudge`."""
-        found = await self._at_hand.session(session)
+        found = await self._registry.session(session)
         return rejudging(self._seatings, found, judging).planned()
 
     async def session(self, name: str) -> Session:
-        """A session as askers see it, by an unambiguous beginning of its name, as far as it came.
+        """A session as clients see it, by an unambiguous beginning of its name, as far as it came.
 
         Raises
         ------
@@ -240,7 +242,7 @@ class Chamber:
         HistoryError
             If several begin so, or it was imported as ballots and has no events.
         """
-        return discreet(await self._at_hand.session(name))
+        return redact_session(await self._registry.session(name))
 
     async def named(self, name: str) -> str:
         """The whole name of a session; ``last`` is the latest.
@@ -252,7 +254,7 @@ class Chamber:
         HistoryError
             If several begin so.
         """
-        return await self._at_hand.named(name)
+        return await self._registry.named(name)
 
     async def forget(self, session: str) -> None:
         """Delete a session wholly.
@@ -263,11 +265,11 @@ class Chamber:
             If it is under way, or cannot be deleted.
         """
         whole = await self.named(session)
-        with self._at_hand.alone(whole):
+        with self._registry.alone(whole):
             if self.history is not None:
                 with suppress(UnknownName):  # it may never have been kept
                     await anyio.to_thread.run_sync(self.history.forget, whole)
-            self._at_hand.drop(whole)
+            self._registry.drop(whole)
 
     async def drain(self, seconds: float) -> None:
         """Begin no more sessions; let those under way end, and break off what lasts longer."""
@@ -283,8 +285,8 @@ class Chamber:
 
     async def _at_rest(self, name: str) -> Session:
         whole = await self.named(name)
-        self._at_hand.check_at_rest(whole)
-        return await self._at_hand.session(whole)
+        self._registry.check_at_rest(whole)
+        return await self._registry.session(whole)
 
     async def _taken_over(self, session: Session) -> Session:
         """A session as whoever was at it has left it, and writes to it no longer."""
@@ -293,24 +295,24 @@ class Chamber:
         take_up = partial(self.history.take_up, session.id, by_force=True)
         return await anyio.to_thread.run_sync(take_up)
 
-    async def _said_before(self, asked: Asked) -> tuple[tuple[Message, ...], str | None]:
+    async def _said_before(self, asked: QuestionRequest) -> tuple[tuple[Message, ...], str | None]:
         """The conversation so far, and the session that it is from, if it is from one."""
         if asked.parent is None:
             return asked.conversation, None
-        before = await self._at_hand.session(asked.parent)
+        before = await self._registry.session(asked.parent)
         check_continued(asked.parent, before)
         return before.conversation, before.id
 
-    async def _start(self, asker: Asker, undertaking: Undertaking) -> Running:
+    async def _start(self, client: Client, job: SessionJob) -> RunningSession:
         self._check_places()
-        running = Running(asker, Stream(self._clock.seconds))
+        running = RunningSession(client, Stream(self._clock.seconds))
         self._held.add(running)
         with ExitStack() as undo:
             undo.callback(running.close)
             undo.callback(self._held.discard, running)
-            council, account = await self._admitted(asker, undertaking)
+            council, account = await self._admitted(client, job)
             undo.pop_all()
-        self._tasks.start_soon(self._hold, running, council, undertaking, account)
+        self._tasks.start_soon(self._hold, running, council, job, account)
         self._tasks.start_soon(running.stream.pace)
         with ExitStack() as undo:
             undo.callback(running.cancel)
@@ -318,22 +320,24 @@ class Chamber:
             undo.pop_all()
         return running
 
-    async def _admitted(self, asker: Asker, undertaking: Undertaking) -> tuple[Council, Account]:
+    async def _admitted(
+        self, client: Client, job: SessionJob
+    ) -> tuple[Council, SessionReservation]:
         """Who is to hold a session, and what is held back for it."""
-        most = self._allowance.ceiling(asker)
-        council = undertaking.seat(most)
-        if asker.daily_usd is not None:
-            plan = undertaking.plan(council)
-            least = undertaking.least_usd(council, plan, asker.max_cost_usd)
+        most = self._client_limits.ceiling(client)
+        council = job.seat(most)
+        if client.daily_usd is not None:
+            plan = job.plan(council)
+            least = job.least_usd(council, plan, client.max_cost_usd)
             if least is not None:
-                self._allowance.check(asker, least)
+                self._client_limits.check(client, least)
             own = council.procedure.limits.max_cost_usd
-            bounds = (plan.worst_usd, undertaking.left_usd, own, most)
+            bounds = (plan.worst_usd, job.left_usd, own, most)
             most = min((bound for bound in bounds if bound is not None), default=None)
             if most:  # else it costs nothing
-                council = undertaking.seat(most)
-        self._allowance.begin(asker)
-        return council, await self._allowance.hold_back(asker, most)
+                council = job.seat(most)
+        self._client_limits.begin(client)
+        return council, await self._client_limits.hold_back(client, most)
 
     def _check_places(self) -> None:
         if self.draining:
@@ -344,20 +348,20 @@ class Chamber:
 
     async def _hold(
         self,
-        running: Running,
+        running: RunningSession,
         council: Council,
-        undertaking: Undertaking,
-        account: Account,
+        job: SessionJob,
+        account: SessionReservation,
     ) -> None:
-        VIA.set((*undertaking.via, self.name))
+        HOPS.set((*job.hops, self.name))
         session: Session | None = None
         failure: Exception | None = None
         try:
-            guard = guarded(_log, "a session failed within", passing=WitanError)
+            guard = contain_errors(_log, "a session failed within", passing=WitanError)
             with guard as mishap, running.scope:
                 async with council:
                     listener = self._listener(running, account)
-                    session = await undertaking.hold(council, listener, account)
+                    session = await job.hold(council, listener, account)
             failure = mishap.failure
         except HistoryError as error:
             if len(running.stream) and running.stream.closed:
@@ -366,7 +370,7 @@ class Chamber:
                 failure = error
         except WitanError as error:
             failure = error
-        finally:  # also where the chamber itself is cancelled
+        finally:  # also where the service itself is cancelled
             told = session is not None or len(running.stream)
             try:
                 await account.settle((session or running.held) if told else None)
@@ -374,21 +378,23 @@ class Chamber:
                 self._held.discard(running)
                 running.close(session, failure)
                 all_over(self._observers, running)
-                self._at_hand.over(running)
+                self._registry.over(running)
 
-    def _listener(self, running: Running, account: Account) -> Listener:
+    def _listener(self, running: RunningSession, account: SessionReservation) -> Listener:
         since = self._clock.now()
         listeners = [anew(watched(observer, running), since) for observer in self._observers]
         return _Hearing(running, account, [running.take, self._noted(running), *listeners])
 
-    def _noted(self, running: Running) -> Listener:
-        return lambda _: self._at_hand.opened(running)
+    def _noted(self, running: RunningSession) -> Listener:
+        return lambda _: self._registry.opened(running)
 
 
 class _Hearing:
     """Tells all who hear of a session; and its account, before something is called."""
 
-    def __init__(self, running: Running, account: Account, listeners: Sequence[Listener]) -> None:
+    def __init__(
+        self, running: RunningSession, account: SessionReservation, listeners: Sequence[Listener]
+    ) -> None:
         self._running, self._account = running, account
         self._listeners = listeners
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from witan.deliberation import events as e
 from witan.deliberation.record import event_to_json
 
-__all__ = ["MARK_BYTES", "Passage", "Piece", "Told", "heard"]
+__all__ = ["MARK_BYTES", "Piece", "StreamMessage", "TextRun", "heard"]
 
 MARK_BYTES = 4
 
@@ -20,7 +20,7 @@ MOST_DIGITS = 18
 Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
 
 
-class Told:
+class StreamMessage:
     """An event as readers are told of it.
 
     Parameters
@@ -74,13 +74,13 @@ class Told:
         """Its number and its mark: by these a reader says what it heard last."""
         return f"{self.seq}-{self.mark}"
 
-    def since(self, after: int) -> "Told":
+    def since(self, after: int) -> "StreamMessage":
         """What of it a reader has not heard that has heard all up to a lower number."""
         del after
         return self
 
 
-class Passage(Told):
+class TextRun(StreamMessage):
     """Pieces of a text that were told one by one long ago, kept as one.
 
     Its mark is its own: to have heard it is not to have heard the pieces of other texts that lie
@@ -94,12 +94,12 @@ class Passage(Told):
 
     __slots__ = ("_piece", "ends", "seqs")
 
-    def __init__(self, told: Sequence[Told], *, simulated: bool) -> None:
+    def __init__(self, told: Sequence[StreamMessage], *, simulated: bool) -> None:
         self.seqs, self.ends = array("q"), array("q")
         pieces = [each.event for each in told if isinstance(each.event, Piece)]
         length = 0
         for each, piece in zip(told, pieces, strict=True):
-            if isinstance(each, Passage):
+            if isinstance(each, TextRun):
                 self.seqs.extend(each.seqs)
                 self.ends.extend(array("q", (length + end for end in each.ends)))
             else:
@@ -110,16 +110,16 @@ class Passage(Told):
         mark = secrets.token_hex(MARK_BYTES)
         super().__init__(self._piece, simulated=simulated, mark=mark)
 
-    def since(self, after: int) -> Told:
+    def since(self, after: int) -> StreamMessage:
         """The rest of the text, for a reader that has heard the pieces up to this number."""
         n_heard = bisect_right(self.seqs, after)
         if not n_heard:
             return self
         rest = replace(self._piece, text=self._piece.text[self.ends[n_heard - 1] :])
-        return Told(rest, simulated=self._simulated, mark=self._mark)
+        return StreamMessage(rest, simulated=self._simulated, mark=self._mark)
 
 
-def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
+def heard(told: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
     """The number of the last of these events that a reader has heard; 0: none is sure to be so.
 
     Parameters
@@ -127,7 +127,7 @@ def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
     told
         In order.
     last
-        What the reader heard last, as `Told.id` has it; a number alone is taken at its word.
+        The `StreamMessage.id` that the reader received last, or its number alone.
     mark
         That of the pieces which were told along with these events.
     """
@@ -138,6 +138,6 @@ def heard(told: Sequence[Told], last: str, mark: str | None = None) -> int:
     if not dash or given == mark:
         return seq
     at = bisect_right(told, seq, key=lambda each: each.seq)
-    if not at or isinstance(told[at - 1], Passage):
+    if not at or isinstance(told[at - 1], TextRun):
         return 0
     return seq if told[at - 1].seq == seq and told[at - 1].mark == given else 0

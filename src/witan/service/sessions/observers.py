@@ -6,15 +6,15 @@ from contextlib import AbstractContextManager
 
 from witan.deliberation.events import Event
 from witan.deliberation.recorder import Listener
-from witan.service.error_boundary import Mishap, guarded
-from witan.service.sessions.running import Observer, Running
+from witan.service.error_boundary import ContainedError, contain_errors
+from witan.service.sessions.running import Observer, RunningSession
 
 __all__ = ["all_over", "watched"]
 
-_log = logging.getLogger("witan.chamber")
+_log = logging.getLogger("witan.service")
 
 
-def watched(observer: Observer, running: Running) -> Listener:
+def watched(observer: Observer, running: RunningSession) -> Listener:
     """What an observer hears a session by; once it fails, the session goes on without it."""
     hearing: list[Listener] = []
     with _spared(observer):
@@ -31,13 +31,13 @@ def watched(observer: Observer, running: Running) -> Listener:
     return told
 
 
-def all_over(observers: Iterable[Observer], running: Running) -> None:
+def all_over(observers: Iterable[Observer], running: RunningSession) -> None:
     """Tell every observer that nothing follows in a session."""
     for observer in observers:
         with _spared(observer):
             observer.over(running)
 
 
-def _spared(observer: Observer) -> AbstractContextManager[Mishap]:
+def _spared(observer: Observer) -> AbstractContextManager[ContainedError]:
     words = "%s failed; the session goes on without it"
-    return guarded(_log, words, type(observer).__name__)
+    return contain_errors(_log, words, type(observer).__name__)

@@ -1,4 +1,4 @@
-"""The sessions that a chamber has at hand: those under way, and those that ended lately."""
+"""The sessions that a service has at hand: those under way, and those that ended lately."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ import anyio
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, UnknownName
 from witan.history import History
-from witan.service.sessions.running import Running
+from witan.service.sessions.running import RunningSession
 
-__all__ = ["AtHand"]
+__all__ = ["SessionRegistry"]
 
 LATELY, LATELY_ALONE = 64, 256
 """Sessions at hand after they have ended, with a history to find the others in, and without."""
@@ -19,7 +19,7 @@ LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
 """How long their records may be together; the latest is at hand however long it is."""
 
 
-class AtHand:
+class SessionRegistry:
     """Sessions by name, and by a beginning of it.
 
     Any thread may read; only that of the event loop changes what is at hand, by putting a new
@@ -33,25 +33,25 @@ class AtHand:
 
     def __init__(self, history: History | None) -> None:
         self._history = history
-        self._known: Mapping[str, Running] = {}
-        self._over: dict[Running, int] = {}
+        self._known: Mapping[str, RunningSession] = {}
+        self._over: dict[RunningSession, int] = {}
         self._taken: set[str] = set()
 
     @property
-    def under_way(self) -> tuple[Running, ...]:
+    def under_way(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, the earliest first."""
         return tuple(running for running in self._known.values() if running.under_way)
 
     @property
-    def all(self) -> tuple[Running, ...]:
+    def all(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
         return tuple(self._known.values())
 
-    def get(self, session: str) -> Running | None:
+    def get(self, session: str) -> RunningSession | None:
         """A session by its whole name."""
         return self._known.get(session)
 
-    def opened(self, running: Running) -> None:
+    def opened(self, running: RunningSession) -> None:
         """Keep a session at hand, in place of what it was before it was taken up again."""
         before = self._known.get(running.id)
         if before is not running:
@@ -59,7 +59,7 @@ class AtHand:
                 self._over.pop(before, None)
             self._known = {**self._known, running.id: running}
 
-    def over(self, running: Running) -> None:
+    def over(self, running: RunningSession) -> None:
         """Let go of the sessions that ended first, beyond those that are held at hand."""
         if not running.named or self._known.get(running.id) is not running:
             return

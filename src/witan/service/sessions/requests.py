@@ -1,4 +1,4 @@
-"""What is asked of a chamber, and by whom: foreign, and therefore checked."""
+"""What is asked of a service, and by whom: foreign, and therefore checked."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 from witan.deliberation.ports import Message
 from witan.errors import InvalidParameter, TooLarge, UnknownName, UnknownOption
 
-__all__ = ["LOCAL", "OPTIONS", "Asked", "Asker", "Judging"]
+__all__ = ["LOCAL", "OPTIONS", "Client", "CouncilRequest", "QuestionRequest"]
 
 OPTIONS = (
     "mode", "rule", "rule_parameters", "rubric", "rubric_weights", "rubric_scoring", "holistic",
@@ -44,7 +44,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Client:
     """Who asks, and how much of it is allowed.
 
     Parameters
@@ -68,7 +68,7 @@ class Asker:
     by_token: bool = False
 
 
-LOCAL = Asker("local")
+LOCAL = Client("local")
 """Whoever reaches a server that listens on this machine alone, and has no tokens."""
 
 
@@ -84,7 +84,7 @@ class _Misplaced(UnknownName):
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class CouncilRequest:
     """Who sits, and how they deliberate: everything of a session but its question.
 
     Parameters
@@ -114,7 +114,7 @@ class Judging:
     chairman: str | None = None
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    via: tuple[str, ...] = ()
+    hops: tuple[str, ...] = ()
     jury: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionRequest:
     """A question, and all that comes with it.
 
     Parameters
@@ -154,7 +154,7 @@ class Asked:
     files: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     category: str | None = None
     parent: str | None = None
-    judging: Judging = field(default_factory=Judging)
+    judging: CouncilRequest = field(default_factory=CouncilRequest)
 
     def __post_init__(self) -> None:
         if self.parent is not None and self.conversation:

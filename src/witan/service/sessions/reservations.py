@@ -6,14 +6,14 @@ import anyio
 
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
-from witan.service.sessions.spending import Ledger, Reserved
+from witan.service.sessions.spending import Ledger, ReservedAmount
 
-__all__ = ["Account", "written"]
+__all__ = ["SessionReservation", "written"]
 
-_log = logging.getLogger("witan.chamber")
+_log = logging.getLogger("witan.service")
 
 
-class Account:
+class SessionReservation:
     """The dollars that are held back for a session.
 
     Parameters
@@ -27,7 +27,7 @@ class Account:
         What the session had cost, on whoever's account, before it is taken up.
     """
 
-    def __init__(self, ledger: Ledger, reserved: Reserved | None) -> None:
+    def __init__(self, ledger: Ledger, reserved: ReservedAmount | None) -> None:
         self._ledger = ledger
         self._reserved = reserved
         self._told_by: str | None = None
@@ -72,7 +72,7 @@ class Account:
             _log.error("%s", error)
 
 
-async def written(ledger: Ledger, reserved: Reserved | None = None) -> None:
+async def written(ledger: Ledger, reserved: ReservedAmount | None = None) -> None:
     """Wait as a ledger's `kept` does; who is cancelled is so afterwards.
 
     Raises

@@ -1,4 +1,4 @@
-"""One session under way in a chamber."""
+"""One session under way in a service."""
 
 from typing import Protocol
 
@@ -8,19 +8,19 @@ from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, NothingToCount
-from witan.service.redaction import discreet, outward
-from witan.service.sessions.requests import Asker
+from witan.service.redaction import public_error, redact_session
+from witan.service.sessions.requests import Client
 from witan.service.sessions.stream import Stream
 
-__all__ = ["Observer", "Running"]
+__all__ = ["Observer", "RunningSession"]
 
 
-class Running:
+class RunningSession:
     """A session, from when it is asked for until nobody asks for it any more.
 
     Parameters
     ----------
-    asker
+    client
         On whose behalf it is held.
     stream
         Its events.
@@ -33,8 +33,8 @@ class Running:
         Why its record is not in the history, and where it is; None: it is there.
     """
 
-    def __init__(self, asker: Asker, stream: Stream) -> None:
-        self.asker = asker
+    def __init__(self, client: Client, stream: Stream) -> None:
+        self.client = client
         self.stream = stream
         self.scope = anyio.CancelScope()
         self.unkept: HistoryError | None = None
@@ -63,11 +63,11 @@ class Running:
 
     @property
     def session(self) -> Session:
-        """The session as far as it came, as askers see it."""
+        """The session as far as it came, as clients see it."""
         if self._session is None:
             return Session.of(self.stream.kept)
         if self._shown is None:
-            self._shown = discreet(self._session)
+            self._shown = redact_session(self._session)
         return self._shown
 
     @property
@@ -77,8 +77,8 @@ class Running:
 
     @property
     def problem(self) -> str | None:
-        """What askers are told of a record that is not in the history; None: it is there."""
-        return None if self.unkept is None else outward(self.unkept)
+        """What clients are told of a record that is not in the history; None: it is there."""
+        return None if self.unkept is None else public_error(self.unkept)
 
     @property
     def under_way(self) -> bool:
@@ -132,7 +132,7 @@ class Running:
         if session is None and failure is None and self._id is None:
             # Cancelled before anything was told.
             self._failure = NothingToCount("the session was broken off before it was opened")
-        self.stream.end(None if failure is None else outward(failure))
+        self.stream.end(None if failure is None else public_error(failure))
         self._opened.set()
         self._over.set()
 
@@ -140,10 +140,10 @@ class Running:
 class Observer(Protocol):
     """Hears of every session: to count them, to write them down, to trace them."""
 
-    def watch(self, running: Running, /) -> Listener:
+    def watch(self, running: RunningSession, /) -> Listener:
         """A listener for a session that is about to be held."""
         ...
 
-    def over(self, running: Running, /) -> None:
+    def over(self, running: RunningSession, /) -> None:
         """Hear that nothing follows in it, whether or not it was closed."""
         ...

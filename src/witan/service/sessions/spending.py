@@ -1,4 +1,4 @@
-"""What the sessions of each asker have cost lately, so that a limit holds over restarts."""
+"""What the sessions of each client have cost lately, so that a limit holds over restarts."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.locking import locked
 
-__all__ = ["Ledger", "Reserved"]
+__all__ = ["Ledger", "ReservedAmount"]
 
 DAY = timedelta(hours=24)
 
@@ -27,7 +27,7 @@ MOST_STALE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class ReservedAmount:
     """Dollars that a session may cost, held back until it is known what it did.
 
     Parameters
@@ -39,7 +39,7 @@ class Reserved:
     """
 
     number: str
-    asker: str
+    client: str
     usd: float
     session: str | None = None
     before_usd: float = 0.0
@@ -49,21 +49,21 @@ class Reserved:
 class _Line:
     """What is counted; while it is not known what was spent of it, what that can be told by."""
 
-    asker: str
+    client: str
     at: datetime
     usd: float
-    reserved: Reserved | None = None
+    reserved: ReservedAmount | None = None
 
 
 class Ledger:
-    """Dollars by asker, in the last 24 hours.
+    """Dollars by client, in the last 24 hours.
 
     A line is appended when a session is begun, with the most that it can cost, another before its
     first call, with its name, and one when it has ended, with what it did cost. What a server that
     was killed had begun counts in full until that is settled. What is said counts at once, and
     outlives the process once `kept` has returned.
 
-    A file belongs to one ledger at a time, until that is closed: two would each let an asker spend
+    A file belongs to one ledger at a time, until that is closed: two would each let an client spend
     all that it may.
 
     Parameters
@@ -111,26 +111,28 @@ class Ledger:
         """Leave the file to others."""
         self._held.close()
 
-    def spent(self, asker: str) -> float:
+    def spent(self, client: str) -> float:
         """Dollars of the last 24 hours, those held back included."""
         self._forget()
-        return sum(line.usd for line in self._lines.values() if line.asker == asker)
+        return sum(line.usd for line in self._lines.values() if line.client == client)
 
-    def held_back(self, asker: str) -> tuple[float, int]:
+    def held_back(self, client: str) -> tuple[float, int]:
         """Of these, the dollars that are held back for sessions under way, and for how many."""
         self._forget()
         numbers = self._under_way & self._lines.keys()
-        held = [self._lines[number].usd for number in numbers if self._lines[number].asker == asker]
+        held = [
+            self._lines[number].usd for number in numbers if self._lines[number].client == client
+        ]
         return sum(held), len(held)
 
-    def reserve(self, asker: str, usd: float) -> Reserved:
+    def reserve(self, client: str, usd: float) -> ReservedAmount:
         """Hold dollars back."""
-        reserved = Reserved(secrets.token_hex(8), asker, usd)
+        reserved = ReservedAmount(secrets.token_hex(8), client, usd)
         self._under_way.add(reserved.number)
         self._put(reserved, usd, reserved)
         return reserved
 
-    def name(self, reserved: Reserved, session: str | None, before_usd: float) -> None:
+    def name(self, reserved: ReservedAmount, session: str | None, before_usd: float) -> None:
         """Say, before anything is called, whose record will tell what it came to; None: nobody's.
 
         Parameters
@@ -141,18 +143,18 @@ class Ledger:
         named = replace(reserved, session=session, before_usd=before_usd)
         self._put(reserved, reserved.usd, None if session is None else named)
 
-    def settle(self, reserved: Reserved, usd: float, at: datetime | None = None) -> None:
+    def settle(self, reserved: ReservedAmount, usd: float, at: datetime | None = None) -> None:
         """Put what it cost in place of what was held back; by when, if that was not now."""
         self._under_way.discard(reserved.number)
         self._put(reserved, usd, at=at)
 
-    def drop(self, reserved: Reserved) -> None:
+    def drop(self, reserved: ReservedAmount) -> None:
         """Give back what was held back for nothing."""
         self._under_way.discard(reserved.number)
         self._lines.pop(reserved.number, None)
         self._unwritten.pop(reserved.number, None)
 
-    async def kept(self, reserved: Reserved | None = None) -> None:
+    async def kept(self, reserved: ReservedAmount | None = None) -> None:
         """Wait until all that was said so far is on the disk; of what was reserved there, if any.
 
         Those who wait at the same time wait for one writing of it. Nobody waits for what was said
@@ -169,7 +171,7 @@ class Ledger:
             if self._waits(reserved):
                 await self._write(self._path, dict(self._unwritten))
 
-    def _waits(self, reserved: Reserved | None) -> bool:
+    def _waits(self, reserved: ReservedAmount | None) -> bool:
         """Whether something is yet to be written."""
         return bool(self._unwritten) if reserved is None else reserved.number in self._unwritten
 
@@ -192,12 +194,12 @@ class Ledger:
 
     def _put(
         self,
-        reserved: Reserved,
+        reserved: ReservedAmount,
         usd: float,
-        still: Reserved | None = None,
+        still: ReservedAmount | None = None,
         at: datetime | None = None,
     ) -> None:
-        line = _Line(reserved.asker, self._clock.now() if at is None else at, usd, still)
+        line = _Line(reserved.client, self._clock.now() if at is None else at, usd, still)
         self._lines[reserved.number] = line
         if self._path is not None:
             self._unwritten[reserved.number] = line
@@ -261,7 +263,7 @@ def _object(number: str, line: _Line) -> dict[str, object]:
             "before_usd": line.reserved.before_usd,
         }
     at = line.at.isoformat()
-    return {"number": number, "asker": line.asker, "at": at, "usd": line.usd, **held}
+    return {"number": number, "asker": line.client, "at": at, "usd": line.usd, **held}
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
@@ -274,20 +276,22 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
             held = json.loads(line)
             at, usd = datetime.fromisoformat(held["at"]), float(held["usd"])
             if at.tzinfo is not None and isfinite(usd):
-                number, asker = str(held["number"]), str(held["asker"])
-                yield number, _Line(asker, at, usd, _still(number, asker, usd, held))
+                number, client = str(held["number"]), str(held["asker"])
+                yield number, _Line(client, at, usd, _still(number, client, usd, held))
         except (ValueError, KeyError, TypeError):
             continue
 
 
-def _still(number: str, asker: str, usd: float, line: Mapping[str, object]) -> Reserved | None:
+def _still(
+    number: str, client: str, usd: float, line: Mapping[str, object]
+) -> ReservedAmount | None:
     """What is held back by a line; None: that is what was spent, as far as can be told."""
     session, before_usd = line.get("session"), line.get("before_usd")
     if line.get("held") is not True or not isinstance(before_usd, int | float):
         return None
     if not (session is None or isinstance(session, str)):
         return None
-    return Reserved(number, asker, usd, session, before_usd)
+    return ReservedAmount(number, client, usd, session, before_usd)
 
 
 def _unusable(path: Path, error: Exception) -> HistoryError:

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import anyio
 
 from witan.deliberation import events as e
-from witan.service.redaction import Veil
-from witan.service.sessions.messages import MARK_BYTES, Passage, Piece, Told, heard
+from witan.service.redaction import SessionRedactor
+from witan.service.sessions.messages import MARK_BYTES, Piece, StreamMessage, TextRun, heard
 
 __all__ = ["PACE_SECONDS", "Stream"]
 
@@ -58,9 +58,9 @@ class Stream:
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
         self.mark = secrets.token_hex(MARK_BYTES)
-        self._log: list[Told] = []
+        self._log: list[StreamMessage] = []
         self._held: list[e.Event] = []
-        self._veil: Veil | None = None
+        self._veil: SessionRedactor | None = None
         self._written: dict[_Text, _Gathering] = {}
         self._waiting = False
         self._gathered = anyio.Event()
@@ -75,7 +75,7 @@ class Stream:
             self._gather(event)
             return
         if isinstance(event, e.SessionOpened):
-            self._simulated, self._veil = event.simulated, Veil(event)
+            self._simulated, self._veil = event.simulated, SessionRedactor(event)
         self._held.append(event)
         self.tell_gathered()
         self._forget_pieces(event)
@@ -122,7 +122,7 @@ class Stream:
     def __len__(self) -> int:
         return len(self._log)
 
-    async def follow(self, after: int = 0) -> AsyncGenerator[Told, None]:
+    async def follow(self, after: int = 0) -> AsyncGenerator[StreamMessage, None]:
         """Yield what was told with a number above `after`, then what is, until nothing follows.
 
         Between two of them anything may have been told; a text that was completed meanwhile comes
@@ -146,7 +146,7 @@ class Stream:
         """Wait until something is told, or nothing follows any more."""
         await self._wake.wait()
 
-    def told_after(self, after: int) -> tuple[Told, ...]:
+    def told_after(self, after: int) -> tuple[StreamMessage, ...]:
         """What was told with a number above `after`, so far."""
         return tuple(self._since(after))
 
@@ -169,7 +169,7 @@ class Stream:
                 self._tell_piece(held, held.pending)
             held.told_at, held.pending = now, None
 
-    def _since(self, after: int) -> Iterator[Told]:
+    def _since(self, after: int) -> Iterator[StreamMessage]:
         # Sliced, as the log may change between two readings.
         rest = self._log[bisect_right(self._log, after, key=lambda told: told.seq) :]
         return (told.since(after) for told in rest)
@@ -199,7 +199,7 @@ class Stream:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
-        passage = Passage(own[:-RECENT], simulated=self._simulated)
+        passage = TextRun(own[:-RECENT], simulated=self._simulated)
         last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
         self._log = [
             passage if each is last else each
@@ -226,7 +226,7 @@ class Stream:
     def _tell(self, event: e.Event) -> None:
         event = event if self._veil is None else self._veil(event)
         mark = self.mark if isinstance(event, e.AnswerDelta | e.SynthesisDelta) else None
-        self._log.append(Told(event, simulated=self._simulated, mark=mark))
+        self._log.append(StreamMessage(event, simulated=self._simulated, mark=mark))
         self._rouse()
 
     def _rouse(self) -> None:

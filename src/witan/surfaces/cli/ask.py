@@ -20,7 +20,7 @@ from witan.surfaces.cli.stacking import SectionedCommand, section
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Hold
 
 __all__ = ["command"]
@@ -57,7 +57,7 @@ def command(**options: Any) -> int:
     question = read_question(options["question"], (*options["files"], earlier))
     files = read_files(options["files"])
 
-    def seat(say: Say, place: "Place | None") -> "Hold":
+    def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
         before = read_earlier(earlier, options["config"], options["history"])
         council = seated_by(options, say, place)
         if not telling.quiet:

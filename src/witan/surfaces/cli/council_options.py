@@ -15,7 +15,7 @@ from witan.surfaces.cli.stacking import Decorator, section, stacked
 if TYPE_CHECKING:
     from witan.deliberation.procedure import Procedure
     from witan.service.council import Council
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
 
 __all__ = [
     "config_option",
@@ -291,7 +291,7 @@ def seated(
     procedure: "Procedure | None" = None,
     *,
     giver: str = "the command line",
-    place: "Place | None" = None,
+    place: "RecordingPlace | None" = None,
     profile: str = "",
 ) -> "Council":
     """Seat the council of the configuration, or of a `profile`, with what was `given` over it.
@@ -313,7 +313,7 @@ def seated(
     return council
 
 
-def say_separation(council: "Council", say: Say, place: "Place | None") -> None:
+def say_separation(council: "Council", say: Say, place: "RecordingPlace | None") -> None:
     """Say how far apart answers must be for this council to separate them.
 
     Nothing is said where scripts answer alone: then nothing is spent.
@@ -336,12 +336,14 @@ def say_separation(council: "Council", say: Say, place: "Place | None") -> None:
         say(separation_sentence(found))
 
 
-def seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") -> "Council":
+def seated_by(options: Mapping[str, Any], say: Say, place: "RecordingPlace | None") -> "Council":
     """Seat the council that the options of `council_options` mean."""
     return _seated_by(options, overrides(options), say, place)
 
 
-def jury_seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") -> "Council":
+def jury_seated_by(
+    options: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
+) -> "Council":
     """Seat the jury that the options of `jury_options` mean, under either of their names.
 
     Without one the configured jury sits, or else the members.
@@ -355,6 +357,6 @@ def jury_seated_by(options: Mapping[str, Any], say: Say, place: "Place | None") 
 
 
 def _seated_by(
-    options: Mapping[str, Any], given: Mapping[str, Any], say: Say, place: "Place | None"
+    options: Mapping[str, Any], given: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
 ) -> "Council":
     return seated(options["config"], given, say, place=place, profile=options["profile"])

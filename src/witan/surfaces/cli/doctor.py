@@ -18,7 +18,7 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Price
-    from witan.service.doctor.doctor import Examination, SeatFinding
+    from witan.service.doctor.doctor import Diagnosis, SeatFinding
     from witan.service.doctor.history import HistoryFinding
     from witan.service.doctor.serve import ProfileFinding, ServeFinding
 
@@ -55,11 +55,11 @@ def command(
     """
     import anyio
 
-    from witan.service.doctor.doctor import examine
+    from witan.service.doctor.doctor import diagnose
     from witan.service.history_access import configured
 
     read = configured(config, history)
-    found = anyio.run(partial(examine, read, os.environ, offline=offline))
+    found = anyio.run(partial(diagnose, read, os.environ, offline=offline))
     if as_json:
         from witan.service.json_output import to_json
 
@@ -70,7 +70,7 @@ def command(
     return Status.ANSWERED if found.can_sit else Status.MISUSED
 
 
-def _text(page: Page, found: "Examination", *, with_defaults: bool) -> Iterator[str]:
+def _text(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
     """The verdict first, then seats, servers, history and settings, and the versions."""
     yield from _verdict(page, found)
     for title, seats in (
@@ -99,7 +99,7 @@ def _text(page: Page, found: "Examination", *, with_defaults: bool) -> Iterator[
     yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
 
 
-def _verdict(page: Page, found: "Examination") -> Iterator[str]:
+def _verdict(page: Page, found: "Diagnosis") -> Iterator[str]:
     """The answer, the problems that stop a council, and notes."""
     if found.can_sit:
         names = listed([seat.name for seat in found.members])
@@ -113,7 +113,7 @@ def _verdict(page: Page, found: "Examination") -> Iterator[str]:
         yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
 
 
-def _settings(page: Page, found: "Examination", *, with_defaults: bool) -> Iterator[str]:
+def _settings(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
     """The settings that a file, a variable or an option gave; with defaults all of them."""
     from witan.surfaces.text.tables import Column, table
 
@@ -244,7 +244,7 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _object(found: "Examination") -> dict[str, Any]:
+def _object(found: "Diagnosis") -> dict[str, Any]:
     return {
         "can_sit": found.can_sit,
         "problems": found.problems,

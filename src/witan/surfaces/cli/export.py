@@ -18,7 +18,7 @@ from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.history import Found, History, Imported
+    from witan.history import History, Imported, SessionSummary
 
 __all__ = ["command"]
 
@@ -150,7 +150,9 @@ def _holds_ballots(output: str | None) -> bool:
     return bare.suffix in (".csv", ".parquet", *(f".{kind}" for kind in PREFLIB_KINDS))
 
 
-def _found(history: "History", sessions: Sequence[str], options: dict[str, Any]) -> "list[Found]":
+def _found(
+    history: "History", sessions: Sequence[str], options: dict[str, Any]
+) -> "list[SessionSummary]":
     """The sessions that are meant, the oldest first."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
@@ -164,8 +166,8 @@ def _found(history: "History", sessions: Sequence[str], options: dict[str, Any])
 
 
 def _picked(
-    found: "Sequence[Found]", kind: str, *, everything: bool
-) -> "tuple[list[Found], list[Found]]":
+    found: "Sequence[SessionSummary]", kind: str, *, everything: bool
+) -> "tuple[list[SessionSummary], list[SessionSummary]]":
     """Those that are written, and those of scripts, which a file of ballots would pass for real."""
     if kind == "sessions" or everything:
         return list(found), []
@@ -173,7 +175,7 @@ def _picked(
 
 
 def _whole(
-    history: "History", picked: "Sequence[Found]", damaged: list[str]
+    history: "History", picked: "Sequence[SessionSummary]", damaged: list[str]
 ) -> "Iterator[Imported]":
     """The sessions, whole; those that cannot be read any more are named in `damaged`."""
     for one in picked:
@@ -189,7 +191,7 @@ def _whole(
         yield whole
 
 
-def _nothing(left_out: "Sequence[Found]", kind: str) -> str:
+def _nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
         n = counted(len(left_out), "session")
         return f"there is nothing but {n} in which scripts sat; --all writes their {kind}, too"

@@ -15,7 +15,7 @@ from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import confirm, echo
 
 if TYPE_CHECKING:
-    from witan.history import Found, History
+    from witan.history import History, SessionSummary
 
 __all__ = ["command"]
 
@@ -108,14 +108,14 @@ def command(
         echo(note, err=True)
 
 
-def _children(place: "History", chosen: "Sequence[Found]") -> "list[Found]":
+def _children(place: "History", chosen: "Sequence[SessionSummary]") -> "list[SessionSummary]":
     """The sessions that came of these, and of those in turn, and are not among them."""
     seen = {found.session for found in chosen}
     everything = place.find() if len(chosen) > MANY else ()
-    known: dict[str | None, list[Found]] = {}
+    known: dict[str | None, list[SessionSummary]] = {}
     for found in everything:
         known.setdefault(found.parent, []).append(found)
-    children: list[Found] = []
+    children: list[SessionSummary] = []
     waiting = [found.session for found in chosen]
     while waiting:
         parent = waiting.pop()
@@ -127,7 +127,7 @@ def _children(place: "History", chosen: "Sequence[Found]") -> "list[Found]":
     return children
 
 
-def _left(children: "Sequence[Found]") -> str | None:
+def _left(children: "Sequence[SessionSummary]") -> str | None:
     """Name the sessions that still hold text of a deleted one."""
     if not children:
         return None
@@ -140,7 +140,7 @@ def _left(children: "Sequence[Found]") -> str | None:
     )
 
 
-def _ask(chosen: "list[Found]", place: "History") -> None:
+def _ask(chosen: "list[SessionSummary]", place: "History") -> None:
     """Have the user confirm; without a terminal, refuse."""
     n = counted(len(chosen), "session")
     if not sys.stdin.isatty():

@@ -12,7 +12,7 @@ from witan.surfaces.cli.stacking import section
 
 if TYPE_CHECKING:
     from witan.core.window import Window
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
 
 __all__ = [
     "Moment",
@@ -81,7 +81,7 @@ window_options = section("Which sessions", since_option, until_option, category_
 """Which sessions are meant: a span of time, and a category."""
 
 
-def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "Place | None":
+def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
     """Open the history that the options of `recording_options` mean; None: it is not to be kept.
 
     Raises

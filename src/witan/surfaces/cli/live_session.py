@@ -15,7 +15,7 @@ from witan.deliberation.session import Session
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
-from witan.service.history_access import Place
+from witan.service.history_access import RecordingPlace
 from witan.service.session_recording import Record
 from witan.service.telemetry import Exporting, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
@@ -42,7 +42,9 @@ class Following:
         The history that the session goes into; None: none.
     """
 
-    def __init__(self, telling: Telling, panel: Panel | None, place: Place | None = None) -> None:
+    def __init__(
+        self, telling: Telling, panel: Panel | None, place: RecordingPlace | None = None
+    ) -> None:
         self.telling, self.panel = telling, panel
         self.record = Record(place, telling.save, self._waits)
         self.heard: list[e.Event] = []

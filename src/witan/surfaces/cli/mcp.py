@@ -11,7 +11,7 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.service.config.configuration import Config
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
     from witan.surfaces.mcp.clients import Launch, Reached
 
 __all__ = ["command"]
@@ -79,17 +79,17 @@ def _serve(config: "Config", options: dict[str, Any]) -> int:
     return 0
 
 
-async def _served(config: "Config", place: "Place | None", fast_demo: bool) -> None:
-    from witan.service.session_service import chamber_of, seatings_of
+async def _served(config: "Config", place: "RecordingPlace | None", fast_demo: bool) -> None:
+    from witan.service.session_service import councils_of, open_service
     from witan.surfaces.mcp.stdio import serve_stdio
 
     history = None if place is None else place.history
-    seatings = seatings_of(config, history, fast_demo=fast_demo)
-    async with chamber_of(seatings, config.serve) as chamber:
-        council = chamber.profiles[""]
+    councils = councils_of(config, history, fast_demo=fast_demo)
+    async with open_service(councils, config.serve) as service:
+        council = service.profiles[""]
         if council.problem is not None:
             _say(f"only the demonstration can be asked: {council.failure}")
-        await serve_stdio(chamber)
+        await serve_stdio(service)
 
 
 def _say(text: str) -> None:

@@ -57,7 +57,7 @@ def command(as_json: bool, **options: Any) -> None:
     from witan.service.config.configuration import load_config
     from witan.service.council import who_sits, with_list_prices
     from witan.service.history_access import configured
-    from witan.service.procedure_options import procedure_of, traced
+    from witan.service.procedure_options import locate_error, procedure_of
     from witan.surfaces.cli.stored_sessions import earlier_lengths
 
     given, profile = overrides(options), options["profile"]
@@ -65,7 +65,7 @@ def command(as_json: bool, **options: Any) -> None:
     config = with_list_prices(config, os.environ)
     found = who_sits(config, os.environ)
     procedure = procedure_of(config)
-    with traced(config):
+    with locate_error(config):
         check_procedure(procedure, len(found.seats), len(config.jury))
     plan = make_plan(
         [_seat(spec) for spec in found.seats],

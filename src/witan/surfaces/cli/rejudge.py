@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Hold
 
 __all__ = ["command"]
@@ -67,7 +67,7 @@ def command(session: str, plan: bool, **options: Any) -> int:
         ceiling = council.procedure.limits.max_cost_usd
         return print_plan(council.plan_rejudge(parent), ceiling, as_json=telling.as_json)
 
-    def seat(say: Say, place: "Place | None") -> "Hold":
+    def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
         parent = _parent(session, options["config"], options["history"])
         council = jury_seated_by(options, say, place)
 

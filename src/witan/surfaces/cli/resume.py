@@ -19,7 +19,7 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.history import History
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Following, Hold
 
 __all__ = ["command"]
@@ -69,13 +69,13 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
     telling = Telling.of(options, save=file)
     vain: list[tuple[Session, bool]] = []
 
-    def opened(say: Say) -> "Place | None":
+    def opened(say: Say) -> "RecordingPlace | None":
         place = recorded_by({**options, "config": config}, say)
         if place is None and file is None:
             raise click.UsageError("history.enabled is false; name the history with --history")
         return place
 
-    def seat(say: Say, place: "Place | None") -> "Hold":
+    def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
         taken, trusted = _taken(session, file, place, by_force=take_over)
         if taken.status != "interrupted":
             return _shown(taken)
@@ -117,7 +117,7 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
 
 
 def _taken(
-    name: str, file: Path | None, place: "Place | None", *, by_force: bool
+    name: str, file: Path | None, place: "RecordingPlace | None", *, by_force: bool
 ) -> "tuple[Session, bool]":
     """The session, and whether its seats are those that the user himself once configured."""
     from witan.surfaces.cli.stored_sessions import whole_name

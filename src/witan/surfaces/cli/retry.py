@@ -17,7 +17,7 @@ from witan.surfaces.cli.stacking import SectionedCommand, section
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Hold
 
 __all__ = ["command"]
@@ -71,7 +71,7 @@ def command(
         planned = plan_again(parent, seats or None, limits)
         return print_plan(planned, limits.max_cost_usd, as_json=telling.as_json)
 
-    def seat(say: Say, _: "Place | None") -> "Hold":
+    def seat(say: Say, _: "RecordingPlace | None") -> "Hold":
         parent, trusted = _parent(session, config, options["history"])
         if not (trust or trusted):
             refuse_untrusted(parent.opened.called)

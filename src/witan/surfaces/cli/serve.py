@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from witan.service.config.configuration import Config
     from witan.service.config.serve import ServeSettings
-    from witan.service.history_access import Place
-    from witan.service.sessions import Chamber
+    from witan.service.history_access import RecordingPlace
+    from witan.service.sessions import Service
     from witan.surfaces.serving import Say
 
 __all__ = ["command"]
@@ -93,9 +93,14 @@ def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
 
 
 async def _served(
-    config: "Config", listening: "socket", place: "Place | None", say: "Say", *, fast_demo: bool
+    config: "Config",
+    listening: "socket",
+    place: "RecordingPlace | None",
+    say: "Say",
+    *,
+    fast_demo: bool,
 ) -> None:
-    from witan.service.session_service import chamber_of, seatings_of, spent_path
+    from witan.service.session_service import councils_of, open_service, spent_path
     from witan.surfaces.http.logs import SessionLog
     from witan.surfaces.http.metrics import Metrics
     from witan.surfaces.serving import serve
@@ -103,13 +108,13 @@ async def _served(
     settings = config.serve
     metrics = Metrics()
     history = None if place is None else place.history
-    seatings = seatings_of(config, history, fast_demo=fast_demo)
+    councils = councils_of(config, history, fast_demo=fast_demo)
     port = listening.getsockname()[1]
     spent = spent_path(settings)
-    async with chamber_of(seatings, settings, [metrics, SessionLog()], spent=spent) as chamber:
-        _welcome(chamber, replace(settings, port=port), say)
+    async with open_service(councils, settings, [metrics, SessionLog()], spent=spent) as service:
+        _welcome(service, replace(settings, port=port), say)
         option = "" if place is None else place.option
-        await serve(chamber, settings, listening, metrics, say, option=option)
+        await serve(service, settings, listening, metrics, say, option=option)
 
 
 def _say(text: str) -> None:
@@ -118,9 +123,9 @@ def _say(text: str) -> None:
     echo(clean(text), err=True)
 
 
-def _welcome(chamber: "Chamber", settings: "ServeSettings", say: "Say") -> None:
+def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
     """Say where it is served, who sits, and where sessions are kept."""
-    council = chamber.profiles[""]
+    council = service.profiles[""]
     say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
     say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1 · MCP {settings.url}/mcp")
     if council.problem is not None:
@@ -131,8 +136,8 @@ def _welcome(chamber: "Chamber", settings: "ServeSettings", say: "Say") -> None:
         say(f"  council: {seats}{f', judged by {jury}' if jury else ''}")
     for note in council.notes:
         say(f"  {note}")
-    for name, profile in chamber.profiles.items():
+    for name, profile in service.profiles.items():
         if name and profile.problem is not None:
             say(f"  the profile {name} cannot be asked: {profile.failure}")
     kept = "nowhere, and are gone with the server"
-    say(f"  sessions are kept {kept if chamber.history is None else 'in ' + chamber.history.url}")
+    say(f"  sessions are kept {kept if service.history is None else 'in ' + service.history.url}")

@@ -10,7 +10,7 @@ from witan.surfaces.cli.session_options import Telling
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.service.history_access import Place
+    from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Hold
 
 __all__ = ["Say", "hold", "unrecorded"]
@@ -25,8 +25,8 @@ def unrecorded(_: Say) -> None:
 
 def hold(
     telling: Telling,
-    seat: "Callable[[Say, Place | None], Hold]",
-    opened: "Callable[[Say], Place | None]" = unrecorded,
+    seat: "Callable[[Say, RecordingPlace | None], Hold]",
+    opened: "Callable[[Say], RecordingPlace | None]" = unrecorded,
 ) -> int:
     """Seat a council and hold one session before the eyes of the user; return the exit status.
 

@@ -36,10 +36,10 @@ def open_history(config: "Config", *, reading: bool = False) -> "History":
     HistoryError, MissingExtra
         As of the service's.
     """
-    from witan.history import Patience
+    from witan.history import LockWait
 
-    patience = Patience(lambda text: echo(clean(text), err=True))
-    return history_access.open_history(config, patience, reading=reading)
+    lock_wait = LockWait(lambda text: echo(clean(text), err=True))
+    return history_access.open_history(config, lock_wait, reading=reading)
 
 
 _SUFFIXES = frozenset(

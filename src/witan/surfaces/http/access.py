@@ -1,4 +1,4 @@
-"""Who asks, and which chamber.
+"""Who asks, and which service.
 
 Coroutines, since a plain function that a route depends on is run in a thread for every request.
 """
@@ -7,29 +7,29 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from witan.service.sessions import Asker, Chamber
+from witan.service.sessions import Client, Service
 
-__all__ = ["AskerOf", "ChamberOf", "Via"]
-
-
-async def _chamber(request: Request) -> Chamber:
-    """The chamber that is asked."""
-    chamber: Chamber = request.app.state.chamber
-    return chamber
+__all__ = ["ClientOf", "Hops", "ServiceOf"]
 
 
-async def _asker(request: Request) -> Asker:
+async def _service(request: Request) -> Service:
+    """The service that is asked."""
+    service: Service = request.app.state.service
+    return service
+
+
+async def _client(request: Request) -> Client:
     """Who asks, as the token says."""
-    asker: Asker = request.scope["asker"]
-    return asker
+    client: Client = request.scope["witan.client"]
+    return client
 
 
 async def _via(request: Request) -> tuple[str, ...]:
     """The councils that the request came through."""
-    via: tuple[str, ...] = request.scope["via"]
-    return via
+    hops: tuple[str, ...] = request.scope["witan.hops"]
+    return hops
 
 
-ChamberOf = Annotated[Chamber, Depends(_chamber)]
-AskerOf = Annotated[Asker, Depends(_asker)]
-Via = Annotated[tuple[str, ...], Depends(_via)]
+ServiceOf = Annotated[Service, Depends(_service)]
+ClientOf = Annotated[Client, Depends(_client)]
+Hops = Annotated[tuple[str, ...], Depends(_via)]

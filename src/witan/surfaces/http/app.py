@@ -1,4 +1,4 @@
-"""The server: one chamber, and every door to it."""
+"""The server: one service, and every door to it."""
 
 import time
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from witan.errors import WitanError
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 from witan.surfaces.http import counting, health, planning, reports, sessions
 from witan.surfaces.http.door import Door, Passed
 from witan.surfaces.http.event_stream import Streams
@@ -17,7 +17,7 @@ from witan.surfaces.http.logs import passed
 from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.http.model_context import lifespan, mount
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
-from witan.surfaces.http.tokens import Askers
+from witan.surfaces.http.tokens import Clients
 from witan.surfaces.openai import chat, models
 from witan.surfaces.web import routes
 from witan.surfaces.web.feed import Feeds
@@ -31,19 +31,19 @@ NOTHING: Mapping[str, str] = {}
 
 
 def create_app(
-    chamber: Chamber,
+    service: Service,
     settings: ServeSettings,
     environment: Mapping[str, str] = NOTHING,
     metrics: Metrics | None = None,
 ) -> FastAPI:
-    """The application that serves an open chamber.
+    """The application that serves an open service.
 
     Parameters
     ----------
     environment
         Where the tokens are that the settings name.
     metrics
-        What the chamber is observed by, too.
+        What the service is observed by, too.
 
     Raises
     ------
@@ -59,10 +59,10 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    askers = Askers(settings, environment)
-    app.state.chamber = chamber
+    clients = Clients(settings, environment)
+    app.state.service = service
     app.state.settings = settings
-    app.state.askers = askers
+    app.state.clients = clients
     app.state.streams = Streams()
     app.state.feeds = Feeds()
     app.state.created = int(time.time())
@@ -74,7 +74,7 @@ def create_app(
     app.include_router(counting.router)
     app.include_router(chat.router)
     app.include_router(models.router)
-    mount(app, chamber, settings)
+    mount(app, service, settings)
     app.include_router(routes.router)
     app.add_exception_handler(WitanError, tell_error)
     app.add_exception_handler(RequestValidationError, tell_invalid)
@@ -84,5 +84,5 @@ def create_app(
         app.state.metrics.passed(request)
         passed(request)
 
-    app.add_middleware(Door, settings=settings, askers=askers, name=chamber.name, heard=heard)
+    app.add_middleware(Door, settings=settings, clients=clients, name=service.name, heard=heard)
     return app

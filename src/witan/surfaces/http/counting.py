@@ -60,7 +60,7 @@ async def _ballots(
         Query(description="FIELD=HEADER: which column holds a field, such as reviewer=judge."),
     ] = None,
     scale: Annotated[str | None, Query(description=SCALE)] = None,
-) -> posted.Posted:
+) -> posted.BallotUpload:
     """The ballots that are sent.
 
     Raises
@@ -68,7 +68,9 @@ async def _ballots(
     InvalidParameter
         If a column is not written so.
     """
-    return posted.Posted(await request.body(), format, posted.columns_given(column or ()), scale)
+    return posted.BallotUpload(
+        await request.body(), format, posted.columns_given(column or ()), scale
+    )
 
 
 async def _settings(request: Request) -> Mapping[str, Any]:
@@ -88,7 +90,7 @@ def _number(text: str) -> float | str:
         return text
 
 
-BallotsOf = Annotated[posted.Posted, Depends(_ballots)]
+BallotsOf = Annotated[posted.BallotUpload, Depends(_ballots)]
 SettingsOf = Annotated[Mapping[str, Any], Depends(_settings)]
 Rule = Annotated[str | None, Query(description="One of `GET /api/rules`; unless given, `auto`.")]
 

@@ -21,11 +21,11 @@ from starlette.responses import RedirectResponse, Response
 from witan.models.loop_guard import HEADER as VIA_HEADER
 from witan.models.loop_guard import MOST_HOPS, through
 from witan.service.config.serve import ServeSettings
-from witan.service.error_boundary import guarded
-from witan.service.sessions import Asker
+from witan.service.error_boundary import contain_errors
+from witan.service.sessions import Client
 from witan.surfaces.http.parameters import matched_path
 from witan.surfaces.http.problems import TITLES, problem
-from witan.surfaces.http.tokens import COOKIE, Askers
+from witan.surfaces.http.tokens import COOKIE, Clients
 from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.web.responses import problem_page, wants_page
 
@@ -53,7 +53,7 @@ STRANGER_BYTES = 16 * 1024
 """The longest body of a request that anybody may make: signing in."""
 
 REQUESTS_A_SESSION = 100
-"""How many requests of any kind an asker may make for each session that it may begin."""
+"""How many requests of any kind an client may make for each session that it may begin."""
 
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -83,7 +83,7 @@ class Passed:
     path: str
     status: int
     seconds: float
-    asker: str | None
+    client: str | None
 
 
 class _TooLarge(Exception):
@@ -105,13 +105,13 @@ class Door:
         self,
         app: App,
         settings: ServeSettings,
-        askers: Askers,
+        clients: Clients,
         name: str,
         heard: Callable[[Passed], None],
     ) -> None:
         self._app = app
         self._settings = settings
-        self._askers = askers
+        self._clients = clients
         self._name = name
         self._heard = heard
         self._rates = MovingWindowRateLimiter(MemoryStorage())
@@ -143,7 +143,7 @@ class Door:
             await self._pass(scope, receive, _headers_alone(sending) if alone else sending)
             status = status or GONE
         finally:
-            asker = scope.get("asker")
+            client = scope.get("witan.client")
             route = getattr(scope.get("route"), "path_format", "")
             self._heard(
                 Passed(
@@ -153,7 +153,7 @@ class Door:
                     scope["path"],
                     500 if status is None else status,
                     time.monotonic() - started,
-                    asker.name if asker is not None else None,
+                    client.name if client is not None else None,
                 )
             )
 
@@ -188,7 +188,7 @@ class Door:
         instead: Response | None = None
         fields = {"request": scope["request"], "path": scope["path"]}
         try:
-            with guarded(_log, "a request failed within", fields=fields) as mishap:
+            with contain_errors(_log, "a request failed within", fields=fields) as mishap:
                 with suppress(_TooLarge, ClientDisconnect):
                     await self._app(within, receiving, sending)
                 instead = self._too_large(scope) if exceeded else None
@@ -244,7 +244,7 @@ class Door:
     def _most_bytes(self, scope: Scope) -> int:
         """The longest body that is taken of this client."""
         most = self._settings.body_bytes
-        return most if scope.get("asker") is not None else min(most, STRANGER_BYTES)
+        return most if scope.get("witan.client") is not None else min(most, STRANGER_BYTES)
 
     def _too_large(self, scope: Scope) -> Response:
         most = self._most_bytes(scope)
@@ -252,28 +252,28 @@ class Door:
         return refusal(scope, 413, detail)
 
     def _in_a_circle(self, scope: Scope, headers: Headers) -> Response | None:
-        via = through(",".join(headers.getlist(VIA_HEADER)))
-        scope["via"] = via
-        if self._name in via or len(via) > MOST_HOPS:
-            shown = " → ".join((*via[:MOST_HOPS], self._name))
+        hops = through(",".join(headers.getlist(VIA_HEADER)))
+        scope["witan.hops"] = hops
+        if self._name in hops or len(hops) > MOST_HOPS:
+            shown = " → ".join((*hops[:MOST_HOPS], self._name))
             detail = f"this council would be a member of itself: {shown}; seat another model"
             return refusal(scope, 508, detail)
         return None
 
     def _nobody(self, scope: Scope, headers: Headers) -> Response | None:
-        if self._askers.open:
-            scope["asker"] = self._askers.local
+        if self._clients.open:
+            scope["witan.client"] = self._clients.local
             return None
-        asker = self._asking(headers)
-        if asker is not None:
-            scope["asker"] = asker
+        client = self._asking(headers)
+        if client is not None:
+            scope["witan.client"] = client
             return None
         if any(scope["path"].startswith(path) for path in PUBLIC):
             return None
         given = (headers.get("authorization") or headers.get("x-api-key")) is not None
         if given:
             address = (scope.get("client") or ("",))[0]
-            if self._askers.guessed(address):
+            if self._clients.guessed(address):
                 return refusal(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
         elif _wants_sign_in(scope, headers):
             return RedirectResponse(self._sign_in(scope), 303)
@@ -288,29 +288,29 @@ class Door:
         to = quote(f"{base}{quote(scope['path'])}{'?' if query else ''}{query}", safe="")
         return f"{base}/sign-in?to={to}"
 
-    def _asking(self, headers: Headers) -> Asker | None:
+    def _asking(self, headers: Headers) -> Client | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
-            return self._askers.by_token(token.strip())
+            return self._clients.by_token(token.strip())
         if (key := headers.get("x-api-key")) is not None:
-            return self._askers.by_token(key.strip())
+            return self._clients.by_token(key.strip())
         try:
             cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
             return None
-        return None if cookie is None else self._askers.by_cookie(cookie.value)
+        return None if cookie is None else self._clients.by_cookie(cookie.value)
 
     def _too_often(self, scope: Scope) -> Response | None:
-        asker: Asker | None = scope.get("asker")
-        if asker is None or asker.per_minute is None or scope["path"].startswith(PUBLIC):
+        client: Client | None = scope.get("witan.client")
+        if client is None or client.per_minute is None or scope["path"].startswith(PUBLIC):
             return None
-        limit = RateLimitItemPerMinute(REQUESTS_A_SESSION * ceil(asker.per_minute))
-        if self._rates.hit(limit, "asked", asker.name):
+        limit = RateLimitItemPerMinute(REQUESTS_A_SESSION * ceil(client.per_minute))
+        if self._rates.hit(limit, "asked", client.name):
             return None
-        reset = self._rates.get_window_stats(limit, "asked", asker.name).reset_time
+        reset = self._rates.get_window_stats(limit, "asked", client.name).reset_time
         wait = str(max(1, ceil(reset - time.time())))
         most = f"{limit.amount:,} requests in a minute"
-        detail = f"{asker.name} may make {most}; ask again in {wait} s"
+        detail = f"{client.name} may make {most}; ask again in {wait} s"
         return refusal(scope, 429, detail, {"Retry-After": wait})
 
 

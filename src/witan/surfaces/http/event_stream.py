@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
 from witan.errors import Busy
-from witan.service.sessions import Running, Told
+from witan.service.sessions import RunningSession, StreamMessage
 
 __all__ = [
     "AFTER",
@@ -35,7 +35,7 @@ PIECE_BYTES = 64 * 1024
 HEARTBEAT = b": still here\n\n"
 
 
-def event_frame(told: Told) -> bytes:
+def event_frame(told: StreamMessage) -> bytes:
     """One event: its number and mark, its kind, and itself as JSON."""
     kind = told.event.kind.encode()
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (told.id.encode(), kind, told.json)
@@ -92,11 +92,11 @@ class Streams:
 
 
 async def frames(
-    running: Running,
+    running: RunningSession,
     after: int,
     heartbeat_seconds: float,
-    frame: Callable[[Told], bytes] = event_frame,
-    ending: Callable[[Running], bytes] = lambda _: b"",
+    frame: Callable[[StreamMessage], bytes] = event_frame,
+    ending: Callable[[RunningSession], bytes] = lambda _: b"",
 ) -> AsyncGenerator[bytes, None]:
     """Yield what was told since `after`, what is told next, and what there is to say at the end.
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
-from witan.service.sessions import Running
+from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import Passed
 from witan.surfaces.log_lines import JsonLine, TextLine
 
@@ -44,7 +44,7 @@ def passed(request: Passed) -> None:
         "path": request.path,
         "status": request.status,
         "ms": round(request.seconds * 1000, 1),
-        "asker": request.asker,
+        "client": request.client,
     }
     _log.log(_level(request), "request", extra={"fields": fields})
 
@@ -59,12 +59,12 @@ def _level(request: Passed) -> int:
 class SessionLog:
     """Writes down that a session was opened, and what became of it."""
 
-    def watch(self, running: Running) -> Listener:
+    def watch(self, running: RunningSession) -> Listener:
         """A listener for one session."""
 
         def told(event: e.Event) -> None:
             if isinstance(event, e.SessionOpened):
-                fields = {"session": event.session, "asker": running.asker.name}
+                fields = {"session": event.session, "client": running.client.name}
                 _log.info("session opened", extra={"fields": {**fields, "seats": len(event.seats)}})
             elif isinstance(event, e.SessionClosed):
                 closed: dict[str, object] = {
@@ -78,7 +78,7 @@ class SessionLog:
 
         return told
 
-    def over(self, running: Running) -> None:
+    def over(self, running: RunningSession) -> None:
         """Write down that a session was broken off, or that its record is elsewhere."""
         if not running.named:
             return

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
-from witan.service.sessions import Running
+from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import Passed
 
 __all__ = ["MEDIA_TYPE", "Metrics"]
@@ -72,9 +72,9 @@ class Metrics:
         )
         self._ballots = counter("witan_ballots", "Awaited ballots, by what came of them.", "came")
         self._retries = counter("witan_retries", "Attempts that another followed.", "stage")
-        self._cost = counter("witan_cost_usd", "Dollars that are known to be spent.", "asker")
+        self._cost = counter("witan_cost_usd", "Dollars that are known to be spent.", "client")
         self._unknown = counter(
-            "witan_sessions_of_unknown_cost", "Sessions with a call of unknown cost.", "asker"
+            "witan_sessions_of_unknown_cost", "Sessions with a call of unknown cost.", "client"
         )
 
     def connection_closed(self, reason: str) -> None:
@@ -88,14 +88,14 @@ class Metrics:
         self._requests.labels(method, route, str(request.status)).inc()
         self._request_seconds.labels(route).observe(request.seconds)
 
-    def watch(self, running: Running) -> Listener:
+    def watch(self, running: RunningSession) -> Listener:
         """Count what happens in a session."""
         simulated = False
 
         def told(event: e.Event) -> None:
             nonlocal simulated
             if isinstance(event, _ENDED) and event.spent.cost_usd:
-                self._cost.labels(running.asker.name).inc(event.spent.cost_usd)
+                self._cost.labels(running.client.name).inc(event.spent.cost_usd)
             match event:
                 case e.SessionOpened():
                     simulated = event.simulated
@@ -106,26 +106,26 @@ class Metrics:
                 case e.CallRetried():
                     self._retries.labels(event.stage).inc()
                 case e.SessionClosed():
-                    self._closed(event, running.asker.name, simulated=simulated)
+                    self._closed(event, running.client.name, simulated=simulated)
                 case _:
                     pass
 
         return told
 
-    def over(self, running: Running) -> None:
+    def over(self, running: RunningSession) -> None:
         """Count a session that was broken off."""
         if not (running.named and running.stream.interrupted):
             return
         session = running.session
         self._sessions.labels("interrupted", str(session.simulated).lower()).inc()
         if session.cost.total_usd is None:
-            self._unknown.labels(running.asker.name).inc()
+            self._unknown.labels(running.client.name).inc()
 
-    def _closed(self, event: e.SessionClosed, asker: str, *, simulated: bool) -> None:
+    def _closed(self, event: e.SessionClosed, client: str, *, simulated: bool) -> None:
         self._sessions.labels(event.status, str(simulated).lower()).inc()
         self._session_seconds.observe(event.seconds)
         if event.cost_usd is None:
-            self._unknown.labels(asker).inc()
+            self._unknown.labels(client).inc()
 
     def text(self, under_way: int, streams: int) -> bytes:
         """All of them, as Prometheus reads them."""

@@ -11,14 +11,14 @@ from starlette.routing import Route
 
 from witan.errors import MissingExtra
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 
 __all__ = ["lifespan", "mount"]
 
 PATH = "/mcp"
 
 
-def mount(app: FastAPI, chamber: Chamber, settings: ServeSettings) -> None:
+def mount(app: FastAPI, service: Service, settings: ServeSettings) -> None:
     """Have the protocol spoken at its path, for the lifespan of the application."""
     app.state.model_context = None
     if find_spec("mcp") is None:
@@ -26,7 +26,7 @@ def mount(app: FastAPI, chamber: Chamber, settings: ServeSettings) -> None:
         return
     from witan.surfaces.mcp.mounting import Mounted
 
-    app.state.model_context = mounted = Mounted(PATH, chamber, settings)
+    app.state.model_context = mounted = Mounted(PATH, service, settings)
     app.router.routes.append(mounted.route)
 
 

@@ -3,9 +3,9 @@
 from starlette.responses import Response
 
 from witan.deliberation.plan import Plan
-from witan.service.sessions import Asker
+from witan.service.sessions import Client
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import AskerOf, ChamberOf
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.replies import reply
 from witan.surfaces.http.schemas import (
@@ -25,9 +25,9 @@ router = operations("sessions")
 @router.post(
     "/plan", summary="What a question would ask for, and cost at most", responses=examples.PLAN
 )
-async def plan(body: QuestionBody, chamber: ChamberOf, asker: AskerOf) -> Response:
+async def plan(body: QuestionBody, service: ServiceOf, client: ClientOf) -> Response:
     """Say what would be called, and what it may cost; no call is made."""
-    return _planned(await chamber.plan(body.asked()), asker)
+    return _planned(await service.plan(body.asked()), client)
 
 
 @router.post(
@@ -36,10 +36,10 @@ async def plan(body: QuestionBody, chamber: ChamberOf, asker: AskerOf) -> Respon
     responses=examples.PLAN,
 )
 async def plan_retry(
-    session: SessionNamed, chamber: ChamberOf, asker: AskerOf, body: RetryBody = ALL_THAT_FAILED
+    session: SessionNamed, service: ServiceOf, client: ClientOf, body: RetryBody = ALL_THAT_FAILED
 ) -> Response:
     """Say what asking the seats that failed once more may cost; no call is made."""
-    return _planned(await chamber.plan_retry(session, body.seats), asker)
+    return _planned(await service.plan_retry(session, body.seats), client)
 
 
 @router.post(
@@ -48,11 +48,11 @@ async def plan_retry(
     responses=examples.PLAN,
 )
 async def plan_rejudge(
-    session: SessionNamed, chamber: ChamberOf, asker: AskerOf, body: JudgingBody = AS_CONFIGURED
+    session: SessionNamed, service: ServiceOf, client: ClientOf, body: JudgingBody = AS_CONFIGURED
 ) -> Response:
     """Say what putting the stored answers before another jury may cost; no call is made."""
-    return _planned(await chamber.plan_rejudge(session, body.judging()), asker)
+    return _planned(await service.plan_rejudge(session, body.judging()), client)
 
 
-def _planned(plan: Plan, asker: Asker) -> Response:
-    return reply(plan_object(plan, asker.max_cost_usd))
+def _planned(plan: Plan, client: Client) -> Response:
+    return reply(plan_object(plan, client.max_cost_usd))

@@ -118,7 +118,7 @@ def problem(
 async def tell_error(request: Request, error: Exception) -> Response:
     """Tell an error that was foreseen; what a server that stops refuses, another may take."""
     headers, status, words = {}, status_of(error), said_of(request, error)
-    if isinstance(error, Busy) and request.app.state.chamber.draining:
+    if isinstance(error, Busy) and request.app.state.service.draining:
         status = 503
     if isinstance(error, Busy) and error.retry_seconds is not None:
         headers["Retry-After"] = str(ceil(error.retry_seconds))

@@ -7,7 +7,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from witan.service.json_output import to_json
-from witan.service.worker_pool import Of, in_turn
+from witan.service.worker_pool import Of, run_counting
 from witan.surfaces.http.staying import while_there
 
 __all__ = ["reply", "reply_in_turn", "reply_once_read"]
@@ -25,4 +25,4 @@ async def reply_once_read(work: Callable[[], object]) -> Response:
 
 async def reply_in_turn(request: Request, work: Callable[[], object], of: Of = "kept") -> Response:
     """What comes of counting that may take long, once it is its turn, for who waits for it."""
-    return await while_there(request, lambda: in_turn(lambda: reply(work()), of))
+    return await while_there(request, lambda: run_counting(lambda: reply(work()), of))

@@ -17,9 +17,9 @@ from witan.service.operations import catalogues, reports
 from witan.service.operations.sessions import count_again, history_of
 from witan.service.operations.sessions import profiles as catalogue_of
 from witan.service.operations.voting import check_unvoted, read_outward, vote, voter
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import AskerOf, ChamberOf
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
 from witan.surfaces.http.schemas import RecountBody, VoteBody
@@ -58,7 +58,7 @@ WindowOf = Annotated[Window, Depends(_window)]
     "/sessions", tags=["sessions"], summary="The sessions that are kept", responses=examples.FOUND
 )
 async def sessions(
-    chamber: ChamberOf,
+    service: ServiceOf,
     *,
     text: Annotated[str | None, Query(description="Words of the question or closing text.")] = None,
     window: WindowOf,
@@ -68,7 +68,7 @@ async def sessions(
     parent: Annotated[str | None, Query(description="Those that came of this one.")] = None,
 ) -> Response:
     """List sessions, the latest first."""
-    history = history_of(chamber)
+    history = history_of(service)
 
     def find() -> object:
         found = history.find(
@@ -93,11 +93,11 @@ async def sessions(
     responses=examples.RECOUNTED,
 )
 async def recount(
-    session: SessionNamed, chamber: ChamberOf, body: RecountBody = AS_IT_WAS
+    session: SessionNamed, service: ServiceOf, body: RecountBody = AS_IT_WAS
 ) -> Response:
     """Count the ballots of a session under another rule, or without some reviewers; no call."""
     given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
-    outcome = await count_again(chamber, session, body.rule, without=body.without, given=given)
+    outcome = await count_again(service, session, body.rule, without=body.without, given=given)
     return await reply_once_read(lambda: _counted(outcome))
 
 
@@ -113,8 +113,8 @@ def _counted(outcome: Outcome) -> dict[str, Any]:
 )
 async def paper(
     session: SessionNamed,
-    chamber: ChamberOf,
-    asker: AskerOf,
+    service: ServiceOf,
+    client: ClientOf,
     person: Annotated[
         str | None,
         Query(
@@ -125,7 +125,7 @@ async def paper(
     ] = None,
 ) -> Response:
     """Give the answers under labels drawn for this person; nothing tells who wrote what."""
-    prepared = await _paper(chamber, session, voter(asker, person))
+    prepared = await _paper(service, session, voter(client, person))
     return reply(paper_object(prepared))
 
 
@@ -136,15 +136,15 @@ async def paper(
     responses=examples.REVEALED,
 )
 async def cast_vote(
-    session: SessionNamed, body: VoteBody, chamber: ChamberOf, asker: AskerOf
+    session: SessionNamed, body: VoteBody, service: ServiceOf, client: ClientOf
 ) -> Response:
     """Keep a person's ranking by the labels of the paper; then reveal who wrote what.
 
     Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
     under its name, or within it: as `ines` by the token `team` is `team/ines`.
     """
-    prepared = await _paper(chamber, session, voter(asker, body.person))
-    history = history_of(chamber)
+    prepared = await _paper(service, session, voter(client, body.person))
+    history = history_of(service)
 
     def keep() -> object:
         check_unvoted(history, prepared, replacing=body.replace)
@@ -158,9 +158,9 @@ async def cast_vote(
     return await reply_once_read(keep)
 
 
-async def _paper(chamber: Chamber, session: str, person: str) -> Paper:
-    whole = await chamber.named(session)
-    prepare = partial(voting_paper, history_of(chamber), whole, person)
+async def _paper(service: Service, session: str, person: str) -> Paper:
+    whole = await service.named(session)
+    prepare = partial(voting_paper, history_of(service), whole, person)
     return await anyio.to_thread.run_sync(prepare)
 
 
@@ -190,16 +190,16 @@ async def leaderboard(
         min_sessions=min_sessions,
         level=level,
     )
-    chamber: Chamber = request.app.state.chamber
-    history = history_of(chamber)
-    report = partial(reports.leaderboard_report, history, chamber.config, terms, with_elo=elo)
+    service: Service = request.app.state.service
+    history = history_of(service)
+    report = partial(reports.leaderboard_report, history, service.config, terms, with_elo=elo)
     return await reply_in_turn(request, report)
 
 
 @router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)
 async def audit(
     request: Request,
-    chamber: ChamberOf,
+    service: ServiceOf,
     *,
     window: WindowOf,
     reviewer: Annotated[str | None, Query(description="Tell everything of one.")] = None,
@@ -209,11 +209,11 @@ async def audit(
     level: Level = 0.95,
 ) -> Response:
     """Say whom reviewers prefer, how far they agree, and what they are worth."""
-    history = history_of(chamber)
+    history = history_of(service)
     report = partial(
         reports.audit_report,
         history,
-        chamber.config,
+        service.config,
         window,
         reviewer=reviewer,
         criterion=criterion,
@@ -242,6 +242,6 @@ async def rubrics() -> Response:
     summary="The councils that can be asked",
     responses=examples.PROFILES,
 )
-async def profiles(chamber: ChamberOf) -> Response:
+async def profiles(service: ServiceOf) -> Response:
     """Say who sits in each, how it deliberates, and why one cannot be asked."""
-    return reply(catalogue_of(chamber))
+    return reply(catalogue_of(service))

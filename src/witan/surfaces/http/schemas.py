@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Message
-from witan.service.sessions import Asked, Judging
+from witan.service.sessions import CouncilRequest, QuestionRequest
 
 __all__ = [
     "ALL_THAT_FAILED",
@@ -79,15 +79,15 @@ class JudgingBody(_Body):
         ),
     ] = {}
 
-    def judging(self, via: tuple[str, ...] = ()) -> Judging:
-        """The same as a chamber takes it."""
-        return Judging(
+    def judging(self, hops: tuple[str, ...] = ()) -> CouncilRequest:
+        """The same as a service takes it."""
+        return CouncilRequest(
             self.profile,
             tuple(self.members),
             self.chairman,
             self.seed,
             self.options,
-            via,
+            hops,
             tuple(self.jury),
         )
 
@@ -124,15 +124,15 @@ class QuestionBody(JudgingBody):
         Name | None, Field(description="The session whose closing text it goes on from.")
     ] = None
 
-    def asked(self, via: tuple[str, ...] = ()) -> Asked:
-        """The same as a chamber takes it."""
-        return Asked(
+    def asked(self, hops: tuple[str, ...] = ()) -> QuestionRequest:
+        """The same as a service takes it."""
+        return QuestionRequest(
             self.question,
             tuple(Message(turn.role, turn.content) for turn in self.conversation),
             self.files,
             self.category,
             self.parent,
-            self.judging(via),
+            self.judging(hops),
         )
 
 

@@ -13,10 +13,10 @@ from witan.deliberation.session import Session
 from witan.service.json_output import to_json
 from witan.service.operations.imported_sessions import ImportedSession, record_object
 from witan.service.operations.sessions import imported_of
-from witan.service.sessions import Running, Told, heard
+from witan.service.sessions import RunningSession, StreamMessage, heard
 from witan.service.trust import session_trust
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import AskerOf, ChamberOf, Via
+from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
 from witan.surfaces.http.replies import reply
@@ -52,14 +52,14 @@ After = Annotated[
     responses=examples.STARTED,
 )
 async def ask(
-    body: QuestionBody, chamber: ChamberOf, asker: AskerOf, via: Via, wait: Wait = 0
+    body: QuestionBody, service: ServiceOf, client: ClientOf, hops: Hops, wait: Wait = 0
 ) -> Response:
     """Start a session; it goes on whether or not anybody follows it.
 
     The answer says where it is: 202 while it is under way, 200 with the whole record if it ended
     within `wait` seconds.
     """
-    return await _started(await chamber.ask(body.asked(via), asker), wait)
+    return await _started(await service.ask(body.asked(hops), client), wait)
 
 
 @router.get(
@@ -67,17 +67,17 @@ async def ask(
     summary="A session, whole or as far as it came",
     responses=examples.RECORD,
 )
-async def show(session: SessionNamed, chamber: ChamberOf) -> Response:
+async def show(session: SessionNamed, service: ServiceOf) -> Response:
     """Give the record of a session: answers, ballots, outcome, closing text, every event.
 
     One that came in as ballots has no events; what is known of it stands in its place, marked by
     `witan_imported` in place of `witan_session`.
     """
-    imported = await imported_of(chamber, session)
+    imported = await imported_of(service, session)
     if imported is not None:
         return _import(imported)
-    found = await chamber.session(session)
-    return _record(found, chamber.running(found.id))
+    found = await service.session(session)
+    return _record(found, service.running(found.id))
 
 
 @router.get(
@@ -89,7 +89,7 @@ async def show(session: SessionNamed, chamber: ChamberOf) -> Response:
 async def follow(
     request: Request,
     session: SessionNamed,
-    chamber: ChamberOf,
+    service: ServiceOf,
     after: After = "0",
     last_event_id: Annotated[
         str | None, Header(description="Likewise, by a browser; stronger than `after`.")
@@ -103,10 +103,10 @@ async def follow(
     it was resumed from before it, everything is told from the beginning.
     """
     last = last_event_id or after
-    whole = await chamber.named(session)
-    running = chamber.running(whole)
+    whole = await service.named(session)
+    running = service.running(whole)
     if running is None:
-        return streamed(request, _kept(await chamber.session(whole), last))
+        return streamed(request, _kept(await service.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     begun = running.stream.heard(last)
     return streamed(request, frames(running, begun, heartbeat, ending=_ending))
@@ -115,15 +115,15 @@ async def follow(
 @router.post(
     "/sessions/{session:quoted}/cancel", summary="Break a session off", responses=examples.RECORD
 )
-async def cancel(session: SessionNamed, chamber: ChamberOf) -> Response:
+async def cancel(session: SessionNamed, service: ServiceOf) -> Response:
     """Cancel every call of a session; what came in is kept, and it can be resumed.
 
     A session that is over stays as it is, and its record is the answer.
     """
-    whole = await chamber.named(session)
-    running = chamber.running(whole)
+    whole = await service.named(session)
+    running = service.running(whole)
     if running is None:
-        return await show(whole, chamber)
+        return await show(whole, service)
     running.cancel()
     return _record(await running.ended(), running)
 
@@ -136,15 +136,15 @@ async def cancel(session: SessionNamed, chamber: ChamberOf) -> Response:
 )
 async def resume(
     session: SessionNamed,
-    chamber: ChamberOf,
-    asker: AskerOf,
+    service: ServiceOf,
+    client: ClientOf,
     take_over: Annotated[
         bool, Query(description="Even from a process of this machine that is still at it.")
     ] = False,
     wait: Wait = 0,
 ) -> Response:
     """Go on with an interrupted session at its last finished seat."""
-    running = await chamber.resume(session, take_over=take_over, asker=asker)
+    running = await service.resume(session, take_over=take_over, client=client)
     return await _started(running, wait)
 
 
@@ -156,13 +156,13 @@ async def resume(
 )
 async def retry(
     session: SessionNamed,
-    chamber: ChamberOf,
-    asker: AskerOf,
+    service: ServiceOf,
+    client: ClientOf,
     body: RetryBody = ALL_THAT_FAILED,
     wait: Wait = 0,
 ) -> Response:
     """Ask the seats that failed once more, in a session of its own."""
-    return await _started(await chamber.retry(session, body.seats, asker=asker), wait)
+    return await _started(await service.retry(session, body.seats, client=client), wait)
 
 
 @router.post(
@@ -173,15 +173,15 @@ async def retry(
 )
 async def rejudge(
     session: SessionNamed,
-    chamber: ChamberOf,
-    asker: AskerOf,
+    service: ServiceOf,
+    client: ClientOf,
     *,
     body: JudgingBody = AS_CONFIGURED,
-    via: Via,
+    hops: Hops,
     wait: Wait = 0,
 ) -> Response:
     """Put the stored answers of a session before another jury, in a session of its own."""
-    running = await chamber.rejudge(session, body.judging(via), asker=asker)
+    running = await service.rejudge(session, body.judging(hops), client=client)
     return await _started(running, wait)
 
 
@@ -191,13 +191,13 @@ async def rejudge(
     summary="Delete a session wholly",
     responses=examples.FORGOTTEN,
 )
-async def forget(session: SessionNamed, chamber: ChamberOf) -> Response:
+async def forget(session: SessionNamed, service: ServiceOf) -> Response:
     """Delete what the history holds of a session."""
-    await chamber.forget(session)
+    await service.forget(session)
     return Response(status_code=204)
 
 
-async def _started(running: Running, wait: float) -> Response:
+async def _started(running: RunningSession, wait: float) -> Response:
     """Where a session is; or all of it, if it ends soon."""
     with anyio.move_on_after(wait):
         return _record(await running.ended(), running)
@@ -211,7 +211,7 @@ async def _started(running: Running, wait: float) -> Response:
     return Response(to_json(body), 202, {"Location": here}, "application/json")
 
 
-def _record(session: Session, running: Running | None) -> Response:
+def _record(session: Session, running: RunningSession | None) -> Response:
     """The record of a session, and what else there is to say of it now."""
     under_way = running is not None and running.under_way
     beside = {
@@ -235,7 +235,7 @@ def _import(found: ImportedSession) -> Response:
 
 async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:
     """The events of a session that is over, after what was heard last."""
-    told = [Told(event, simulated=session.simulated) for event in session.events]
+    told = [StreamMessage(event, simulated=session.simulated) for event in session.events]
     after = heard(told, last)
     for each in told:
         if each.seq > after:
@@ -243,7 +243,7 @@ async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:
     yield _end(session, None)
 
 
-def _ending(running: Running) -> bytes:
+def _ending(running: RunningSession) -> bytes:
     return _end(running.session, running.stream.failure)
 
 

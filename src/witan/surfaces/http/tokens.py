@@ -9,9 +9,9 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from time import monotonic
 
 from witan.service.config.serve import ServeSettings, token_digests
-from witan.service.sessions import LOCAL, Asker
+from witan.service.sessions import LOCAL, Client
 
-__all__ = ["COOKIE", "Askers"]
+__all__ = ["COOKIE", "Clients"]
 
 COOKIE = "witan"
 """The cookie of a browser that has signed in."""
@@ -27,7 +27,7 @@ MOST_GUESSERS = 10_000
 MINUTE_SECONDS = 60.0
 
 
-class Askers:
+class Clients:
     """Who may ask, by token or by the cookie that a browser was given for one.
 
     A cookie is drawn afresh when somebody signs in, and is worth nothing once the server stops.
@@ -40,11 +40,11 @@ class Askers:
 
     def __init__(self, settings: ServeSettings, environment: Mapping[str, str]) -> None:
         self._digests = token_digests(settings, environment)
-        self._local = Asker(LOCAL.name, per_minute=settings.per_minute)
+        self._local = Client(LOCAL.name, per_minute=settings.per_minute)
         self._signed_in: dict[bytes, str] = {}
         self._guesses: dict[str, deque[float]] = {}
-        self._askers = {
-            name: Asker(
+        self._clients = {
+            name: Client(
                 name,
                 settings.per_minute if token.per_minute is None else token.per_minute,
                 token.max_cost_usd,
@@ -60,18 +60,18 @@ class Askers:
         return not self._digests
 
     @property
-    def local(self) -> Asker:
+    def local(self) -> Client:
         """Who asks where nobody needs one."""
         return self._local
 
-    def by_token(self, token: str) -> Asker | None:
+    def by_token(self, token: str) -> Client | None:
         """Whose token it is; None: nobody's. It takes as long whoever's it is."""
         digest = sha256(token.encode()).digest()
         found = None
         for name, held in self._digests.items():
             if hmac.compare_digest(digest, held):
                 found = name
-        return None if found is None else self._askers[found]
+        return None if found is None else self._clients[found]
 
     def guessed(self, address: str) -> bool:
         """Note a wrong token from an address; say whether those were too many."""
@@ -83,17 +83,17 @@ class Askers:
         guesses.append(now)
         return len(guesses) > FAILURES_PER_MINUTE and guesses[0] > now - MINUTE_SECONDS
 
-    def by_cookie(self, cookie: str) -> Asker | None:
+    def by_cookie(self, cookie: str) -> Client | None:
         """Who has signed in under it; None: nobody."""
         name = self._signed_in.get(sha256(cookie.encode()).digest())
-        return None if name is None else self._askers[name]
+        return None if name is None else self._clients[name]
 
-    def sign_in(self, asker: Asker) -> str:
+    def sign_in(self, client: Client) -> str:
         """Draw a cookie for somebody whose token was right."""
         if len(self._signed_in) >= MOST_SIGNED_IN:
             del self._signed_in[next(iter(self._signed_in))]
         cookie = secrets.token_urlsafe(32)
-        self._signed_in[sha256(cookie.encode()).digest()] = asker.name
+        self._signed_in[sha256(cookie.encode()).digest()] = client.name
         return cookie
 
     def sign_out(self, cookie: str) -> None:

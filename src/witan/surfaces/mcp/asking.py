@@ -8,7 +8,7 @@ import anyio
 
 from witan.deliberation.session import Session
 from witan.service.operations.sessions import imported_of
-from witan.service.sessions import Running
+from witan.service.sessions import RunningSession
 from witan.surfaces.mcp.arguments import (
     QuestionBody,
     RejudgeArguments,
@@ -44,25 +44,25 @@ VERDICT = {
 
 async def ask(call: Call, body: QuestionBody) -> Reply:
     """Put a question, and wait for the end."""
-    return await _held(call, await call.chamber.ask(body.asked(call.via), call.asker), inf)
+    return await _held(call, await call.service.ask(body.asked(call.hops), call.client), inf)
 
 
 async def start(call: Call, body: QuestionBody) -> Reply:
     """Put a question, and go on."""
-    running = await call.chamber.ask(body.asked(call.via), call.asker)
+    running = await call.service.ask(body.asked(call.hops), call.client)
     return standing(running.session, running)
 
 
 async def status(call: Call, body: SessionArguments) -> Reply:
     """Say how far a session has come."""
-    if (found := await imported_of(call.chamber, body.session)) is not None:
+    if (found := await imported_of(call.service, body.session)) is not None:
         return imported(found)
     return standing(*await _found(call, body.session))
 
 
 async def result(call: Call, body: ResultArguments) -> Reply:
     """Wait for the end of a session, for so long."""
-    if (found := await imported_of(call.chamber, body.session)) is not None:
+    if (found := await imported_of(call.service, body.session)) is not None:
         return imported(found, full=body.full)
     session, running = await _found(call, body.session)
     if running is not None:
@@ -74,7 +74,7 @@ async def result(call: Call, body: ResultArguments) -> Reply:
 
 async def cancel(call: Call, body: SessionArguments) -> Reply:
     """Break a session off."""
-    if (found := await imported_of(call.chamber, body.session)) is not None:
+    if (found := await imported_of(call.service, body.session)) is not None:
         return imported(found)
     session, running = await _found(call, body.session)
     if running is not None:
@@ -85,24 +85,24 @@ async def cancel(call: Call, body: SessionArguments) -> Reply:
 
 async def resume(call: Call, body: ResumeArguments) -> Reply:
     """Take a session up."""
-    running = await call.chamber.resume(body.session, take_over=body.take_over, asker=call.asker)
+    running = await call.service.resume(body.session, take_over=body.take_over, client=call.client)
     return await _held(call, running, body.wait)
 
 
 async def retry(call: Call, body: RetryArguments) -> Reply:
     """Ask the seats that failed once more."""
-    running = await call.chamber.retry(body.session, body.seats, asker=call.asker)
+    running = await call.service.retry(body.session, body.seats, client=call.client)
     return await _held(call, running, body.wait)
 
 
 async def rejudge(call: Call, body: RejudgeArguments) -> Reply:
     """Have other reviewers judge the answers of a session."""
-    judging = body.judging(call.via)
-    running = await call.chamber.rejudge(body.session, judging, asker=call.asker)
+    judging = body.judging(call.hops)
+    running = await call.service.rejudge(body.session, judging, client=call.client)
     return await _held(call, running, body.wait)
 
 
-async def _held(call: Call, running: Running, wait: float) -> Reply:
+async def _held(call: Call, running: RunningSession, wait: float) -> Reply:
     """The verdict of a session that this call began, or how far it came in this time.
 
     A caller who gives up the call gives up the session; what came in is kept.
@@ -117,7 +117,7 @@ async def _held(call: Call, running: Running, wait: float) -> Reply:
     return verdict(await running.ended(), running)
 
 
-async def _over(call: Call, running: Running, wait: float) -> bool:
+async def _over(call: Call, running: RunningSession, wait: float) -> bool:
     """Report what happens in a session for so long; say whether it is over."""
     with anyio.move_on_after(wait if running.under_way else 0):
         await follow(running, call.report)
@@ -125,7 +125,7 @@ async def _over(call: Call, running: Running, wait: float) -> bool:
     return not running.under_way
 
 
-async def _found(call: Call, name: str) -> tuple[Session, Running | None]:
+async def _found(call: Call, name: str) -> tuple[Session, RunningSession | None]:
     """A session as far as it came, and the task that holds it, if one does.
 
     Raises
@@ -133,8 +133,8 @@ async def _found(call: Call, name: str) -> tuple[Session, Running | None]:
     WitanError
         If there is none, or it ended badly.
     """
-    session = await call.chamber.session(name)
-    running = call.chamber.running(session.id)
+    session = await call.service.session(name)
+    running = call.service.running(session.id)
     if running is not None and not running.under_way:
         session = await running.ended()
     return session, running

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from witan.service.field_errors import fault_place, fault_words
-from witan.service.sessions import Asker, Chamber
+from witan.service.sessions import Client, Service
 
 __all__ = ["OBJECT", "Call", "Reply", "Report", "Tool", "faults"]
 
@@ -34,15 +34,15 @@ class Call:
 
     Parameters
     ----------
-    asker
+    client
         Whose it is.
     via
         The councils that it came through.
     """
 
-    chamber: Chamber
-    asker: Asker
-    via: tuple[str, ...]
+    service: Service
+    client: Client
+    hops: tuple[str, ...]
     report: Report
 
 

@@ -98,10 +98,10 @@ def _launch(launch: Launch, variable: str) -> Entry:
     return entry
 
 
-def _launch_via(launch: Launch, variable: str, via: str) -> Entry:
+def _launch_via(launch: Launch, variable: str, hops: str) -> Entry:
     """Likewise, by a client that may be a member: the server is told on whose behalf it starts."""
     entry = _launch(launch, variable)
-    return {**entry, "env": {**entry.get("env", {}), VARIABLE: via}}
+    return {**entry, "env": {**entry.get("env", {}), VARIABLE: hops}}
 
 
 def _headers(reached: Reached, variable: str, **more: str) -> Entry:

@@ -7,7 +7,7 @@ from witan.service.error_wording import as_request
 from witan.service.json_output import explanation_object, session_object
 from witan.service.operations import catalogues
 from witan.service.operations.ballots import (
-    Posted,
+    BallotUpload,
     columns_given,
     comparison_of,
     comparison_reply,
@@ -18,7 +18,7 @@ from witan.service.operations.ballots import (
 from witan.service.operations.recount import settings_given
 from witan.service.operations.sessions import count_again
 from witan.service.text import Page, clean, counted
-from witan.service.worker_pool import in_turn
+from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
     BallotsArguments,
     CompareArguments,
@@ -47,7 +47,7 @@ async def tally(call: Call, body: TallyArguments) -> Reply:  # noqa: ARG001 - as
     """Count ballots."""
     posted = _posted(body)
     settings = settings_given(body.rule, body.settings)
-    found = await in_turn(lambda: tally_of(posted, settings, body.sessions), "brought")
+    found = await run_counting(lambda: tally_of(posted, settings, body.sessions), "brought")
     outcomes = found.outcomes
     if len(outcomes) > SHOWN:
         text = "\n".join(summary_text(PAGE, [Digest.of(outcome) for outcome in outcomes]))
@@ -62,7 +62,7 @@ async def compare(call: Call, body: CompareArguments) -> Reply:  # noqa: ARG001 
     """Count ballots under every rule."""
     posted = _posted(body)
     settings = settings_given(None, body.settings)
-    found = await in_turn(
+    found = await run_counting(
         lambda: comparison_of(posted, settings, body.rules, body.sessions), "brought"
     )
     shown = found.sessions if len(found.sessions) <= SHOWN else ()
@@ -74,7 +74,7 @@ async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 
     """Show how ballots make an outcome."""
     posted = _posted(body)
     settings = settings_given(body.rule, body.settings)
-    found = await in_turn(lambda: explanation_of(posted, settings, body.session), "brought")
+    found = await run_counting(lambda: explanation_of(posted, settings, body.session), "brought")
     text = "\n".join([*explanation_text(PAGE, found), *_unread(posted)])
     return Reply(text, {**explanation_object(found), "not_read": posted.unread()})
 
@@ -83,7 +83,7 @@ async def recount(call: Call, body: RecountArguments) -> Reply:
     """Count the ballots of a session again."""
     given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
     outcome = await count_again(
-        call.chamber, body.session, body.rule, without=body.without, given=given
+        call.service, body.session, body.rule, without=body.without, given=given
     )
     simulated = bool(outcome.details.get("simulated"))
     text = "\n".join(outcome_text(PAGE, outcome, simulated=simulated))
@@ -105,11 +105,11 @@ async def rubrics(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as 
     return Reply("\n".join(lines), told)
 
 
-def _posted(body: BallotsArguments) -> Posted:
-    return Posted(body.ballots.encode(), body.format, columns_given(body.column), body.scale)
+def _posted(body: BallotsArguments) -> BallotUpload:
+    return BallotUpload(body.ballots.encode(), body.format, columns_given(body.column), body.scale)
 
 
-def _unread(posted: Posted) -> list[str]:
+def _unread(posted: BallotUpload) -> list[str]:
     """The first lines that could not be read, and how many more there are."""
     said = [clean(as_request(f"not read: {each}")) for each in posted.problems[:SHOWN]]
     if more := len(posted.problems) - len(said):

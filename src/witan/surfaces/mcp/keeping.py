@@ -13,10 +13,10 @@ from witan.service.operations.sessions import history_of
 from witan.service.operations.sessions import profiles as profiles_object
 from witan.service.operations.voting import check_unvoted, read_outward, voter
 from witan.service.operations.voting import vote as keep_vote
-from witan.service.redaction import discreet_found
+from witan.service.redaction import redact_summaries
 from witan.service.sessions import Profile
 from witan.service.text import Page, clean
-from witan.service.worker_pool import in_turn
+from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
     AuditArguments,
     LeaderboardArguments,
@@ -40,7 +40,7 @@ PAGE = Page()
 
 async def sessions(call: Call, body: SessionsArguments) -> Reply:
     """List sessions."""
-    history, window = history_of(call.chamber), body.window()
+    history, window = history_of(call.service), body.window()
 
     def find() -> Reply:
         listed = history.find(
@@ -53,7 +53,7 @@ async def sessions(call: Call, body: SessionsArguments) -> Reply:
             simulated=body.simulated,
             parent=body.parent,
         )
-        found = discreet_found(listed)
+        found = redact_summaries(listed)
         text = "\n".join(sessions_text(PAGE, history, found)) or "no session is like that"
         return Reply(text, reports.sessions(history, found))
 
@@ -62,8 +62,8 @@ async def sessions(call: Call, body: SessionsArguments) -> Reply:
 
 async def forget(call: Call, body: SessionArguments) -> Reply:
     """Delete a session."""
-    whole = await call.chamber.named(body.session)
-    await call.chamber.forget(whole)
+    whole = await call.service.named(body.session)
+    await call.service.forget(whole)
     return Reply(f"the session {whole} is forgotten", {"session": whole, "forgotten": True})
 
 
@@ -81,7 +81,7 @@ async def paper(call: Call, body: PaperArguments) -> Reply:
 async def vote(call: Call, body: VoteArguments) -> Reply:
     """Keep a vote, and reveal."""
     prepared = await _paper(call, body.session, body.person)
-    history = history_of(call.chamber)
+    history = history_of(call.service)
 
     def keep() -> Reply:
         check_unvoted(history, prepared, replacing=body.replace)
@@ -94,13 +94,13 @@ async def vote(call: Call, body: VoteArguments) -> Reply:
 
 
 async def _paper(call: Call, session: str, person: str | None) -> Paper:
-    whole, history = await call.chamber.named(session), history_of(call.chamber)
-    return await anyio.to_thread.run_sync(voting_paper, history, whole, voter(call.asker, person))
+    whole, history = await call.service.named(session), history_of(call.service)
+    return await anyio.to_thread.run_sync(voting_paper, history, whole, voter(call.client, person))
 
 
 async def leaderboard(call: Call, body: LeaderboardArguments) -> Reply:
     """Order models by how they fared."""
-    history, config = history_of(call.chamber), call.chamber.config
+    history, config = history_of(call.service), call.service.config
     terms = Terms(
         rule=body.rule,
         kind=body.kind,
@@ -115,19 +115,19 @@ async def leaderboard(call: Call, body: LeaderboardArguments) -> Reply:
         told = reports.leaderboard_told(history, board)
         return Reply("\n".join(leaderboard_text(PAGE, board)), told)
 
-    return await in_turn(report)
+    return await run_counting(report)
 
 
 async def audit(call: Call, body: AuditArguments) -> Reply:
     """Say how reviewers judge."""
-    history, config, window = history_of(call.chamber), call.chamber.config, body.window()
+    history, config, window = history_of(call.service), call.service.config, body.window()
 
     def report() -> Reply:
         found = reports.audit(history, config, window, level=body.level)
         told = reports.audit_told(history, found, body.reviewer, body.criterion)
         return Reply("\n".join(_audited(found, body)), told)
 
-    return await in_turn(report)
+    return await run_counting(report)
 
 
 def _audited(found: AuditReport, body: AuditArguments) -> Iterator[str]:
@@ -141,8 +141,8 @@ def _audited(found: AuditReport, body: AuditArguments) -> Iterator[str]:
 
 async def profiles(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
     """Say who can be asked."""
-    known = call.chamber.profiles.values()
-    return Reply("\n".join(map(_profile_text, known)), profiles_object(call.chamber))
+    known = call.service.profiles.values()
+    return Reply("\n".join(map(_profile_text, known)), profiles_object(call.service))
 
 
 def _profile_text(profile: Profile) -> str:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from witan.errors import Busy
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 from witan.surfaces.mcp.server import create_server
 
 __all__ = ["Mounted"]
@@ -40,10 +40,10 @@ class Mounted:
         By which requests for the path come here.
     """
 
-    def __init__(self, path: str, chamber: Chamber, settings: ServeSettings) -> None:
+    def __init__(self, path: str, service: Service, settings: ServeSettings) -> None:
         self.route = Route(path, self)
         self._manager = StreamableHTTPSessionManager(
-            create_server(chamber),
+            create_server(service),
             max_request_body_size=settings.body_bytes,
             max_sessions=settings.max_streams,
         )
@@ -70,7 +70,7 @@ class Mounted:
         if not self._runs:
             raise Busy("the server is about to stop", "ask again when it is back", 5.0)
         # Whoever has opened a connection is the only one who may go on with it.
-        name = scope["asker"].name
+        name = scope["witan.client"].name
         scope["route"] = self.route
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
         await self._manager.handle_request(scope, receive, send)

@@ -14,21 +14,21 @@ __all__ = ["PLANNING"]
 
 async def plan(call: Call, body: QuestionBody) -> Reply:
     """Say what a question would cost."""
-    return _planned(call, await call.chamber.plan(body.asked(call.via)))
+    return _planned(call, await call.service.plan(body.asked(call.hops)))
 
 
 async def plan_retry(call: Call, body: RetryPlanArguments) -> Reply:
     """Say what asking failed seats again would cost."""
-    return _planned(call, await call.chamber.plan_retry(body.session, body.seats))
+    return _planned(call, await call.service.plan_retry(body.session, body.seats))
 
 
 async def plan_rejudge(call: Call, body: RejudgePlanArguments) -> Reply:
     """Say what another jury would cost."""
-    return _planned(call, await call.chamber.plan_rejudge(body.session, body.judging(call.via)))
+    return _planned(call, await call.service.plan_rejudge(body.session, body.judging(call.hops)))
 
 
 def _planned(call: Call, planned: Plan) -> Reply:
-    ceiling = call.asker.max_cost_usd
+    ceiling = call.client.max_cost_usd
     return Reply("\n".join(plan_text(Page(), planned, ceiling)), plan_object(planned, ceiling))
 
 

@@ -11,13 +11,13 @@ from witan.core.leaderboard import Terms
 from witan.core.window import Window
 from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
-from witan.history import Found
+from witan.history import SessionSummary
 from witan.service.json_output import to_json
 from witan.service.operations import catalogues, reports
 from witan.service.operations.imported_sessions import record_object
 from witan.service.operations.sessions import history_of, imported_of, profiles
-from witan.service.sessions import Chamber
-from witan.service.worker_pool import in_turn
+from witan.service.sessions import Service
+from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.text.sessions import origin_text
@@ -50,17 +50,17 @@ FIXED: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-async def listed(chamber: Chamber) -> list[types.Resource]:
+async def listed(service: Service) -> list[types.Resource]:
     """What can be read: the reports, then the latest sessions."""
     fixed = [
         types.Resource(uri=uri, name=name, description=about, mime_type=JSON)
         for uri, (name, about) in FIXED.items()
     ]
-    return [*fixed, *await anyio.to_thread.run_sync(_latest, chamber)]
+    return [*fixed, *await anyio.to_thread.run_sync(_latest, service)]
 
 
-def _latest(chamber: Chamber) -> list[types.Resource]:
-    if chamber.history is None:
+def _latest(service: Service) -> list[types.Resource]:
+    if service.history is None:
         return []
     return [
         types.Resource(
@@ -70,11 +70,11 @@ def _latest(chamber: Chamber) -> list[types.Resource]:
             description=_about(found),
             mime_type=JSON,
         )
-        for found in chamber.history.find(limit=LATEST)
+        for found in service.history.find(limit=LATEST)
     ]
 
 
-def _about(found: Found) -> str:
+def _about(found: SessionSummary) -> str:
     told = ("simulated" if found.simulated else "", found.status, origin_text(found))
     return ", ".join([*filter(None, told), f"{found.at:%Y-%m-%d %H:%M} UTC"])
 
@@ -106,7 +106,7 @@ def templates() -> list[types.ResourceTemplate]:
     ]
 
 
-async def read(chamber: Chamber, uri: str) -> tuple[str, str]:
+async def read(service: Service, uri: str) -> tuple[str, str]:
     """A resource, and its media type.
 
     Raises
@@ -119,62 +119,62 @@ async def read(chamber: Chamber, uri: str) -> tuple[str, str]:
     if uri.startswith(SESSION) and uri != SESSION:
         name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
         if uri.endswith(PAGE):
-            return await _page(chamber, name), HTML
-        return await _record(chamber, name), JSON
+            return await _page(service, name), HTML
+        return await _record(service, name), JSON
     if uri not in READ:
         named = [template.uri_template for template in templates()]
         raise UnknownName("resource", uri, [*FIXED, *named])
-    return await READ[uri](chamber), JSON
+    return await READ[uri](service), JSON
 
 
-async def _record(chamber: Chamber, name: str) -> str:
-    found = await imported_of(chamber, name)
+async def _record(service: Service, name: str) -> str:
+    found = await imported_of(service, name)
     if found is not None:
         return to_json(record_object(found))
-    return session_to_json(await chamber.session(name))
+    return session_to_json(await service.session(name))
 
 
-async def _page(chamber: Chamber, name: str) -> str:
-    found = await imported_of(chamber, name)
+async def _page(service: Service, name: str) -> str:
+    found = await imported_of(service, name)
     if found is not None:
         return await anyio.to_thread.run_sync(imported_to_html, found)
-    session = await chamber.session(name)
-    known = await beside(chamber, session.id)
+    session = await service.session(name)
+    known = await beside(service, session.id)
     return await anyio.to_thread.run_sync(
         lambda: session_to_html(session, children=known.children, votes=known.votes)
     )
 
 
-async def _sessions(chamber: Chamber) -> str:
-    history = history_of(chamber)
+async def _sessions(service: Service) -> str:
+    history = history_of(service)
     return await anyio.to_thread.run_sync(
         lambda: to_json(reports.sessions(history, history.find(limit=LATEST)))
     )
 
 
-async def _leaderboard(chamber: Chamber) -> str:
-    history, config = history_of(chamber), chamber.config
-    return await in_turn(lambda: to_json(reports.leaderboard_report(history, config, Terms())))
+async def _leaderboard(service: Service) -> str:
+    history, config = history_of(service), service.config
+    return await run_counting(lambda: to_json(reports.leaderboard_report(history, config, Terms())))
 
 
-async def _audit(chamber: Chamber) -> str:
-    history, config = history_of(chamber), chamber.config
-    return await in_turn(lambda: to_json(reports.audit_report(history, config, Window())))
+async def _audit(service: Service) -> str:
+    history, config = history_of(service), service.config
+    return await run_counting(lambda: to_json(reports.audit_report(history, config, Window())))
 
 
-async def _rules(chamber: Chamber) -> str:  # noqa: ARG001 - as every resource
+async def _rules(service: Service) -> str:  # noqa: ARG001 - as every resource
     return to_json(catalogues.rules())
 
 
-async def _rubrics(chamber: Chamber) -> str:  # noqa: ARG001 - as every resource
+async def _rubrics(service: Service) -> str:  # noqa: ARG001 - as every resource
     return to_json(catalogues.rubrics())
 
 
-async def _profiles(chamber: Chamber) -> str:
-    return to_json(profiles(chamber))
+async def _profiles(service: Service) -> str:
+    return to_json(profiles(service))
 
 
-READ: Mapping[str, Callable[[Chamber], Awaitable[str]]] = MappingProxyType(
+READ: Mapping[str, Callable[[Service], Awaitable[str]]] = MappingProxyType(
     {
         "witan://sessions": _sessions,
         "witan://leaderboard": _leaderboard,

@@ -10,10 +10,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from witan.errors import UnknownName, WitanError
-from witan.service.error_boundary import guarded
+from witan.service.error_boundary import contain_errors
 from witan.service.error_wording import refusal
 from witan.service.json_output import to_json
-from witan.service.sessions import LOCAL, Chamber
+from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp import resources, tools
 from witan.surfaces.mcp.calls import Call, Reply, faults
 from witan.version import __version__
@@ -36,9 +36,9 @@ Context = ServerRequestContext[Any, Any]
 _log = logging.getLogger("witan.mcp")
 
 
-def create_server(chamber: Chamber) -> Server[Any]:
-    """The server that gives an open chamber to clients of the protocol."""
-    told = _Telling(chamber)
+def create_server(service: Service) -> Server[Any]:
+    """The server that gives an open service to clients of the protocol."""
+    told = _Telling(service)
     return Server(
         "witan",
         title="Witan",
@@ -54,10 +54,10 @@ def create_server(chamber: Chamber) -> Server[Any]:
 
 
 class _Telling:
-    """Answers requests about one chamber."""
+    """Answers requests about one service."""
 
-    def __init__(self, chamber: Chamber) -> None:
-        self._chamber = chamber
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self._tools = tools.listed()
 
     async def list_tools(
@@ -78,7 +78,7 @@ class _Telling:
         result = _failed(mistake)
         passing = (ValidationError, WitanError, MCPError)
         try:
-            with guarded(_log, "the tool %s failed within", tool.name, passing=passing):
+            with contain_errors(_log, "the tool %s failed within", tool.name, passing=passing):
                 result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
             return _failed(faults(tool.name, error))
@@ -90,7 +90,7 @@ class _Telling:
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Name what can be read."""
-        return types.ListResourcesResult(resources=await resources.listed(self._chamber))
+        return types.ListResourcesResult(resources=await resources.listed(self._service))
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -104,7 +104,7 @@ class _Telling:
         """Read something."""
         uri = str(params.uri)
         try:
-            text, kind = await resources.read(self._chamber, uri)
+            text, kind = await resources.read(self._service, uri)
         except WitanError as error:
             unknown = isinstance(error, UnknownName)
             code = types.INVALID_PARAMS if unknown else types.INTERNAL_ERROR
@@ -117,7 +117,9 @@ class _Telling:
         request = context.request
         scope = {} if request is None else request.scope
         report = context.session.report_progress
-        return Call(self._chamber, scope.get("asker", LOCAL), scope.get("via", ()), report)
+        return Call(
+            self._service, scope.get("witan.client", LOCAL), scope.get("witan.hops", ()), report
+        )
 
 
 def _result(reply: Reply) -> types.CallToolResult:

@@ -15,7 +15,7 @@ from anyio.from_thread import run_sync as run_sync_in_loop
 from anyio.lowlevel import current_token
 from mcp.server.stdio import stdio_server
 
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 from witan.surfaces.mcp.server import create_server
 
 __all__ = ["serve_stdio"]
@@ -26,12 +26,12 @@ AT_ONCE = 65_536
 ENDING = (signal.SIGINT, signal.SIGTERM) + ((signal.SIGHUP,) if sys.platform != "win32" else ())
 
 
-async def serve_stdio(chamber: Chamber) -> None:
+async def serve_stdio(service: Service) -> None:
     """Serve until standard input ends, its reader is gone, or a signal says to stop.
 
-    Sessions that are under way then are left to the chamber, which breaks them off.
+    Sessions that are under way then are left to the service, which breaks them off.
     """
-    server = create_server(chamber)
+    server = create_server(service)
     with _wire() as (reading, writing):
         async with anyio.create_task_group() as group:
             if sys.platform != "win32":

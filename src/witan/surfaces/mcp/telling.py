@@ -10,7 +10,7 @@ from witan.deliberation.session import Session
 from witan.service.error_wording import as_request
 from witan.service.operations.imported_sessions import ImportedSession, record_object
 from witan.service.operations.results import import_object, verdict_object
-from witan.service.sessions import Running
+from witan.service.sessions import RunningSession
 from witan.service.text import Page, clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.mcp.calls import Reply, Report
@@ -53,7 +53,7 @@ class Steps:
             self.done = self.total
 
 
-async def follow(running: Running, report: Report) -> None:
+async def follow(running: RunningSession, report: Report) -> None:
     """Report what happens in a session, until nothing follows.
 
     The number grows with each report, by a whole one where a step was taken, else by less.
@@ -74,7 +74,7 @@ def address(session: str) -> str:
     return f"witan://sessions/{quote(session, safe='')}"
 
 
-def verdict(session: Session, running: Running | None) -> Reply:
+def verdict(session: Session, running: RunningSession | None) -> Reply:
     """The closing text with its trust, and before it what it must not be read without."""
     problem = None if running is None else running.problem
     text = "\n\n".join(part for part in _verdict(session, problem) if part)
@@ -129,7 +129,7 @@ def imported(found: ImportedSession, *, full: bool = False) -> Reply:
     return Reply(f"{text}\n\n{known}", told)
 
 
-def whole(session: Session, running: Running | None) -> Reply:
+def whole(session: Session, running: RunningSession | None) -> Reply:
     """All of a session, as ``witan show`` prints it, and its record."""
     told = {**verdict_object(session, None if running is None else running.problem)}
     record = json.loads(session_to_json(session))
@@ -138,7 +138,7 @@ def whole(session: Session, running: Running | None) -> Reply:
     return Reply(text, {**told, "under_way": under_way, "record": record})
 
 
-def standing(session: Session, running: Running | None) -> Reply:
+def standing(session: Session, running: RunningSession | None) -> Reply:
     """How far a session has come, line by line, and who leads by now."""
     under_way = running is not None and running.under_way
     steps = Steps()

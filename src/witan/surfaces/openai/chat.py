@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from witan.service.json_output import to_json
-from witan.service.sessions import Running
-from witan.surfaces.http.access import AskerOf, ChamberOf, Via
+from witan.service.sessions import RunningSession
+from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.documents import TOKEN
 from witan.surfaces.http.event_stream import admitted, check_room, frames
 from witan.surfaces.openai import documents
@@ -32,17 +32,17 @@ router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
     responses=documents.COMPLETION,
 )
 async def complete(
-    request: Request, body: ChatBody, chamber: ChamberOf, asker: AskerOf, via: Via
+    request: Request, body: ChatBody, service: ServiceOf, client: ClientOf, hops: Hops
 ) -> Response:
     """Put the last message of the user to the council, after the conversation before it.
 
     Streamed, what the council does comes as `reasoning_content`, then the closing text as it is
     written. Who goes away before the end breaks the session off.
     """
-    asked = body.asked(offered(chamber, body.model), via)
+    asked = body.asked(offered(service, body.model), hops)
     if body.stream:
         check_room(request)
-    running = await chamber.ask(asked, asker)
+    running = await service.ask(asked, client)
     if body.stream:
         return _Followed(admitted(request, _chunks(request, running, body)), running)
     await _ended(request, running)
@@ -55,7 +55,7 @@ async def complete(
     return Response(to_json(told), media_type="application/json")
 
 
-async def _ended(request: Request, running: Running) -> None:
+async def _ended(request: Request, running: RunningSession) -> None:
     """Wait for the end of a session, and break it off if whoever asked goes away."""
     async with anyio.create_task_group() as group:
 
@@ -71,7 +71,7 @@ async def _ended(request: Request, running: Running) -> None:
 
 
 async def _chunks(
-    request: Request, running: Running, body: ChatBody
+    request: Request, running: RunningSession, body: ChatBody
 ) -> AsyncGenerator[bytes, None]:
     options = body.stream_options
     made = Frames(
@@ -91,7 +91,7 @@ async def _chunks(
 class _Followed(Response):
     """A stream whose session is broken off once its reader is gone."""
 
-    def __init__(self, stream: Response, running: Running) -> None:
+    def __init__(self, stream: Response, running: RunningSession) -> None:
         super().__init__()
         self._stream, self._running = stream, running
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from witan.deliberation import events as e
 from witan.service.json_output import to_json
-from witan.service.sessions import Running, Told
+from witan.service.sessions import RunningSession, StreamMessage
 from witan.service.text import clean
 from witan.surfaces.openai.errors import error_object
 from witan.surfaces.openai.replies import (
@@ -37,7 +37,13 @@ class Frames:
     """
 
     def __init__(
-        self, running: Running, model: str, *, usage: bool, ending: Ending, ignored: list[str]
+        self,
+        running: RunningSession,
+        model: str,
+        *,
+        usage: bool,
+        ending: Ending,
+        ignored: list[str],
     ) -> None:
         self._usage, self._ending, self._ignored = usage, ending, ignored
         self._progress, self._voice = Progress(), _Voice()
@@ -52,7 +58,7 @@ class Frames:
         """The chunk that comes first."""
         return self._chunk({"role": "assistant", "content": ""})
 
-    def frame(self, told: Told) -> bytes:
+    def frame(self, told: StreamMessage) -> bytes:
         """What there is to say of an event: of progress, of the text, or nothing."""
         said = self._progress.after(told.event)
         chunks = [self._chunk({"reasoning_content": f"{said}\n"})] if said else []
@@ -60,7 +66,7 @@ class Frames:
             chunks.append(self._chunk({"content": text}))
         return b"".join(chunks)
 
-    def ending(self, running: Running) -> bytes:
+    def ending(self, running: RunningSession) -> bytes:
         """The rest of the text, why it ended, and what it took; or the error that ended it."""
         refused = refusal(running)
         if refused is not None:

@@ -1,4 +1,4 @@
-"""The councils of a chamber as models of OpenAI's protocol."""
+"""The councils of a service as models of OpenAI's protocol."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from witan.errors import UnknownName
 from witan.service.json_output import to_json
-from witan.service.sessions import DEMO, Chamber, Profile
-from witan.surfaces.http.access import ChamberOf
+from witan.service.sessions import DEMO, Profile, Service
+from witan.surfaces.http.access import ServiceOf
 from witan.surfaces.http.documents import TOKEN
 from witan.surfaces.openai import documents
 
@@ -41,7 +41,7 @@ class Offered:
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def offered(chamber: Chamber, name: str) -> Offered:
+def offered(service: Service, name: str) -> Offered:
     """The council that goes by this name.
 
     Raises
@@ -49,9 +49,9 @@ def offered(chamber: Chamber, name: str) -> Offered:
     UnknownName
         If there is none; one that cannot be asked is there, and says why when it is.
     """
-    known = {each.name: each for each in _all(chamber)}
+    known = {each.name: each for each in _all(service)}
     if name not in known:
-        raise UnknownName("model", name, [each.name for each in _askable(chamber)])
+        raise UnknownName("model", name, [each.name for each in _askable(service)])
     return known[name]
 
 
@@ -60,32 +60,32 @@ def offered(chamber: Chamber, name: str) -> Offered:
     summary="The councils that can be asked, as models",
     responses=documents.MODELS,
 )
-async def models(request: Request, chamber: ChamberOf) -> Response:
+async def models(request: Request, service: ServiceOf) -> Response:
     """List the configured council, its profiles and the demonstration."""
-    shown = [_model(request, chamber, each) for each in _askable(chamber)]
+    shown = [_model(request, service, each) for each in _askable(service)]
     return _json({"object": "list", "data": shown})
 
 
 @router.get("/models/{model:path}", summary="One of them", responses=documents.MODEL)
-async def model(request: Request, model: ModelNamed, chamber: ChamberOf) -> Response:
+async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Response:
     """Show one council that can be asked."""
-    found = {each.name: each for each in _askable(chamber)}
+    found = {each.name: each for each in _askable(service)}
     if model not in found:
         raise UnknownName("model", model, found)
-    return _json(_model(request, chamber, found[model]))
+    return _json(_model(request, service, found[model]))
 
 
-def _all(chamber: Chamber) -> list[Offered]:
-    profiles = [Offered(f"{NAME}/{name}", name) for name in chamber.profiles if name]
+def _all(service: Service) -> list[Offered]:
+    profiles = [Offered(f"{NAME}/{name}", name) for name in service.profiles if name]
     return [Offered(NAME, ""), Offered(BEST, "", MappingProxyType({"mode": "best"})), *profiles]
 
 
-def _askable(chamber: Chamber) -> list[Offered]:
-    return [each for each in _all(chamber) if chamber.profiles[each.profile].problem is None]
+def _askable(service: Service) -> list[Offered]:
+    return [each for each in _all(service) if service.profiles[each.profile].problem is None]
 
 
-def _model(request: Request, chamber: Chamber, offered: Offered) -> dict[str, Any]:
-    profile = chamber.profiles[offered.profile]
+def _model(request: Request, service: Service, offered: Offered) -> dict[str, Any]:
+    profile = service.profiles[offered.profile]
     return {
         "id": offered.name,
         "object": "model",

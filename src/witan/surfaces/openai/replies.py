@@ -8,8 +8,8 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.service.operations.results import verdict_object
-from witan.service.redaction import outward
-from witan.service.sessions import Running
+from witan.service.redaction import public_error
+from witan.service.sessions import RunningSession
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.text.session import legend_text
@@ -64,7 +64,7 @@ class Ending:
 
 
 def completion(
-    running: Running, model: str, reasoning: str, *, ending: Ending, ignored: list[str]
+    running: RunningSession, model: str, reasoning: str, *, ending: Ending, ignored: list[str]
 ) -> dict[str, Any]:
     """The whole reply, for a session that came to a text."""
     session = running.session
@@ -89,13 +89,15 @@ def completion(
     }
 
 
-def refusal(running: Running) -> Refusal | None:
+def refusal(running: RunningSession) -> Refusal | None:
     """Why there is no text; None: there is one."""
     session, failure = running.session, running.failure
     if failure is not None:
         ours = isinstance(failure, WitanError)
         words = (
-            outward(failure) if ours else "a mistake within Witan; the log of the server says more"
+            public_error(failure)
+            if ours
+            else "a mistake within Witan; the log of the server says more"
         )
         return Refusal(status_of(failure), words, "session_failed")
     if session.status == "interrupted" and session.synthesis is None:
@@ -134,7 +136,7 @@ def usage_of(session: Session) -> dict[str, Any] | None:
     return usage if cost is None else {**usage, "cost": cost}
 
 
-def council_object(running: Running, ignored: list[str]) -> dict[str, Any]:
+def council_object(running: RunningSession, ignored: list[str]) -> dict[str, Any]:
     """What only a council has to say of its text."""
     told = verdict_object(running.session, running.problem)
     del told["text"]  # it is the content of the message

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Message
-from witan.service.sessions import Asked, Judging
+from witan.service.sessions import CouncilRequest, QuestionRequest
 from witan.surfaces.http.schemas import JudgingBody, Name, Text
 from witan.surfaces.openai.models import Offered
 
@@ -182,8 +182,8 @@ class ChatBody(BaseModel):
         """What was asked for and changes nothing: how each member is called is configured."""
         return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
 
-    def asked(self, offered: Offered, via: tuple[str, ...] = ()) -> Asked:
-        """The same as a chamber takes it."""
+    def asked(self, offered: Offered, hops: tuple[str, ...] = ()) -> QuestionRequest:
+        """The same as a service takes it."""
         council = self.witan
         profile = council.profile if "profile" in council.model_fields_set else offered.profile
         seed = self.seed if council.seed is None else council.seed
@@ -192,12 +192,12 @@ class ChatBody(BaseModel):
         options = {**offered.options, **limit, **council.options}
         members, jury = tuple(council.members), tuple(council.jury)
         question, conversation = self._said()
-        return Asked(
+        return QuestionRequest(
             question,
             conversation,
             council.files,
             council.category,
-            judging=Judging(profile, members, council.chairman, seed, options, via, jury),
+            judging=CouncilRequest(profile, members, council.chairman, seed, options, hops, jury),
         )
 
     def _said(self) -> tuple[str, tuple[Message, ...]]:

@@ -11,7 +11,7 @@ from witan.surfaces.text.session import relation_text
 from witan.surfaces.text.tables import Column, table
 
 if TYPE_CHECKING:
-    from witan.history import Found, History
+    from witan.history import History, SessionSummary
 
 __all__ = ["origin_text", "sessions_text"]
 
@@ -25,7 +25,7 @@ BEGINNING = 120
 """How much of a question a pipe is shown; a terminal shows what fits."""
 
 
-def origin_text(line: "Found", parent: str | None = None) -> str:
+def origin_text(line: "SessionSummary", parent: str | None = None) -> str:
     """The file that a session came from, and the session that it came of; empty: neither.
 
     `parent` is how that session is called, where not by its whole name.
@@ -36,7 +36,9 @@ def origin_text(line: "Found", parent: str | None = None) -> str:
     return ", ".join(told)
 
 
-def sessions_text(page: Page, history: "History", found: "Sequence[Found]") -> Iterator[str]:
+def sessions_text(
+    page: Page, history: "History", found: "Sequence[SessionSummary]"
+) -> Iterator[str]:
     """The lines of a list of sessions."""
     if not found:
         return

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from witan.deliberation.costing import Cost
-from witan.history import Found
-from witan.service.redaction import discreet_found
-from witan.service.sessions import Running
+from witan.history import SessionSummary
+from witan.service.redaction import redact_summaries
+from witan.service.sessions import RunningSession
 from witan.service.text import clean
 from witan.service.trust import cost_text
 from witan.surfaces.text.session import relation_text
@@ -44,17 +44,19 @@ class SessionRow:
     votable: bool = False
 
 
-def session_rows(found: Sequence[Found], under_way: Sequence[Running]) -> tuple[SessionRow, ...]:
+def session_rows(
+    found: Sequence[SessionSummary], under_way: Sequence[RunningSession]
+) -> tuple[SessionRow, ...]:
     """Sessions of a history; of those that go on here, it is said.
 
     Nobody is told who leads: who is to read and vote without knowing who wrote what begins here.
     """
     going = {running.id for running in under_way if running.named}
-    return tuple(_row(each, going=each.session in going) for each in discreet_found(found))
+    return tuple(_row(each, going=each.session in going) for each in redact_summaries(found))
 
 
 def latest_rows(
-    found: Sequence[Found], at_hand: Sequence[Running], *, most: int
+    found: Sequence[SessionSummary], at_hand: Sequence[RunningSession], *, most: int
 ) -> tuple[SessionRow, ...]:
     """The latest sessions, those that are kept nowhere yet first."""
     kept = {each.session for each in found}
@@ -63,7 +65,7 @@ def latest_rows(
     return (*map(_new, new), *session_rows(found, going))[:most]
 
 
-def _row(found: Found, *, going: bool) -> SessionRow:
+def _row(found: SessionSummary, *, going: bool) -> SessionRow:
     cost = "" if found.cost_usd is None else cost_text(Cost(*(found.cost_usd,) * 3))
     return SessionRow(
         id=found.session,
@@ -78,7 +80,7 @@ def _row(found: Found, *, going: bool) -> SessionRow:
     )
 
 
-def _new(running: Running) -> SessionRow:
+def _new(running: RunningSession) -> SessionRow:
     session = running.session
     at = f"{session.opened.at:%Y-%m-%d %H:%M}"
     status = UNDER_WAY if running.under_way else session.status

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
 from witan.service.error_wording import as_form
-from witan.service.operations.ballots import Posted, Tally
+from witan.service.operations.ballots import BallotUpload, Tally
 from witan.service.text import UNKNOWN, clean, counted, listed
 from witan.service.trust import p_best_text, trust_line
 from witan.surfaces.text.outcomes import Digest
@@ -57,7 +57,7 @@ class TallyView:
     more: tuple[str, ...]
 
 
-def tally_view(posted: Posted, tally: Tally) -> TallyView:
+def tally_view(posted: BallotUpload, tally: Tally) -> TallyView:
     """How posted ballots count, once they were read."""
     outcomes = tally.outcomes
     full = len(outcomes) <= IN_FULL

@@ -6,7 +6,7 @@ import anyio
 
 from witan.core.ballot import Ballot
 from witan.errors import UnknownName
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 
 __all__ = ["Beside", "beside"]
 
@@ -27,9 +27,9 @@ class Beside:
     votes: tuple[Ballot, ...] = ()
 
 
-async def beside(chamber: Chamber, session: str) -> Beside:
+async def beside(service: Service, session: str) -> Beside:
     """Look it up; where nothing is kept, nothing is known."""
-    history = chamber.history
+    history = service.history
     if history is None:
         return Beside()
 

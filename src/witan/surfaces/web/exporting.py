@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from witan.service.operations.sessions import imported_of
-from witan.surfaces.http.access import ChamberOf
+from witan.surfaces.http.access import ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations, refused
 from witan.surfaces.web.assets import style_source, styles
 from witan.surfaces.web.beside import beside
@@ -36,16 +36,16 @@ HTML: dict[int | str, dict[str, Any]] = {
 )
 async def export(
     session: SessionNamed,
-    chamber: ChamberOf,
+    service: ServiceOf,
     reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
 ) -> Response:
     """Give a session as a page that stands alone: its own styles, no script, nothing fetched."""
-    imported = await imported_of(chamber, session)
+    imported = await imported_of(service, session)
     if imported is not None:
         html = await anyio.to_thread.run_sync(export_imported_html, imported)
         return _file(html, imported.about.session)
-    found = await chamber.session(session)
-    known = await beside(chamber, found.id)
+    found = await service.session(session)
+    known = await beside(service, found.id)
 
     def write() -> str:
         return export_html(found, revealed=reveal, children=known.children, votes=known.votes)

@@ -64,7 +64,7 @@ class Site:
         What stands before every path, without a slash at its end; empty: nothing.
     alone
         The page is a file: it links to no other, has no forms and holds its own styles.
-    asker
+    client
         Who has signed in; empty: nobody needs to.
     keeps
         Sessions are kept, and people's votes on them can be.
@@ -74,7 +74,7 @@ class Site:
 
     base: str = ""
     alone: bool = False
-    asker: str = ""
+    client: str = ""
     keeps: bool = True
     councils: "tuple[Profile, ...]" = ()
 

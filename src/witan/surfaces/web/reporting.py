@@ -84,7 +84,7 @@ async def reported(
         check()
         if show not in (PART, WHOLE):
             return Page(report.render(template, site, waiting=_waiting(request, report, site)))
-        wanted = (request.app.state.chamber, report.page, tuple(_query(request)))
+        wanted = (request.app.state.service, report.page, tuple(_query(request)))
         view = await while_there(request, lambda: once(wanted, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:

@@ -8,7 +8,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from witan.service.sessions import Chamber
+from witan.service.sessions import Service
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
 __all__ = ["Compressed", "Page", "problem_page", "redirect", "site_of", "wants_page"]
@@ -37,14 +37,14 @@ class Page(Compressed, HTMLResponse):
 def site_of(request: Request) -> Site:
     """Where the pages stand, and who reads them."""
     public = request.app.state.settings.public_url
-    asker = request.scope.get("asker")
-    known = not request.app.state.askers.open
+    client = request.scope.get("witan.client")
+    known = not request.app.state.clients.open
     base = "" if public is None else urlsplit(public).path.rstrip("/")
-    chamber: Chamber = request.app.state.chamber
-    keeps = chamber.history is not None
-    councils = tuple(each for each in chamber.profiles.values() if not each.problem)
-    name = asker.name if asker is not None and known else ""
-    return Site(base, keeps=keeps, asker=name, councils=councils)
+    service: Service = request.app.state.service
+    keeps = service.history is not None
+    councils = tuple(each for each in service.profiles.values() if not each.problem)
+    name = client.name if client is not None and known else ""
+    return Site(base, keeps=keeps, client=name, councils=councils)
 
 
 def wants_page(scope: Scope) -> bool:

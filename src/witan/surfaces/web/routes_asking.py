@@ -13,9 +13,9 @@ from witan.errors import WitanError
 from witan.history import Search
 from witan.service.demonstration import demonstration
 from witan.service.error_wording import as_form
-from witan.service.sessions import DEMO, Asked, Chamber
+from witan.service.sessions import DEMO, QuestionRequest, Service
 from witan.service.text import clean, listed
-from witan.surfaces.http.access import AskerOf, ChamberOf, Via
+from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.sessions import SessionRow, latest_rows
 from witan.surfaces.web.asking import given_in, question_body, refused
@@ -37,48 +37,48 @@ SIMULATED = Choice(DEMO, "the demonstration: scripts answer, whatever is asked")
 
 @router.get("/")
 async def first(
-    request: Request, chamber: ChamberOf, parent: str = "", profile: str = ""
+    request: Request, service: ServiceOf, parent: str = "", profile: str = ""
 ) -> Response:
     """Ask for a question."""
-    return await _form(request, chamber, Filled({"parent": parent, "profile": profile}))
+    return await _form(request, service, Filled({"parent": parent, "profile": profile}))
 
 
 @router.post("/plan")
-async def plan(request: Request, chamber: ChamberOf, asker: AskerOf) -> Response:
+async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Response:
     """Say what the question would cost at most, above the form as it was given."""
     given: Mapping[str, str] = {}
     try:
         form = await form_of(request)
         given = given_in(form)
-        planned = await chamber.plan(_asked(form))
+        planned = await service.plan(_asked(form))
     except (WitanError, ValidationError) as error:
-        return await _form(request, chamber, refused(request, given, error))
-    said = [*plan_sentences(planned, asker.max_cost_usd)]
+        return await _form(request, service, refused(request, given, error))
+    said = [*plan_sentences(planned, client.max_cost_usd)]
     if form.files:
         said.append("The files were counted; choose them again to ask with them.")
-    return await _form(request, chamber, Filled(given), planned=said)
+    return await _form(request, service, Filled(given), planned=said)
 
 
 @router.post("/sessions")
 async def ask(
     request: Request,
-    chamber: ChamberOf,
-    asker: AskerOf,
-    via: Via,
+    service: ServiceOf,
+    client: ClientOf,
+    hops: Hops,
 ) -> Response:
     """Put the question to the council, and go to watch it."""
     given: Mapping[str, str] = {}
     try:
         form = await form_of(request)
         given = given_in(form)
-        running = await chamber.ask(_asked(form, via), asker)
+        running = await service.ask(_asked(form, hops), client)
     except (WitanError, ValidationError) as error:
-        return await _form(request, chamber, refused(request, given, error))
+        return await _form(request, service, refused(request, given, error))
     return redirect(site_of(request), "sessions", running.id)
 
 
-def _asked(form: Form, via: tuple[str, ...] = ()) -> Asked:
-    asked = question_body(form).asked(via)
+def _asked(form: Form, hops: tuple[str, ...] = ()) -> QuestionRequest:
+    asked = question_body(form).asked(hops)
     shown = demonstration(fast=True)
     if asked.judging.profile != DEMO or asked.question != shown.question:
         return asked
@@ -87,9 +87,9 @@ def _asked(form: Form, via: tuple[str, ...] = ()) -> Asked:
 
 
 async def _form(
-    request: Request, chamber: Chamber, filled: Filled, planned: Sequence[str] = ()
+    request: Request, service: Service, filled: Filled, planned: Sequence[str] = ()
 ) -> Response:
-    councils = _councils(chamber)
+    councils = _councils(service)
     if filled.said("profile") == DEMO and (filled.said("parent") or filled.problem):
         councils.append(SIMULATED)
     html = render_ask(
@@ -97,16 +97,16 @@ async def _form(
         demo_question=demonstration(fast=True).question,
         filled=filled,
         planned=planned,
-        latest=await anyio.to_thread.run_sync(_latest, chamber),
+        latest=await anyio.to_thread.run_sync(_latest, service),
         site=site_of(request),
     )
     return Page(html, filled.status)
 
 
-def _councils(chamber: Chamber) -> list[Choice]:
+def _councils(service: Service) -> list[Choice]:
     """The configured councils, by whom sits in them or what they are for."""
     found = []
-    for name, profile in chamber.profiles.items():
+    for name, profile in service.profiles.items():
         seats = listed([_seated(seat) for seat in profile.seats])
         if profile.jury:
             seats += f", judged by {listed([_seated(seat) for seat in profile.jury])}"
@@ -132,8 +132,8 @@ def _seated(seat: Seat) -> str:
     return seat.name if seat.simulated else seat.source or seat.name
 
 
-def _latest(chamber: Chamber) -> tuple[SessionRow, ...]:
-    if chamber.history is None:
-        return latest_rows([], chamber.at_hand, most=LATEST)
-    held, _ = chamber.history.page(Search(held=True), LATEST)
-    return latest_rows(held, chamber.under_way, most=LATEST)
+def _latest(service: Service) -> tuple[SessionRow, ...]:
+    if service.history is None:
+        return latest_rows([], service.at_hand, most=LATEST)
+    held, _ = service.history.page(Search(held=True), LATEST)
+    return latest_rows(held, service.under_way, most=LATEST)

@@ -11,7 +11,7 @@ from witan.deliberation.session import Session
 from witan.errors import ConfigError, InvalidParameter, NothingToCount, TooLarge, UnknownName
 from witan.service.sessions import DEMO
 from witan.service.text import clean
-from witan.surfaces.http.access import AskerOf, ChamberOf
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.asking import given_in, judging_body, refused
@@ -34,28 +34,28 @@ AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName)
 
 @router.post("/sessions/{session:path}/retry/plan")
 async def plan_retry(
-    request: Request, session: str, chamber: ChamberOf, asker: AskerOf
+    request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
     """Say what asking seats that failed once more would cost at most."""
     form = await form_of(request)
-    found = await chamber.session(session)
-    plan = await chamber.plan_retry(found.id, chosen_seats(form, found))
+    found = await service.session(session)
+    plan = await service.plan_retry(found.id, chosen_seats(form, found))
     given = [("seat", each) for each in form.many.get("seat", ())]
-    return _page(request, found.id, plan, asker.max_cost_usd, given)
+    return _page(request, found.id, plan, client.max_cost_usd, given)
 
 
 @router.post("/sessions/{session:path}/rejudge/plan")
 async def plan_rejudge(
-    request: Request, session: str, chamber: ChamberOf, asker: AskerOf
+    request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
     """Say what another jury would cost at most."""
     form = await form_of(request)
-    whole, given = await chamber.named(session), given_in(form)
+    whole, given = await service.named(session), given_in(form)
     try:
-        plan = await chamber.plan_rejudge(whole, judging_body(form).judging())
+        plan = await service.plan_rejudge(whole, judging_body(form).judging())
     except (*AT_A_FIELD, ValidationError) as error:
         return jury_page(request, whole, refused(request, given, error))
-    return jury_page(request, whole, Filled(given), [*plan_sentences(plan, asker.max_cost_usd)])
+    return jury_page(request, whole, Filled(given), [*plan_sentences(plan, client.max_cost_usd)])
 
 
 def jury_page(

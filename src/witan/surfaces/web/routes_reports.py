@@ -13,12 +13,12 @@ from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
-from witan.history import Found, History, Place, Search
+from witan.history import History, Place, Search, SessionSummary
 from witan.service.dates import moment
 from witan.service.operations import reports
 from witan.service.operations.sessions import history_of
 from witan.service.text import clean
-from witan.surfaces.http.access import ChamberOf
+from witan.surfaces.http.access import ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.audit import audit_view, reviewer_view
 from witan.surfaces.views.criterion import criterion_view
@@ -43,7 +43,7 @@ SIMULATED = {"": None, "yes": True, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Filters:
     """What the filters of a page say, as they were written."""
 
     text: str = ""
@@ -74,18 +74,18 @@ def _asked(
     text: str = "",
     status: str = "",
     simulated: str = "",
-) -> Asked:
-    return Asked(text, since, until, category.strip(), status, simulated)
+) -> Filters:
+    return Filters(text, since, until, category.strip(), status, simulated)
 
 
-AskedOf = Annotated[Asked, Depends(_asked)]
+AskedOf = Annotated[Filters, Depends(_asked)]
 
 
-def _windowed(since: str = "", until: str = "", category: str = "") -> Asked:
-    return Asked(since=since, until=until, category=category.strip())
+def _windowed(since: str = "", until: str = "", category: str = "") -> Filters:
+    return Filters(since=since, until=until, category=category.strip())
 
 
-WindowOf = Annotated[Asked, Depends(_windowed)]
+WindowOf = Annotated[Filters, Depends(_windowed)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ Show = Annotated[str, Query()]
 @router.get("/history")
 async def history_page(
     request: Request,
-    chamber: ChamberOf,
+    service: ServiceOf,
     asked: AskedOf,
     *,
     at: str = "",
@@ -138,10 +138,10 @@ async def history_page(
 ) -> Response:
     """List sessions, and search them."""
     site, refused = site_of(request), None
-    shown, following = list[Found](), None
-    where = "" if chamber.history is None else chamber.history.database.dialect
+    shown, following = list[SessionSummary](), None
+    where = "" if service.history is None else service.history.database.dialect
     try:
-        held = history_of(chamber)
+        held = history_of(service)
         below = moment("at", at or None)
         place = None if below is None else (below, after)
         shown, following = await anyio.to_thread.run_sync(_found, held, asked, place)
@@ -153,17 +153,19 @@ async def history_page(
         given=asked,
         where=clean(where),
         statuses=STATUSES,
-        rows=session_rows(shown, chamber.under_way),
+        rows=session_rows(shown, service.under_way),
         older="" if following is None else _link(site, asked, following),
         latest=_link(site, asked),
         paged=bool(at),
-        searched=asked != Asked(),
+        searched=asked != Filters(),
         problem="" if refused is None else clean(said_of(request, refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
 
-def _found(history: History, asked: Asked, place: Place | None) -> tuple[list[Found], Place | None]:
+def _found(
+    history: History, asked: Filters, place: Place | None
+) -> tuple[list[SessionSummary], Place | None]:
     """The sessions of a page, and where the next one begins."""
     window = asked.window
     if asked.simulated not in SIMULATED:
@@ -181,8 +183,8 @@ def _found(history: History, asked: Asked, place: Place | None) -> tuple[list[Fo
     return history.page(search, PAGE, place)
 
 
-def _link(site: Site, asked: Asked, place: Place | None = None) -> str:
-    fields = {name: getattr(asked, name) for name in Asked.__slots__ if getattr(asked, name)}
+def _link(site: Site, asked: Filters, place: Place | None = None) -> str:
+    fields = {name: getattr(asked, name) for name in Filters.__slots__ if getattr(asked, name)}
     if place is not None:
         at, fields["after"] = place
         fields["at"] = at.isoformat()
@@ -192,7 +194,7 @@ def _link(site: Site, asked: Asked, place: Place | None = None) -> str:
 @router.get("/leaderboard")
 async def leaderboard_page(
     request: Request,
-    chamber: ChamberOf,
+    service: ServiceOf,
     asked: WindowOf,
     ordered: OrderedOf,
     *,
@@ -202,11 +204,11 @@ async def leaderboard_page(
     """Show how models fare across sessions; how it went over time takes a while longer."""
 
     def terms() -> Terms:
-        history_of(chamber)
+        history_of(service)
         return ordered.over(asked.window)
 
     def count() -> object:
-        history, config, held = history_of(chamber), chamber.config, terms()
+        history, config, held = history_of(service), service.config, terms()
         board = reports.leaderboard(history, config, held, with_elo=ordered.elo)
         return board_view(board, reports.over_time(history, config, held) if trend else ())
 
@@ -225,7 +227,7 @@ async def leaderboard_page(
 @router.get("/audit")
 async def audit_page(
     request: Request,
-    chamber: ChamberOf,
+    service: ServiceOf,
     asked: WindowOf,
     *,
     reviewer: str = "",
@@ -235,10 +237,10 @@ async def audit_page(
     """Show how reviewers judge, or how one does; all of it, or on one criterion."""
 
     def check() -> object:
-        return history_of(chamber), asked.window
+        return history_of(service), asked.window
 
     def count() -> object:
-        found = reports.audit(history_of(chamber), chamber.config, asked.window)
+        found = reports.audit(history_of(service), service.config, asked.window)
         if criterion:
             return criterion_view(found, criterion, reviewer or None)
         return reviewer_view(found, reviewer) if reviewer else audit_view(found)

@@ -14,9 +14,9 @@ from starlette.responses import Response
 from witan.errors import HistoryConflict, NothingToCount, UnknownName, WitanError
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.sessions import count_again, imported_of
-from witan.service.redaction import outward
-from witan.service.sessions import Chamber, Running
-from witan.surfaces.http.access import AskerOf, ChamberOf, Via
+from witan.service.redaction import public_error
+from witan.service.sessions import RunningSession, Service
+from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.naming import seat_called
@@ -66,19 +66,19 @@ class Shown:
 async def live(
     request: Request,
     session: str,
-    chamber: ChamberOf,
+    service: ServiceOf,
     *,
     after: Annotated[str, Query(pattern=AFTER)] = "0",
     reveal: bool = False,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Patch a page of a session under way, by server-sent events."""
-    whole = await chamber.named(session)
-    running = chamber.running(whole)
-    page = partial(LiveSession, revealed=reveal, site=replace(site_of(request), asker=""))
+    whole = await service.named(session)
+    running = service.running(whole)
+    page = partial(LiveSession, revealed=reveal, site=replace(site_of(request), client=""))
     if running is None:
         # It ended long ago, or the server was restarted: the page shows what is recorded.
-        return streamed(request, last_patch(page((await chamber.session(whole)).events)))
+        return streamed(request, last_patch(page((await service.session(whole)).events)))
     following = follow_live(
         running.stream,
         request.app.state.feeds.of(running.stream, page, revealed=reveal),
@@ -90,32 +90,32 @@ async def live(
 
 
 @router.get("/sessions/{session:path}/state")
-async def state(session: str, chamber: ChamberOf) -> Response:
+async def state(session: str, service: ServiceOf) -> Response:
     """Answer the page of an interrupted session: 204, or 205 once it is out of date."""
     try:
-        waiting = await _is_interrupted(chamber, await chamber.named(session))
+        waiting = await _is_interrupted(service, await service.named(session))
     except UnknownName:  # it was deleted, which its page says
         waiting = False
     return Response(status_code=204 if waiting else 205, headers=UNKEPT)
 
 
-async def _is_interrupted(chamber: Chamber, whole: str) -> bool:
+async def _is_interrupted(service: Service, whole: str) -> bool:
     """Whether a session waits to be resumed; a page asks often, so its events are not read."""
-    running = chamber.running(whole)
+    running = service.running(whole)
     if running is not None and running.under_way:
         return False
-    if chamber.history is not None:
+    if service.history is not None:
         with suppress(UnknownName):  # it may never have been kept
-            about = await anyio.to_thread.run_sync(chamber.history.about, whole)
+            about = await anyio.to_thread.run_sync(service.history.about, whole)
             return about.status in ("interrupted", "running")
-    return (await chamber.session(whole)).status == "interrupted"
+    return (await service.session(whole)).status == "interrupted"
 
 
 @router.post("/sessions/{session:path}/cancel")
-async def cancel(request: Request, session: str, chamber: ChamberOf) -> Response:
+async def cancel(request: Request, session: str, service: ServiceOf) -> Response:
     """Break a session off."""
-    whole = await chamber.named(session)
-    running = chamber.running(whole)
+    whole = await service.named(session)
+    running = service.running(whole)
     if running is not None:
         running.cancel()
         with suppress(WitanError):  # its page says so
@@ -124,26 +124,26 @@ async def cancel(request: Request, session: str, chamber: ChamberOf) -> Response
 
 
 @router.post("/sessions/{session:path}/resume")
-async def resume(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
+async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Take a session up again; show it as it is where that has happened meanwhile."""
     form = await form_of(request)
-    whole = await chamber.named(session)
+    whole = await service.named(session)
     try:
-        await chamber.resume(whole, take_over=bool(form.get("take_over")), asker=asker)
+        await service.resume(whole, take_over=bool(form.get("take_over")), client=client)
     except (HistoryConflict, NothingToCount):
-        running = chamber.running(whole)
+        running = service.running(whole)
         resumed = running is not None and running.under_way
-        if not resumed and (await chamber.session(whole)).status == "interrupted":
+        if not resumed and (await service.session(whole)).status == "interrupted":
             raise
     return redirect(site_of(request), "sessions", whole)
 
 
 @router.post("/sessions/{session:path}/retry")
-async def retry(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
+async def retry(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Ask seats that failed once more."""
     form = await form_of(request)
-    found = await chamber.session(session)
-    running = await chamber.retry(found.id, chosen_seats(form, found), asker=asker)
+    found = await service.session(session)
+    running = await service.retry(found.id, chosen_seats(form, found), client=client)
     return redirect(site_of(request), "sessions", running.id)
 
 
@@ -151,32 +151,32 @@ async def retry(request: Request, session: str, chamber: ChamberOf, asker: Asker
 async def rejudge(
     request: Request,
     session: str,
-    chamber: ChamberOf,
-    asker: AskerOf,
-    via: Via,
+    service: ServiceOf,
+    client: ClientOf,
+    hops: Hops,
 ) -> Response:
     """Have another jury judge the answers."""
     form = await form_of(request)
-    whole = await chamber.named(session)
+    whole = await service.named(session)
     try:
-        judging = judging_body(form).judging(via)
-        running = await chamber.rejudge(whole, judging, asker=asker)
+        judging = judging_body(form).judging(hops)
+        running = await service.rejudge(whole, judging, client=client)
     except (*AT_A_FIELD, ValidationError) as error:
         return jury_page(request, whole, refused(request, given_in(form), error))
     return redirect(site_of(request), "sessions", running.id)
 
 
 @router.post("/sessions/{session:path}/forget")
-async def forget(request: Request, session: str, chamber: ChamberOf) -> Response:
+async def forget(request: Request, session: str, service: ServiceOf) -> Response:
     """Delete a session wholly, and show those that are left."""
     form = await form_of(request)
-    whole = await chamber.named(session)
+    whole = await service.named(session)
     if (given := form.get("session")) != whole:
         # An address of its own: whoever goes back to it later is asked to send nothing again.
         shown = {"reveal": "1"} if form.get("reveal") else {}
         called = given[:MOST_CALLED] or "nothing"
         return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
-    await chamber.forget(whole)
+    await service.forget(whole)
     return redirect(site_of(request), "history")
 
 
@@ -192,7 +192,7 @@ async def show_all(request: Request) -> Response:
 async def show(
     request: Request,
     session: str,
-    chamber: ChamberOf,
+    service: ServiceOf,
     *,
     rule: str = "",
     without: Without = (),
@@ -201,29 +201,29 @@ async def show(
 ) -> Response:
     """Show a session: as far as it came, as it ended, or as its ballots came in."""
     here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
-    return await _shown(request, chamber, await chamber.named(session), here)
+    return await _shown(request, service, await service.named(session), here)
 
 
-async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) -> Response:
+async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) -> Response:
     """The page of a session, which no browser keeps: it may be deleted."""
-    site, running = site_of(request), chamber.running(whole)
+    site, running = site_of(request), service.running(whole)
     if running is not None and running.under_way:
         told = (each.event for each in running.stream.told_after(0))
         live = LiveSession(told, revealed=here.reveal, site=site, mark=running.stream.mark)
         return Page(render_live(live, site=site), headers=UNKEPT)
-    imported, refused = await _imported(chamber, whole, here)
+    imported, refused = await _imported(service, whole, here)
     if imported is not None:
         return await _import(request, imported, here, refused)
-    found = await chamber.session(whole)
-    running = chamber.running(whole)  # no longer where another process took the session up
+    found = await service.session(whole)
+    running = service.running(whole)  # no longer where another process took the session up
     seats = tuple(seat_called(found, each) for each in here.without)
     recounted, refused = None, None
     try:
         if here.rule or seats:
-            recounted = await count_again(chamber, whole, here.rule or None, without=seats)
+            recounted = await count_again(service, whole, here.rule or None, without=seats)
     except WitanError as error:
         refused, seats = error, ()
-    known = await beside(chamber, whole)
+    known = await beside(service, whole)
     write = partial(
         render_session,
         found,
@@ -241,13 +241,13 @@ async def _shown(request: Request, chamber: ChamberOf, whole: str, here: Shown) 
 
 
 async def _imported(
-    chamber: Chamber, whole: str, here: Shown
+    service: Service, whole: str, here: Shown
 ) -> tuple[ImportedSession | None, WitanError | None]:
     """A session of which there are only ballots, and why it is not counted as it is asked for."""
     try:
-        return await imported_of(chamber, whole, here.rule or None, without=here.without), None
+        return await imported_of(service, whole, here.rule or None, without=here.without), None
     except WitanError as error:
-        return await imported_of(chamber, whole), error
+        return await imported_of(service, whole), error
 
 
 async def _import(
@@ -272,10 +272,10 @@ def _refused(request: Request, error: WitanError | None) -> str:
     return "" if error is None else f"It is not counted so: {said_of(request, error)}"
 
 
-def _problem(running: Running | None) -> str:
+def _problem(running: RunningSession | None) -> str:
     """What became of a session beside what its record says."""
     if running is None:
         return ""
     if running.problem is not None:
         return running.problem
-    return "" if running.failure is None else f"It was broken off: {outward(running.failure)}"
+    return "" if running.failure is None else f"It was broken off: {public_error(running.failure)}"

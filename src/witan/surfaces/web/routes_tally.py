@@ -10,9 +10,9 @@ from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, WitanError
 from witan.service.error_wording import as_form
-from witan.service.operations.ballots import Posted, tally_of
+from witan.service.operations.ballots import BallotUpload, tally_of
 from witan.service.text import clean
-from witan.service.worker_pool import in_turn
+from witan.service.worker_pool import run_counting
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.http.staying import while_there
 from witan.surfaces.views.tally import TallyView, tally_view
@@ -41,14 +41,14 @@ async def count(request: Request) -> Response:
         given = {name: sent.text(name) for name in sent.many}
         content = _content(sent.text("ballots"), [*sent.contents.values()])
         scale = given.get("scale", "").strip() or None
-        posted = Posted(content, given.get("format") or None, columns_of(given), scale)
+        posted = BallotUpload(content, given.get("format") or None, columns_of(given), scale)
         settings, sessions = settings_of(sent.text("rule"), given), sessions_of(given)
 
         def tell() -> str:
             view = tally_view(posted, tally_of(posted, settings, sessions))
             return _page(request, given, view=view)
 
-        html = await while_there(request, lambda: in_turn(tell, "brought"))
+        html = await while_there(request, lambda: run_counting(tell, "brought"))
     except WitanError as error:
         return Page(
             _page(request, given, problem=as_form(said_of(request, error))), status_of(error)

@@ -13,7 +13,7 @@ from witan.history import History
 from witan.history.voting_papers import Paper, Vote, check_code, voting_paper
 from witan.service.operations.sessions import history_of
 from witan.service.operations.voting import behind, check_unvoted, vote, voter
-from witan.surfaces.http.access import AskerOf, ChamberOf
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.rendering import render, render_reveal, render_vote
@@ -29,20 +29,20 @@ router = APIRouter()
 async def paper(
     request: Request,
     session: str,
-    chamber: ChamberOf,
-    asker: AskerOf,
+    service: ServiceOf,
+    client: ClientOf,
     *,
     person: Annotated[str, Query(alias="as", max_length=400)] = "",
     cast: bool = False,
     seen: bool = False,
 ) -> Response:
     """Give a person's paper; once it is `cast`, what is behind it."""
-    history, whole = history_of(chamber), await chamber.named(session)
+    history, whole = history_of(service), await service.named(session)
     site, name = site_of(request), person.strip()
     if not name:
-        known = "" if request.app.state.askers.open else asker.name
+        known = "" if request.app.state.clients.open else client.name
         return Page(render("voter.html", site=site, session=whole, known=known, seen=seen))
-    found = await anyio.to_thread.run_sync(voting_paper, history, whole, voter(asker, name))
+    found = await anyio.to_thread.run_sync(voting_paper, history, whole, voter(client, name))
     if not cast or found.earlier is None:
         return Page(render_vote(found, seen=seen, site=site))
     shown = await anyio.to_thread.run_sync(behind, history, found, found.earlier.groups)
@@ -50,14 +50,16 @@ async def paper(
 
 
 @router.post("/sessions/{session:path}/vote")
-async def cast_vote(request: Request, session: str, chamber: ChamberOf, asker: AskerOf) -> Response:
+async def cast_vote(
+    request: Request, session: str, service: ServiceOf, client: ClientOf
+) -> Response:
     """Keep the vote, then show who wrote what."""
     form = await form_of(request)
-    history, whole = history_of(chamber), await chamber.named(session)
+    history, whole = history_of(service), await service.named(session)
     person = form.get("as")
     if not person:
         raise InvalidBallot("nobody", "cannot be cast: say who votes")
-    person = voter(asker, person)
+    person = voter(client, person)
     found = await anyio.to_thread.run_sync(voting_paper, history, whole, person)
     site = site_of(request)
     try:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from witan.surfaces.http.tokens import COOKIE, Askers
+from witan.surfaces.http.tokens import COOKIE, Clients
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, redirect, site_of
@@ -17,7 +17,7 @@ router = APIRouter()
 async def sign_in_form(request: Request, to: str = "") -> Response:
     """Ask for a token, where one is needed."""
     site = site_of(request)
-    if request.app.state.askers.open:
+    if request.app.state.clients.open:
         return redirect(site)
     return Page(render("sign_in.html", site=site, problem="", to=_own(to)))
 
@@ -25,19 +25,19 @@ async def sign_in_form(request: Request, to: str = "") -> Response:
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
     """Give a cookie for a token."""
-    site, askers = site_of(request), _askers(request)
+    site, clients = site_of(request), _clients(request)
     form = await form_of(request)
     to = _own(form.get("to"))
-    asker = askers.by_token(form.get("token"))
-    if asker is None:
-        waits = askers.guessed(request.client.host if request.client else "")
+    client = clients.by_token(form.get("token"))
+    if client is None:
+        waits = clients.guessed(request.client.host if request.client else "")
         problem = "too many wrong tokens; wait a minute" if waits else "that is no token of anybody"
         html = render("sign_in.html", site=site, problem=problem, to=to)
         return Page(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)
     response = RedirectResponse(to or site.at(), 303)
     response.set_cookie(
         COOKIE,
-        askers.sign_in(asker),
+        clients.sign_in(client),
         path=site.at(),
         httponly=True,
         samesite="strict",
@@ -51,15 +51,15 @@ async def sign_out(request: Request) -> Response:
     """Make the cookie worth nothing, and take it back."""
     site = site_of(request)
     if (cookie := request.cookies.get(COOKIE)) is not None:
-        _askers(request).sign_out(cookie)
+        _clients(request).sign_out(cookie)
     response = redirect(site, "sign-in")
     response.delete_cookie(COOKIE, path=site.at(), httponly=True, samesite="strict")
     return response
 
 
-def _askers(request: Request) -> Askers:
-    askers: Askers = request.app.state.askers
-    return askers
+def _clients(request: Request) -> Clients:
+    clients: Clients = request.app.state.clients
+    return clients
 
 
 def _secure(request: Request) -> bool:

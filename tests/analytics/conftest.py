@@ -13,8 +13,8 @@ from witan.analytics.lake import write_lake
 from witan.core.entries import Entries
 from witan.deliberation.system_clock import SystemClock
 from witan.history.database import Database
+from witan.history.lock_wait import LockWait
 from witan.history.opening import open_database
-from witan.history.patience import Patience
 
 ENGINES = ("sqlite", "postgresql", "duckdb", "spark")
 
@@ -27,7 +27,7 @@ def entries() -> list[Entries]:
 @pytest.fixture(scope="session")
 def sqlite_history(entries, tmp_path_factory) -> Iterator[Database]:
     with open_database(
-        tmp_path_factory.mktemp("history") / "h.sqlite", SystemClock(), Patience()
+        tmp_path_factory.mktemp("history") / "h.sqlite", SystemClock(), LockWait()
     ) as database:
         store(database, entries)
         yield database
@@ -36,7 +36,7 @@ def sqlite_history(entries, tmp_path_factory) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def postgresql_history(entries) -> Iterator[Database]:
     for url in database_of():
-        with open_database(url, SystemClock(), Patience()) as database:
+        with open_database(url, SystemClock(), LockWait()) as database:
             store(database, entries)
             yield database
 

@@ -8,7 +8,7 @@ import pytest
 from histories import told
 from postgres import restart
 from witan.errors import HistoryError
-from witan.history import History, Patience
+from witan.history import History, LockWait
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_session_goes_on_over_a_restart(postgresql_url, restarting):
         recording.flush()
         thread = restarting(1.0)
         tell(recording, events[6:9])
-        assert anyio.run(recording.commit, Patience()) == events[8].seq
+        assert anyio.run(recording.commit, LockWait()) == events[8].seq
         thread.join()
         tell(recording, events[9:])
         recording.flush()

@@ -18,7 +18,7 @@ from witan.history.sqlite import SqliteDatabase
 
 HERE = Path(__file__).parent
 CROWD = HERE / "crowd.py"
-PATHS = [str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+PATHS = [str(HERE.parents[0]), *filter(None, [os.environ.get("PYTHONPATH")])]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
 
 

@@ -13,7 +13,7 @@ from misbehaving import MisbehavingServer
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
 from witan.errors import ConfigError, InvalidParameter, ModelError
 from witan.models.connections import Connections
-from witan.models.loop_guard import VIA
+from witan.models.loop_guard import HOPS
 from witan.models.openai_compatible import OpenAICompatible
 
 pytestmark = pytest.mark.anyio
@@ -119,9 +119,9 @@ class TestReplies:
 
     async def test_a_call_says_through_whom_it_comes(self, server, model):
         """By the servers on whose behalf the task runs; without one, by nothing."""
-        token = VIA.set(("one", "two"))
+        token = HOPS.set(("one", "two"))
         await model.complete(call(), deaf)
-        VIA.reset(token)
+        HOPS.reset(token)
         await model.complete(call(), deaf)
 
         assert [each.headers.get("witan-via") for each in server.received] == ["one, two", None]

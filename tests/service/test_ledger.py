@@ -1,4 +1,4 @@
-"""What askers have spent, over restarts."""
+"""What clients have spent, over restarts."""
 
 import asyncio
 import os
@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from witan.errors import HistoryError
-from witan.service.sessions import Asker, Ledger
-from witan.service.sessions.limits import Allowance
+from witan.service.sessions import Client, Ledger
+from witan.service.sessions.limits import ClientLimits
 
 
 class Calendar:
@@ -40,7 +40,7 @@ def test_what_is_reserved_counts_until_it_is_settled(calendar):
     assert ledger.spent("ci") == 0.25
 
 
-def test_each_asker_has_an_account_of_its_own(calendar):
+def test_each_client_has_an_account_of_its_own(calendar):
     """Nobody pays for another."""
     ledger = Ledger(calendar)
     ledger.reserve("ci", 2.0)
@@ -59,9 +59,9 @@ def test_what_is_a_day_old_counts_no_more(calendar):
     assert ledger.spent("ci") == 0
 
 
-async def told(ledger, *dollars, asker="ci"):
+async def told(ledger, *dollars, client="ci"):
     """Hold so many dollars back, and wait until they are on the disk."""
-    reserved = [ledger.reserve(asker, usd) for usd in dollars]
+    reserved = [ledger.reserve(client, usd) for usd in dollars]
     await ledger.kept()
     return reserved
 
@@ -208,7 +208,7 @@ def test_what_is_held_back_for_whoever_is_cancelled_meanwhile_is_given_back(tmp_
     """Also where a task is cancelled by asyncio itself, which no shield holds off."""
 
     async def cancelled(ledger):
-        asking = Allowance(ledger, calendar).hold_back(Asker("ci", daily_usd=5.0), 2.0)
+        asking = ClientLimits(ledger, calendar).hold_back(Client("ci", daily_usd=5.0), 2.0)
         task = asyncio.create_task(asking)
         await asyncio.sleep(0)
         held = ledger.spent("ci")

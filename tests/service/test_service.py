@@ -8,7 +8,7 @@ from functools import partial
 import anyio
 import pytest
 
-from chambers import seatings, write_config, write_priced
+from services import councils, write_config, write_priced
 from witan.deliberation.ports import Message
 from witan.errors import (
     Busy,
@@ -21,8 +21,8 @@ from witan.errors import (
     UnknownName,
 )
 from witan.history import History
-from witan.service.redaction import discreet
-from witan.service.sessions import Asked, Asker, Chamber, Judging, Ledger
+from witan.service.redaction import redact_session
+from witan.service.sessions import Client, CouncilRequest, Ledger, QuestionRequest, Service
 
 QUESTION = "Is it so?"
 
@@ -45,9 +45,9 @@ def history(tmp_path):
 
 
 @pytest.fixture
-async def chamber(tmp_path, history):
-    """A chamber with a history, in which the configured council and the demonstration sit."""
-    async with Chamber.open(seatings(write_config(tmp_path), history)) as opened:
+async def service(tmp_path, history):
+    """A service with a history, in which the configured council and the demonstration sit."""
+    async with Service.open(councils(write_config(tmp_path), history)) as opened:
         yield opened
 
 
@@ -61,56 +61,60 @@ async def until(running, kind):
 class TestAsking:
     """A question goes to the council that is asked for."""
 
-    async def test_the_configured_council_answers(self, chamber):
+    async def test_the_configured_council_answers(self, service):
         """Its session is whole, and in the history when it has ended."""
-        running = await chamber.ask(Asked(QUESTION))
+        running = await service.ask(QuestionRequest(QUESTION))
         session = await running.ended()
 
         assert session.status == "complete"
-        assert chamber.history.session(running.id) == running.held
-        assert discreet(running.held) == session
+        assert service.history.session(running.id) == running.held
+        assert redact_session(running.held) == session
 
-    async def test_the_demonstration_is_always_there(self, chamber):
+    async def test_the_demonstration_is_always_there(self, service):
         """It is marked as simulated."""
-        running = await chamber.ask(Asked(QUESTION, judging=Judging(profile="demo")))
+        running = await service.ask(
+            QuestionRequest(QUESTION, judging=CouncilRequest(profile="demo"))
+        )
 
         assert (await running.ended()).simulated
-        assert chamber.profiles["demo"].simulated
+        assert service.profiles["demo"].simulated
 
-    async def test_options_are_for_one_session(self, chamber):
+    async def test_options_are_for_one_session(self, service):
         """The next one deliberates as configured."""
-        judging = Judging(options={"rule": "schulze", "synthesis": False})
-        chosen = await (await chamber.ask(Asked(QUESTION, judging=judging))).ended()
-        usual = await (await chamber.ask(Asked(QUESTION))).ended()
+        judging = CouncilRequest(options={"rule": "schulze", "synthesis": False})
+        chosen = await (await service.ask(QuestionRequest(QUESTION, judging=judging))).ended()
+        usual = await (await service.ask(QuestionRequest(QUESTION))).ended()
 
         assert (chosen.outcome.rule, chosen.synthesis) == ("schulze", None)
         assert usual.synthesis is not None
 
-    async def test_some_of_the_seats_can_be_asked(self, chamber):
+    async def test_some_of_the_seats_can_be_asked(self, service):
         """A chairman that was left out does not close the session either."""
-        judging = Judging(members=("bob", "cyd"), options={"mode": "best"})
-        session = await (await chamber.ask(Asked(QUESTION, judging=judging))).ended()
+        judging = CouncilRequest(members=("bob", "cyd"), options={"mode": "best"})
+        session = await (await service.ask(QuestionRequest(QUESTION, judging=judging))).ended()
 
         assert [seat.name for seat in session.opened.called] == ["bob", "cyd"]
 
     @pytest.mark.parametrize(
         "seat", ["cmd:sh", "script:/etc/passwd", "http://10.0.0.1/v1#x", "eve"]
     )
-    async def test_nobody_else_can_be_seated(self, chamber, seat):
+    async def test_nobody_else_can_be_seated(self, service, seat):
         """A seat is one of those configured, whatever it is written like."""
         with pytest.raises(UnknownName, match="seat"):
-            await chamber.ask(Asked(QUESTION, judging=Judging(members=(seat, "bob"))))
+            await service.ask(
+                QuestionRequest(QUESTION, judging=CouncilRequest(members=(seat, "bob")))
+            )
 
     @pytest.mark.parametrize("option", ["history", "url", "providers", "members", "host", "key"])
     async def test_how_a_model_is_reached_is_no_option(self, option):
         """Whoever asks chooses how the council deliberates, and no more."""
         with pytest.raises(UnknownName, match="option"):
-            Judging(options={option: "x"})
+            CouncilRequest(options={option: "x"})
 
     async def test_a_rubric_is_no_file(self):
         """A request makes the server read nothing."""
         with pytest.raises(InvalidParameter, match="rubric"):
-            Judging(options={"rubric": "/etc/rubric.toml"})
+            CouncilRequest(options={"rubric": "/etc/rubric.toml"})
 
     @pytest.mark.parametrize(
         ("option", "value"),
@@ -124,25 +128,25 @@ class TestAsking:
     async def test_nobody_holds_a_place_for_ever(self, option, value):
         """Nor asks for more than can be reckoned with."""
         with pytest.raises(InvalidParameter, match=option):
-            Judging(options={option: value})
+            CouncilRequest(options={option: value})
 
     async def test_options_are_no_place_to_keep_things(self):
         """The server remembers how it was asked, so that has to be short."""
         with pytest.raises(TooLarge, match="options"):
-            Judging(options={"weights": {f"seat {n}": 1 for n in range(10_000)}})
+            CouncilRequest(options={"weights": {f"seat {n}": 1 for n in range(10_000)}})
 
-    async def test_a_wrong_value_is_refused_before_anything_is_opened(self, chamber):
+    async def test_a_wrong_value_is_refused_before_anything_is_opened(self, service):
         """No session comes of it."""
-        judging = Judging(options={"rule": "bordas"})
+        judging = CouncilRequest(options={"rule": "bordas"})
 
         with pytest.raises(ConfigError, match="borda"):
-            await chamber.ask(Asked(QUESTION, judging=judging))
-        assert chamber.under_way == ()
+            await service.ask(QuestionRequest(QUESTION, judging=judging))
+        assert service.under_way == ()
 
-    async def test_a_session_can_be_continued(self, chamber):
+    async def test_a_session_can_be_continued(self, service):
         """The conversation is what was said before, and the new one names the old."""
-        first = await (await chamber.ask(Asked(QUESTION))).ended()
-        second = await (await chamber.ask(Asked("And then?", parent=first.id))).ended()
+        first = await (await service.ask(QuestionRequest(QUESTION))).ended()
+        second = await (await service.ask(QuestionRequest("And then?", parent=first.id))).ended()
 
         assert second.opened.conversation == (
             Message("user", QUESTION),
@@ -156,80 +160,80 @@ class TestEnding:
 
     @pytest.fixture
     async def slow(self, tmp_path, history):
-        """A chamber whose members take their time to review."""
+        """A service whose members take their time to review."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
-        async with Chamber.open(seatings(file, history), most=2) as opened:
+        async with Service.open(councils(file, history), most=2) as opened:
             yield opened
 
     async def test_one_that_is_cancelled_can_be_taken_up(self, slow):
         """Its answers are kept, and the reviews are asked for again."""
-        running = await slow.ask(Asked(QUESTION))
+        running = await slow.ask(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
         broken = await running.ended()
 
         assert (broken.status, len(broken.answers)) == ("interrupted", 3)
-        assert discreet(slow.history.session(running.id)) == broken
+        assert redact_session(slow.history.session(running.id)) == broken
         again = await slow.resume(running.id)
         assert again.id == running.id
         assert len(again.session.answers) == 3
 
     async def test_one_that_is_under_way_is_not_taken_up(self, slow):
         """Nor deleted."""
-        running = await slow.ask(Asked(QUESTION))
+        running = await slow.ask(QuestionRequest(QUESTION))
 
         with pytest.raises(HistoryError, match="under way"):
             await slow.resume(running.id)
         with pytest.raises(HistoryError, match="under way"):
             await slow.forget(running.id)
 
-    async def test_one_that_is_over_is_not_taken_up(self, chamber):
+    async def test_one_that_is_over_is_not_taken_up(self, service):
         """There is nothing left of it to do."""
-        running = await chamber.ask(Asked(QUESTION))
+        running = await service.ask(QuestionRequest(QUESTION))
         await running.ended()
 
         with pytest.raises(NothingToCount, match="over"):
-            await chamber.resume(running.id)
+            await service.resume(running.id)
 
     async def test_no_more_are_held_than_there_are_places(self, slow):
         """The next one is told to come again; a place that comes free is given away."""
-        first = await slow.ask(Asked(QUESTION))
-        await slow.ask(Asked(QUESTION))
+        first = await slow.ask(QuestionRequest(QUESTION))
+        await slow.ask(QuestionRequest(QUESTION))
 
         with pytest.raises(Busy, match="2 sessions are under way"):
-            await slow.ask(Asked(QUESTION))
+            await slow.ask(QuestionRequest(QUESTION))
         first.cancel()
         await first.ended()
-        await slow.ask(Asked(QUESTION))
+        await slow.ask(QuestionRequest(QUESTION))
 
-    async def test_a_chamber_that_closes_leaves_sessions_to_be_resumed(self, tmp_path, history):
+    async def test_a_service_that_closes_leaves_sessions_to_be_resumed(self, tmp_path, history):
         """They are in the history as far as they came."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
-        async with Chamber.open(seatings(file, history)) as chamber:
-            running = await chamber.ask(Asked(QUESTION))
+        async with Service.open(councils(file, history)) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
             await until(running, "review_started")
 
         session = history.session(running.id)
         assert (session.status, len(session.answers)) == ("interrupted", 3)
 
-    async def test_a_chamber_that_drains_lets_sessions_end(self, tmp_path, history):
+    async def test_a_service_that_drains_lets_sessions_end(self, tmp_path, history):
         """It begins no more."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
-        async with Chamber.open(seatings(file, history)) as chamber:
-            running = await chamber.ask(Asked(QUESTION))
+        async with Service.open(councils(file, history)) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
             async with anyio.create_task_group() as group:
-                group.start_soon(chamber.drain, 10)
+                group.start_soon(service.drain, 10)
                 await anyio.sleep(0.05)
                 with pytest.raises(Busy, match="about to stop"):
-                    await chamber.ask(Asked(QUESTION))
+                    await service.ask(QuestionRequest(QUESTION))
 
         assert running.session.status == "complete"
 
     async def test_a_session_that_is_not_kept_is_told_all_the_same(self, tmp_path, history):
         """What became of its record, when another process took it over, is said beside it."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
-        async with Chamber.open(seatings(file, history)) as chamber:
-            running = await chamber.ask(Asked(QUESTION))
+        async with Service.open(councils(file, history)) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
             await until(running, "review_started")
             written = partial(anyio.to_thread.run_sync, history.has_record, running.id)
             while not await written():  # noqa: ASYNC110 - a thread writes it, and sets no event
@@ -243,12 +247,12 @@ class TestEnding:
         assert session.status == "complete"
         assert running.problem is not None
 
-    async def test_a_chamber_that_is_cancelled_comes_to_its_end(self, tmp_path, history):
+    async def test_a_service_that_is_cancelled_comes_to_its_end(self, tmp_path, history):
         """So do its sessions: they are in the history as far as they came."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         with anyio.fail_after(10), anyio.CancelScope() as scope:
-            async with Chamber.open(seatings(file, history)) as chamber:
-                running = await chamber.ask(Asked(QUESTION))
+            async with Service.open(councils(file, history)) as service:
+                running = await service.ask(QuestionRequest(QUESTION))
                 await until(running, "review_started")
                 scope.cancel()
                 await anyio.sleep_forever()
@@ -261,15 +265,15 @@ class TestEnding:
         """Nothing is asked for, and paid for, a second time."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         came = []
-        async with Chamber.open(seatings(file, history if kept else None)) as chamber:
-            running = await chamber.ask(Asked(QUESTION))
+        async with Service.open(councils(file, history if kept else None)) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
             await until(running, "review_started")
             running.cancel()
             await running.ended()
 
             async def take_up():
                 try:
-                    came.append((await chamber.resume(running.id)).id)
+                    came.append((await service.resume(running.id)).id)
                 except HistoryError as error:
                     came.append(error.problem)
 
@@ -281,7 +285,7 @@ class TestEnding:
 
     async def test_a_session_is_not_taken_from_another_process_for_nothing(self, slow, tmp_path):
         """Where there is no place to go on with it, it stays with whoever is at it."""
-        running = await slow.ask(Asked(QUESTION))
+        running = await slow.ask(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
         await running.ended()
@@ -291,8 +295,8 @@ class TestEnding:
             for event in before:
                 recording(event)
             await anyio.to_thread.run_sync(recording.flush)
-            await slow.ask(Asked(QUESTION))
-            await slow.ask(Asked(QUESTION))
+            await slow.ask(QuestionRequest(QUESTION))
+            await slow.ask(QuestionRequest(QUESTION))
             with pytest.raises(Busy):
                 await slow.resume(running.id, take_over=True)
 
@@ -322,9 +326,9 @@ class Failing:
 async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog):
     """The session is whole, the next one is held, and the failure is in the log."""
     observers = [Failing(where)]
-    async with Chamber.open(seatings(write_config(tmp_path)), observers=observers) as chamber:
+    async with Service.open(councils(write_config(tmp_path)), observers=observers) as service:
         for _ in range(2):
-            session = await (await chamber.ask(Asked(QUESTION))).ended()
+            session = await (await service.ask(QuestionRequest(QUESTION))).ended()
             assert session.status == "complete"
 
     assert "Failing failed" in caplog.text
@@ -333,18 +337,18 @@ async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog)
 async def test_what_ended_last_is_at_hand_longest(tmp_path):
     """However early a session was opened, it is there when it has ended."""
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
-    demo = Judging(profile="demo", options={"mode": "best"})
-    async with Chamber.open(seatings(file), most=400) as chamber:
-        first = await chamber.ask(Asked(QUESTION))
+    demo = CouncilRequest(profile="demo", options={"mode": "best"})
+    async with Service.open(councils(file), most=400) as service:
+        first = await service.ask(QuestionRequest(QUESTION))
         for _ in range(3):
-            others = [await chamber.ask(Asked(QUESTION, judging=demo)) for _ in range(90)]
+            others = [await service.ask(QuestionRequest(QUESTION, judging=demo)) for _ in range(90)]
             for other in others:
                 other.cancel()
                 await other.ended()
         first.cancel()
         await first.ended()
 
-        assert chamber.running(first.id) is first
+        assert service.running(first.id) is first
 
 
 class TestFinding:
@@ -352,53 +356,55 @@ class TestFinding:
 
     async def test_without_a_history_those_that_ended_lately_are_there(self, tmp_path):
         """The last one is called so."""
-        async with Chamber.open(seatings(write_config(tmp_path))) as chamber:
-            running = await chamber.ask(Asked(QUESTION))
+        async with Service.open(councils(write_config(tmp_path))) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
             session = await running.ended()
 
-            assert await chamber.session("last") == session
-            assert await chamber.session(running.id[:17]) == session
+            assert await service.session("last") == session
+            assert await service.session(running.id[:17]) == session
 
-    async def test_one_that_is_not_there_is_said_to_be_unknown(self, chamber):
+    async def test_one_that_is_not_there_is_said_to_be_unknown(self, service):
         """Nothing else is shown in its place."""
         with pytest.raises(UnknownName, match="session"):
-            await chamber.session("nothing-of-the-kind")
+            await service.session("nothing-of-the-kind")
 
-    async def test_one_that_is_forgotten_is_gone(self, chamber):
+    async def test_one_that_is_forgotten_is_gone(self, service):
         """From what is at hand, too."""
-        running = await chamber.ask(Asked(QUESTION))
+        running = await service.ask(QuestionRequest(QUESTION))
         await running.ended()
-        await chamber.forget(running.id)
+        await service.forget(running.id)
 
-        assert chamber.running(running.id) is None
+        assert service.running(running.id) is None
         with pytest.raises(UnknownName):
-            await chamber.session(running.id)
+            await service.session(running.id)
 
 
 class TestRate:
-    """How many sessions an asker may begin in a minute."""
+    """How many sessions an client may begin in a minute."""
 
-    async def test_one_more_is_told_when_to_come_again(self, chamber):
+    async def test_one_more_is_told_when_to_come_again(self, service):
         """Whatever it is begun by; others go on asking."""
-        asker = Asker("ci", per_minute=2)
-        first = await (await chamber.ask(Asked(QUESTION), asker)).ended()
-        await (await chamber.rejudge(first.id, Judging(), asker=asker)).ended()
+        client = Client("ci", per_minute=2)
+        first = await (await service.ask(QuestionRequest(QUESTION), client)).ended()
+        await (await service.rejudge(first.id, CouncilRequest(), client=client)).ended()
 
         for again in (
-            chamber.ask(Asked(QUESTION), asker),
-            chamber.rejudge(first.id, Judging(), asker=asker),
+            service.ask(QuestionRequest(QUESTION), client),
+            service.rejudge(first.id, CouncilRequest(), client=client),
         ):
             with pytest.raises(Busy, match="ci may begin 2 sessions in a minute; ask") as caught:
                 await again
             assert 50 < caught.value.retry_seconds <= 60
-        await (await chamber.ask(Asked(QUESTION), Asker("ines", per_minute=2))).ended()
+        await (await service.ask(QuestionRequest(QUESTION), Client("ines", per_minute=2))).ended()
 
-    async def test_what_is_refused_is_not_counted(self, chamber):
+    async def test_what_is_refused_is_not_counted(self, service):
         """Who is told of a slip may ask again at once."""
-        asker = Asker("ci", per_minute=1)
+        client = Client("ci", per_minute=1)
         with pytest.raises(UnknownName):
-            await chamber.ask(Asked(QUESTION, judging=Judging(members=("eve", "bob"))), asker)
-        await (await chamber.ask(Asked(QUESTION), asker)).ended()
+            await service.ask(
+                QuestionRequest(QUESTION, judging=CouncilRequest(members=("eve", "bob"))), client
+            )
+        await (await service.ask(QuestionRequest(QUESTION), client)).ended()
 
 
 def _written(path):
@@ -408,24 +414,28 @@ def _written(path):
 
 
 class TestMoney:
-    """What an asker may spend holds for all its sessions."""
+    """What an client may spend holds for all its sessions."""
 
     async def test_a_day_that_is_spent_is_refused(self, tmp_path, clock_now):
         """The refusal says whose limit it is; others go on asking."""
         ledger = Ledger(clock_now)
         ledger.settle(ledger.reserve("ci", 2.0), 2.0)
         spent = r"ci has spent \$2\.0000 of the \$2 of its last 24 hours; ask again tomorrow"
-        async with Chamber.open(seatings(write_config(tmp_path)), ledger=ledger) as chamber:
+        async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
             with pytest.raises(Busy, match=spent) as caught:
-                await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=2.0))
+                await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
             assert caught.value.retry_seconds == 3600
-            await (await chamber.ask(Asked(QUESTION), Asker("ines", daily_usd=2.0))).ended()
+            await (
+                await service.ask(QuestionRequest(QUESTION), Client("ines", daily_usd=2.0))
+            ).ended()
 
     async def test_what_a_session_did_not_cost_is_given_back(self, tmp_path, clock_now):
         """Scripts cost nothing."""
         ledger = Ledger(clock_now)
-        async with Chamber.open(seatings(write_config(tmp_path)), ledger=ledger) as chamber:
-            await (await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=2.0))).ended()
+        async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
+            await (
+                await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
+            ).ended()
 
         assert ledger.spent("ci") == 0
 
@@ -433,10 +443,10 @@ class TestMoney:
         """A question that asks for more gets what there is."""
         ledger = Ledger(clock_now)
         ledger.reserve("ci", 1.5)
-        judging = Judging(options={"max_cost_usd": 10.0})
-        async with Chamber.open(seatings(write_config(tmp_path)), ledger=ledger) as chamber:
-            asker = Asker("ci", daily_usd=2.0, max_cost_usd=1.0)
-            running = await chamber.ask(Asked(QUESTION, judging=judging), asker)
+        judging = CouncilRequest(options={"max_cost_usd": 10.0})
+        async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
+            client = Client("ci", daily_usd=2.0, max_cost_usd=1.0)
+            running = await service.ask(QuestionRequest(QUESTION, judging=judging), client)
 
             assert running.session.opened.procedure.limits.max_cost_usd == 0.5
 
@@ -449,8 +459,8 @@ class TestMoney:
         """However many are held at once, all of them together keep to the day's limit."""
         ledger = Ledger(clock_now)
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
-        async with Chamber.open(seatings(file), ledger=ledger) as chamber:
-            running = await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=50.0))
+        async with Service.open(councils(file), ledger=ledger) as service:
+            running = await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
 
             ceiling = running.session.opened.procedure.limits.max_cost_usd
             assert 0 < ceiling < 50
@@ -460,14 +470,14 @@ class TestMoney:
     async def test_going_on_with_a_session_holds_back_what_is_to_come(
         self, priced, history, clock_now, way
     ):
-        """Not all that the asker may spend: others of its sessions find the rest."""
+        """Not all that the client may spend: others of its sessions find the rest."""
         before = await self._earlier(priced, history, way)
         ledger = Ledger(clock_now)
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
-        async with Chamber.open(seatings(file, history), ledger=ledger) as chamber:
-            asker = Asker("ci", daily_usd=50.0)
-            given = {"rejudge": [Judging()]}.get(way, [])
-            running = await getattr(chamber, way)(before.id, *given, asker=asker)
+        async with Service.open(councils(file, history), ledger=ledger) as service:
+            client = Client("ci", daily_usd=50.0)
+            given = {"rejudge": [CouncilRequest()]}.get(way, [])
+            running = await getattr(service, way)(before.id, *given, client=client)
             await until(running, "review_started")
 
             assert 0 < ledger.spent("ci") < before.opened.plan.worst_usd
@@ -477,8 +487,8 @@ class TestMoney:
         if way == "resume":
             return await self._broken_off(priced, history)
         file = priced(review=[{"error": "is down"}])
-        async with Chamber.open(seatings(file, history)) as chamber:
-            return await (await chamber.ask(Asked(QUESTION))).ended()
+        async with Service.open(councils(file, history)) as service:
+            return await (await service.ask(QuestionRequest(QUESTION))).ended()
 
     async def test_what_a_session_cost_is_on_the_disk_before_it_is_said_to_be_over(
         self, priced, clock_now, tmp_path
@@ -487,8 +497,8 @@ class TestMoney:
         path = tmp_path / "spent.jsonl"
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 0.1}])
         with Ledger(clock_now, path) as ledger:
-            async with Chamber.open(seatings(file), ledger=ledger) as chamber:
-                running = await chamber.ask(Asked(QUESTION), Asker("ci", daily_usd=50.0))
+            async with Service.open(councils(file), ledger=ledger) as service:
+                running = await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
                 begun = _written(path)
                 session = await running.ended()
                 over = _written(path)
@@ -503,21 +513,21 @@ class TestMoney:
         with Ledger(clock_now, path) as ledger:
             path.unlink()
             path.mkdir()
-            async with Chamber.open(seatings(priced()), ledger=ledger, most=1) as chamber:
-                asker = Asker("ci", daily_usd=50.0)
+            async with Service.open(councils(priced()), ledger=ledger, most=1) as service:
+                client = Client("ci", daily_usd=50.0)
                 for _ in range(2):
                     with pytest.raises(HistoryError, match="cannot be kept"):
-                        await chamber.ask(Asked(QUESTION), asker)
+                        await service.ask(QuestionRequest(QUESTION), client)
                 assert ledger.spent("ci") == 0
-                await (await chamber.ask(Asked(QUESTION))).ended()
+                await (await service.ask(QuestionRequest(QUESTION))).ended()
 
     async def test_who_takes_a_session_up_pays_for_the_rest_of_it(self, priced, history, clock_now):
         """What it had cost before is on another's account, and stays there."""
         ledger = Ledger(clock_now)
         broken = await self._broken_off(priced, history)
-        async with Chamber.open(seatings(priced(), history), ledger=ledger) as chamber:
-            asker = Asker("ci", daily_usd=50.0)
-            session = await (await chamber.resume(broken.id, asker=asker)).ended()
+        async with Service.open(councils(priced(), history), ledger=ledger) as service:
+            client = Client("ci", daily_usd=50.0)
+            session = await (await service.resume(broken.id, client=client)).ended()
 
         assert session.status == "complete"
         assert broken.cost.committed_usd > 0
@@ -527,16 +537,16 @@ class TestMoney:
     async def test_a_session_taken_up_keeps_to_the_limit_of_who_does_it(self, priced, history):
         """Without ballots it is refused, whatever the ceiling of who had begun it."""
         broken = await self._broken_off(priced, history)
-        async with Chamber.open(seatings(priced(), history)) as chamber:
+        async with Service.open(councils(priced(), history)) as service:
             with pytest.raises(OverBudget):
-                await chamber.resume(broken.id, asker=Asker("ci", max_cost_usd=1e-6))
+                await service.resume(broken.id, client=Client("ci", max_cost_usd=1e-6))
 
         assert history.session(broken.id).cost.committed_usd == broken.cost.committed_usd
 
     async def _broken_off(self, priced, history):
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
-        async with Chamber.open(seatings(file, history)) as chamber:
-            running = await chamber.ask(Asked(QUESTION))
+        async with Service.open(councils(file, history)) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
             await until(running, "review_started")
             running.cancel()
             return await running.ended()
@@ -550,40 +560,40 @@ class TestMoney:
 
 
 class TestMemory:
-    """What a chamber holds of sessions that are over."""
+    """What a service holds of sessions that are over."""
 
     async def test_long_sessions_are_let_go_before_many_are_held(self, tmp_path, history):
         """What is held is bounded by its length; the latest is at hand, the others are recorded."""
         file = write_config(tmp_path, answer=[{"text": "Ada says " + "so" * 700_000}])
-        async with Chamber.open(seatings(file, history)) as chamber:
+        async with Service.open(councils(file, history)) as service:
             names = []
             for _ in range(5):
-                running = await chamber.ask(Asked(QUESTION))
+                running = await service.ask(QuestionRequest(QUESTION))
                 await running.ended()
                 names.append(running.id)
-            held = [running.id for running in chamber.at_hand]
-            first = await chamber.session(names[0])
+            held = [running.id for running in service.at_hand]
+            first = await service.session(names[0])
 
         assert held == names[-len(held) :]
         assert 1 <= len(held) < 5
         assert len(first.answers["ada"].text) > 1_400_000
 
-    async def test_a_session_that_is_deleted_is_not_held(self, chamber):
+    async def test_a_session_that_is_deleted_is_not_held(self, service):
         """Nothing of it is left in memory."""
-        running = await chamber.ask(Asked(QUESTION))
+        running = await service.ask(QuestionRequest(QUESTION))
         await running.ended()
-        await chamber.forget(running.id)
+        await service.forget(running.id)
 
-        assert chamber.at_hand == ()
+        assert service.at_hand == ()
 
-    async def test_sessions_leave_nothing_to_be_searched_for(self, chamber):
+    async def test_sessions_leave_nothing_to_be_searched_for(self, service):
         """What they held goes when they do, prompts and replies above all."""
         for n_sessions in (2, 10):
             gc.collect()
             gc.disable()
             try:
                 for _ in range(n_sessions):
-                    await (await chamber.ask(Asked(QUESTION))).ended()
+                    await (await service.ask(QuestionRequest(QUESTION))).ended()
                 left = gc.collect()
             finally:
                 gc.enable()

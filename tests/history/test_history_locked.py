@@ -9,7 +9,7 @@ import pytest
 
 from histories import told
 from witan.errors import HistoryError
-from witan.history import History, Patience
+from witan.history import History, LockWait
 from witan.history.locking import locked
 
 HOLDS = """
@@ -55,7 +55,7 @@ def test_a_locked_file_is_given_up_once_the_time_is_over(made, running):
     told, began = [], time.monotonic()
 
     with pytest.raises(HistoryError) as refused:
-        History.open(made, patience=Patience(told.append, seconds=3))
+        History.open(made, lock_wait=LockWait(told.append, seconds=3))
 
     assert 2.5 < time.monotonic() - began < 6
     assert "is locked: another process has kept it for 3 s" in str(refused.value)
@@ -67,11 +67,14 @@ def test_whoever_will_write_waits_for_who_writes(made, running):
     """A reader comes in beside a writer; who is to record waits as long as an opening."""
     running(WRITES, made)
     told = []
-    patience = Patience(told.append, seconds=2.5)
+    lock_wait = LockWait(told.append, seconds=2.5)
 
     said = r"is locked: another process has kept it for 2\.5 s"
-    with History.open(made, patience=patience) as history, pytest.raises(HistoryError, match=said):
-        history.require_writable(patience)
+    with (
+        History.open(made, lock_wait=lock_wait) as history,
+        pytest.raises(HistoryError, match=said),
+    ):
+        history.require_writable(lock_wait)
 
     assert len(told) == 1
 
@@ -85,7 +88,7 @@ def test_a_lock_that_is_let_go_of_in_time_is_no_matter(made):
     free.start()
 
     with History.open(made) as history:
-        history.require_writable(Patience(told.append))
+        history.require_writable(LockWait(told.append))
     free.join()
 
     assert told == []
@@ -96,7 +99,7 @@ def test_another_opener_is_waited_for_no_longer(file):
     told = []
     lock = locked(file.with_name(f"{file.name}.lock"), 1)
     with lock, pytest.raises(HistoryError, match="is locked"):
-        History.open(file, patience=Patience(told.append, seconds=2.2))
+        History.open(file, lock_wait=LockWait(told.append, seconds=2.2))
 
     assert len(told) == 1
 
@@ -115,7 +118,7 @@ class TestWhileSessionsRun:
 
             began = time.monotonic()  # the start of the other process is no part of the wait
             with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
-                recording.flush(Patience(told_of.append, seconds=2.5))
+                recording.flush(LockWait(told_of.append, seconds=2.5))
             assert time.monotonic() - began < 8
             end(holder)
             with history.recording() as other:
@@ -130,10 +133,10 @@ class TestWhileSessionsRun:
         with History.open(made) as history, history.recording() as recording:
             holder = running(WRITES, made)
             tell(recording, told("s1"))
-            assert anyio.run(recording.commit, Patience(seconds=0.1)) == 0
+            assert anyio.run(recording.commit, LockWait(seconds=0.1)) == 0
             tell(recording, told("s2"))
             end(holder)
-            assert anyio.run(recording.commit, Patience()) == told("s2")[-1].seq
+            assert anyio.run(recording.commit, LockWait()) == told("s2")[-1].seq
 
             assert sorted(found.session for found in history.find()) == ["s1", "s2"]
 
@@ -146,9 +149,9 @@ class TestWhileSessionsRun:
                 other.database.execute("LOCK TABLE sessions")
                 tell(recording, told("s1"))
                 with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
-                    recording.flush(Patience(told_of.append, seconds=2.5))
+                    recording.flush(LockWait(told_of.append, seconds=2.5))
             tell(recording, told("s2"))
-            assert anyio.run(recording.commit, Patience()) == told("s2")[-1].seq
+            assert anyio.run(recording.commit, LockWait()) == told("s2")[-1].seq
             assert [found.session for found in history.find()] == ["s2"]
         assert len(told_of) == 1
 

@@ -11,7 +11,7 @@ import pytest
 
 from witan.deliberation.ports import Call, Message, deaf
 from witan.errors import InvalidParameter, ModelError
-from witan.models.loop_guard import VIA
+from witan.models.loop_guard import HOPS
 from witan.models.program import Program
 
 pytestmark = pytest.mark.anyio
@@ -189,9 +189,9 @@ class TestCircles:
 
     async def test_a_program_is_told_on_whose_behalf_it_runs(self):
         """The servers that asked, and itself, under a name that does not tell its command."""
-        token = VIA.set(("one", "two"))
+        token = HOPS.set(("one", "two"))
         reply = await python("import os; print(os.environ['WITAN_VIA'])").complete(call(), deaf)
-        VIA.reset(token)
+        HOPS.reset(token)
         one, two, own = reply.text.strip().split(", ")
 
         assert (one, two) == ("one", "two")

@@ -8,9 +8,9 @@ from typing import Any
 from scripts import write_script
 from witan.history import History
 from witan.service.config.configuration import Config, load_config
-from witan.service.sessions import Seatings
+from witan.service.sessions import Councils
 
-__all__ = ["seatings", "write_config", "write_priced"]
+__all__ = ["councils", "write_config", "write_priced"]
 
 NAMES = ("ada", "bob", "cyd")
 
@@ -47,11 +47,11 @@ def write_priced(folder: Path, **stages: list[dict[str, Any]]) -> Path:
     return file
 
 
-def seatings(file: Path, history: History | None = None) -> Seatings:
+def councils(file: Path, history: History | None = None) -> Councils:
     """Who sits by a configuration file."""
 
     def configure(profile: str, given: Mapping[str, Any]) -> Config:
         assert not profile
         return load_config({}, file.parent, file, given, overriding="the request")
 
-    return Seatings(configure, {}, {}, history, fast=True)
+    return Councils(configure, {}, {}, history, fast=True)

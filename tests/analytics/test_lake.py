@@ -19,8 +19,8 @@ from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryError
+from witan.history.lock_wait import LockWait
 from witan.history.opening import open_database
-from witan.history.patience import Patience
 from witan.history.sessions import SessionRow, insert_sessions
 from witan.history.writing import Rows
 
@@ -91,7 +91,7 @@ class TestFiles:
     def test_several_histories_in_one_lake(self, entries, tmp_path):
         """Two histories written into one folder are what one history of both would be."""
         for name, some in (("one", entries[::2]), ("two", entries[1::2])):
-            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), Patience()) as database:
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), LockWait()) as database:
                 store(database, some)
                 write_lake(of(database), tmp_path / "lake")
 
@@ -143,7 +143,7 @@ class TestLost:
     def test_one_of_two_histories_is_lost(self, entries, tmp_path):
         """The files of one are gone; those of the other do not stand for them."""
         for name, some in (("one", entries[::2]), ("two", entries[1::2])):
-            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), Patience()) as database:
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), LockWait()) as database:
                 store(database, some)
                 write_lake(of(database), tmp_path / "lake", source=name)
         for path in (tmp_path / "lake").glob("*/*/two.parquet"):
@@ -193,7 +193,7 @@ class TestLost:
 
     def test_a_first_export_that_stopped_is_no_whole_lake(self, entries, tmp_path):
         """Some days are there and others not: that is said until an export has come to its end."""
-        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             (tmp_path / "lake" / "ballots").mkdir(parents=True)
             last = max(one.session.at for one in entries[:6]).date()
@@ -258,7 +258,7 @@ class TestWriting:
 
     def test_what_was_forgotten_leaves_the_lake(self, entries, tmp_path):
         """Writing again after sessions were deleted takes their days away."""
-        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries)
             write_lake(of(database), tmp_path / "lake")
             late = entries[30].session.at
@@ -274,7 +274,7 @@ class TestWriting:
     def test_a_session_in_two_histories_is_noticed(self, entries, tmp_path):
         """A lake into which one session came twice says which."""
         for name in ("one", "two"):
-            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), Patience()) as database:
+            with open_database(tmp_path / f"{name}.sqlite", SystemClock(), LockWait()) as database:
                 store(database, entries[:3] if name == "one" else entries[2:5])
                 write_lake(of(database), tmp_path / "lake")
 
@@ -291,7 +291,7 @@ class TestWriting:
 
     def test_an_empty_history_makes_an_empty_lake(self, tmp_path):
         """It is a lake, which holds no session yet, and not a folder of something else."""
-        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             write_lake(of(database), tmp_path / "lake")
 
         with pytest.raises(HistoryError, match="lake: is a lake that holds no session yet"):
@@ -299,7 +299,7 @@ class TestWriting:
 
     def test_writing_that_stops_leaves_a_lake(self, entries, tmp_path):
         """Days are whole, old or new, and each code in them has its name."""
-        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
             store_more(database, history(7, 1)[0], "vendor:model-new")
@@ -338,7 +338,7 @@ class TestWrongInput:
 
     def test_tables_of_two_exports(self, entries, tmp_path):
         """A writer was killed between two files of a day: the day is not summed."""
-        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
             path = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
@@ -356,7 +356,7 @@ class TestWrongInput:
 
     def test_a_running_export_beside_a_file_without_a_mark(self, entries, tmp_path):
         """A file that other tools wrote anew does not hide that its day is being written again."""
-        with open_database(tmp_path / "h.sqlite", SystemClock(), Patience()) as database:
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
             shutil.copytree(tmp_path / "lake", tmp_path / "running")

@@ -41,7 +41,7 @@ def running():
     started = []
 
     def start(code, *arguments):
-        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         process = subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
             [sys.executable, "-c", code, *map(str, arguments)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},

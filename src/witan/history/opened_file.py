@@ -6,10 +6,10 @@ from witan.errors import HistoryError
 from witan.history.history import History
 from witan.history.sqlite import SqliteDatabase
 
-__all__ = ["Whereabouts"]
+__all__ = ["OpenedFile"]
 
 
-class Whereabouts:
+class OpenedFile:
     """The file of a history that was just opened; what is written to a removed file is lost."""
 
     def __init__(self, history: History) -> None:

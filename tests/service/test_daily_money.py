@@ -5,18 +5,18 @@ from functools import partial
 
 import pytest
 
-from chambers import seatings, write_config, write_priced
+from services import councils, write_config, write_priced
 from witan.deliberation.session import Session
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
-from witan.service.sessions import Asked, Asker, Chamber, Judging, Ledger
+from witan.service.sessions import Client, CouncilRequest, Ledger, QuestionRequest, Service
 from witan.service.sessions.kinds import resuming
-from witan.service.sessions.reservations import Account
+from witan.service.sessions.reservations import SessionReservation
 
-ASKED = Asked("Is it so?")
+ASKED = QuestionRequest("Is it so?")
 
-CI = Asker("ci", daily_usd=50.0)
+CI = Client("ci", daily_usd=50.0)
 
 HANGS = [{"prefers": ["Ada says"], "seconds": 30}]
 
@@ -61,12 +61,12 @@ class TestRefusals:
     async def test_what_is_held_back_is_said_apart_from_what_is_spent(self, priced, ledger):
         """It comes back when a session ends, not tomorrow."""
         ledger.settle(ledger.reserve("ci", 0.25), 0.25)
-        async with Chamber.open(seatings(priced(review=HANGS)), ledger=ledger) as chamber:
-            running = await chamber.ask(ASKED, CI)
+        async with Service.open(councils(priced(review=HANGS)), ledger=ledger) as service:
+            running = await service.ask(ASKED, CI)
             held, _ = ledger.held_back("ci")
             limit = 0.25 + held
             with pytest.raises(Busy) as caught:
-                await chamber.ask(ASKED, Asker("ci", daily_usd=limit))
+                await service.ask(ASKED, Client("ci", daily_usd=limit))
             running.cancel()
 
         assert str(caught.value) == (
@@ -81,40 +81,40 @@ class TestRefusals:
     ):
         """It is said what the least call could cost, and no session is begun."""
         review = HANGS if way == "resume" else [{"error": "is down"}]
-        async with Chamber.open(seatings(priced(review=review), history)) as chamber:
-            before = await chamber.ask(ASKED)
+        async with Service.open(councils(priced(review=review), history)) as service:
+            before = await service.ask(ASKED)
             if way == "resume":
                 await until(before, "review_started")
                 before.cancel()
             await before.ended()
-        given = {"ask": [ASKED], "rejudge": [before.id, Judging()]}.get(way, [before.id])
-        async with Chamber.open(seatings(priced(), history), ledger=ledger) as chamber:
-            poor = Asker("ci", daily_usd=1e-4)
+        given = {"ask": [ASKED], "rejudge": [before.id, CouncilRequest()]}.get(way, [before.id])
+        async with Service.open(councils(priced(), history), ledger=ledger) as service:
+            poor = Client("ci", daily_usd=1e-4)
             with pytest.raises(Busy, match=r"this one needs at least \$0\.0\d+; ask"):
-                await getattr(chamber, way)(*given, asker=poor)
-            assert not chamber.at_hand
+                await getattr(service, way)(*given, client=poor)
+            assert not service.at_hand
 
         assert len(history.find(simulated=None)) == 1
         assert ledger.spent("ci") == 0
 
     async def test_a_little_more_than_the_smallest_session_is_let_through(self, priced, ledger):
         """Calls are made; what it says it needs is no guess."""
-        async with Chamber.open(seatings(priced()), ledger=ledger) as chamber:
-            _, least = (await chamber.plan(ASKED)).least_usd()
+        async with Service.open(councils(priced()), ledger=ledger) as service:
+            _, least = (await service.plan(ASKED)).least_usd()
             with pytest.raises(Busy):
-                await chamber.ask(ASKED, Asker("ci", daily_usd=least * 0.99))
-            asker = Asker("ci", daily_usd=least * 1.01)
-            session = await (await chamber.ask(ASKED, asker)).ended()
+                await service.ask(ASKED, Client("ci", daily_usd=least * 0.99))
+            client = Client("ci", daily_usd=least * 1.01)
+            session = await (await service.ask(ASKED, client)).ended()
 
         assert len(session.answers) >= 2
 
     async def test_a_ceiling_of_one_s_own_is_no_reason_to_wait(self, priced, ledger):
         """A session that may cost too little by its own options says so itself, as ever."""
-        judging = Judging(options={"max_cost_usd": 1e-6})
-        async with Chamber.open(seatings(priced()), ledger=ledger) as chamber:
-            asker = Asker("ci", daily_usd=1e-4)
+        judging = CouncilRequest(options={"max_cost_usd": 1e-6})
+        async with Service.open(councils(priced()), ledger=ledger) as service:
+            client = Client("ci", daily_usd=1e-4)
             with pytest.raises(OverBudget, match="the smallest complete session needs"):
-                await chamber.ask(Asked("Is it so?", judging=judging), asker)
+                await service.ask(QuestionRequest("Is it so?", judging=judging), client)
 
 
 class TestKilled:
@@ -127,8 +127,8 @@ class TestKilled:
         """The file as a server leaves it that is killed after such an event; what was held back."""
         path, left = tmp_path / "spent.jsonl", tmp_path / "left.jsonl"
         with Ledger(SystemClock(), path) as ledger:
-            async with Chamber.open(seatings(file, history), ledger=ledger) as chamber:
-                running = await chamber.ask(ASKED, CI)
+            async with Service.open(councils(file, history), ledger=ledger) as service:
+                running = await service.ask(ASKED, CI)
                 await until(running, kind)
                 shutil.copy(path, left)
                 held = ledger.spent("ci")
@@ -141,7 +141,7 @@ class TestKilled:
         counted = []
         for _ in range(2):
             with Ledger(SystemClock(), path) as ledger:
-                async with Chamber.open(seatings(file, history), ledger=ledger):
+                async with Service.open(councils(file, history), ledger=ledger):
                     counted.append(ledger.spent("ci"))
                     assert ledger.held_back("ci") == (0, 0)
         assert counted[0] == counted[1]
@@ -168,8 +168,8 @@ class TestKilled:
         path.unlink()
         file = priced(synthesis=[{"text": "So.", "seconds": 30}])
         with Ledger(SystemClock(), path) as ledger:
-            async with Chamber.open(seatings(file, history), ledger=ledger) as chamber:
-                running = await chamber.resume(broken.id, asker=CI)
+            async with Service.open(councils(file, history), ledger=ledger) as service:
+                running = await service.resume(broken.id, client=CI)
                 await until(running, "synthesis_started")
                 shutil.copy(path, left)
                 running.cancel()
@@ -198,7 +198,7 @@ class TestKilled:
         _, _, session = await self._killed(tmp_path, file, history, "review_started")
         path.unlink()
         with Ledger(SystemClock(), path) as ledger:
-            account = Account(ledger, ledger.reserve("ci", 1.0))
+            account = SessionReservation(ledger, ledger.reserve("ci", 1.0))
             await account.calling(session.id, recorded=True)
             await account.calling(session.id, recorded=False)
             await account.calling(session.id, recorded=True)
@@ -219,7 +219,9 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
     """Who has said nothing new goes on calling; who has is told, and may once it is written."""
     path = tmp_path / "spent.jsonl"
     with Ledger(SystemClock(), path) as ledger:
-        ada, bob, cyd = (Account(ledger, ledger.reserve(name, 1.0)) for name in ("a", "b", "c"))
+        ada, bob, cyd = (
+            SessionReservation(ledger, ledger.reserve(name, 1.0)) for name in ("a", "b", "c")
+        )
         await ada.calling("ada's", recorded=True)
         path.rename(tmp_path / "away")
         path.mkdir()
@@ -239,10 +241,10 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
 
 async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(priced, ledger):
     """What its other holder spent meanwhile is that one's."""
-    seated = seatings(priced())
-    async with Chamber.open(seated) as chamber:
-        whole = await (await chamber.ask(ASKED)).ended()
-        events = chamber.running(whole.id).held.events
+    seated = councils(priced())
+    async with Service.open(seated) as service:
+        whole = await (await service.ask(ASKED)).ended()
+        events = service.running(whole.id).held.events
         kinds = [event.kind for event in events]
         found = Session.of(events[: kinds.index("answer_done")])
         left = Session.of(events[: kinds.index("synthesis_started")])
@@ -250,10 +252,10 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
         async def take_up():
             return left
 
-        undertaking = resuming(seated, found, take_up)
-        account = Account(ledger, ledger.reserve("ci", 1.0))
-        async with undertaking.seat(None) as council:
-            session = await undertaking.hold(council, lambda _: None, account)
+        job = resuming(seated, found, take_up)
+        account = SessionReservation(ledger, ledger.reserve("ci", 1.0))
+        async with job.seat(None) as council:
+            session = await job.hold(council, lambda _: None, account)
         await account.settle(session)
 
     assert found.cost.committed_usd != left.cost.committed_usd

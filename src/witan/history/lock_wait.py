@@ -7,7 +7,7 @@ from typing import TypeVar
 from witan.errors import HistoryError
 from witan.history.sqlite import is_lost, may_pass
 
-__all__ = ["OPENING_SECONDS", "QUIET_SECONDS", "Patience"]
+__all__ = ["OPENING_SECONDS", "QUIET_SECONDS", "LockWait"]
 
 OPENING_SECONDS = 10.0
 """How long an opening waits in all."""
@@ -18,7 +18,7 @@ QUIET_SECONDS = 2.0
 T = TypeVar("T")
 
 
-class Patience:
+class LockWait:
     """The time that an opening has for all that it waits for.
 
     Parameters

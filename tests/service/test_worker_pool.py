@@ -9,10 +9,10 @@ import pytest
 from witan.errors import Busy, NothingToCount
 from witan.service.worker_pool import (
     AT_ONCE,
-    break_off_counting,
-    go_on,
-    in_turn,
+    cancel_counting,
+    check_wanted,
     once,
+    run_counting,
 )
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ async def test_what_is_brief_does_not_wait_for_what_takes_long():
     came = []
 
     async def count(number):
-        await in_turn(over.wait)
+        await run_counting(over.wait)
         came.append(number)
 
     async with anyio.create_task_group() as group:
@@ -50,7 +50,7 @@ async def test_so_many_count_at_once():
 
     async with anyio.create_task_group() as group:
         for _ in range(3 * AT_ONCE):
-            group.start_soon(in_turn, count)
+            group.start_soon(run_counting, count)
         try:
             with anyio.fail_after(5):
                 while len(counting) < AT_ONCE:  # noqa: ASYNC110 - threads count, which set no event
@@ -67,9 +67,9 @@ async def count_on(counting):
     def count():
         counting.set()
         while True:
-            go_on()
+            check_wanted()
 
-    await in_turn(count, "brought")
+    await run_counting(count, "brought")
 
 
 async def until(counting):
@@ -88,7 +88,7 @@ async def test_who_is_cancelled_frees_its_place():
             await until(counting)
             group.cancel_scope.cancel()
     with anyio.fail_after(5):
-        assert await in_turn(lambda: "counted", "brought") == "counted"
+        assert await run_counting(lambda: "counted", "brought") == "counted"
 
 
 async def test_all_counting_can_be_broken_off():
@@ -105,7 +105,7 @@ async def test_all_counting_can_be_broken_off():
         group.start_soon(wait)
         await until(counting)
         with anyio.fail_after(5):
-            await break_off_counting(4)
+            await cancel_counting(4)
 
     assert told == ["the server is about to stop; ask again when it is back"]
 
@@ -114,16 +114,16 @@ async def test_all_counting_can_be_broken_off():
 async def test_a_count_that_does_not_hear_of_the_end_is_told_of_it_all_the_same():
     """The server ends its tasks then; that is no mistake within it, and nothing else is begun."""
     over, counting = Event(), Event()
-    waiting = asyncio.ensure_future(in_turn(lambda: (counting.set(), over.wait(20))))
+    waiting = asyncio.ensure_future(run_counting(lambda: (counting.set(), over.wait(20))))
     await until(counting)
-    await break_off_counting(0.05)
+    await cancel_counting(0.05)
 
     waiting.cancel()
     try:
         with pytest.raises(Busy, match="about to stop"):
             await waiting
         with pytest.raises(Busy, match="about to stop"):
-            await in_turn(lambda: "counted", "session")
+            await run_counting(lambda: "counted", "session")
     finally:
         over.set()
 

@@ -18,8 +18,8 @@ from witan.core.casts import Cast
 from witan.core.entering import entries_of
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
 from witan.deliberation.system_clock import SystemClock
+from witan.history.lock_wait import LockWait
 from witan.history.opening import open_database
-from witan.history.patience import Patience
 from witan.history.schema import bucket_of, code_of
 
 # Four models. a ranks b first, c and d tied; b ranks only c above d (partial); c abstains; d
@@ -84,12 +84,12 @@ def reduced(entries: Entries, request, folder: Path) -> Iterator[Reductions]:
     with ExitStack() as stack:
         if request.param == "postgresql":
             url = stack.enter_context(contextmanager(database_of)())
-            database = stack.enter_context(open_database(url, SystemClock(), Patience()))
+            database = stack.enter_context(open_database(url, SystemClock(), LockWait()))
             store(database, [entries])
             yield Reductions(SqlEngine(database))
             return
         place = folder / "h.sqlite"
-        database = stack.enter_context(open_database(place, SystemClock(), Patience()))
+        database = stack.enter_context(open_database(place, SystemClock(), LockWait()))
         store(database, [entries])
         if request.param == "sqlite":
             yield Reductions(SqlEngine(database))

@@ -34,7 +34,7 @@ def calls(file):
             *(program, "-f", "-y", "-o", trace, "-e", f"trace={','.join(WRITES + SYNCS)}"),
             *(sys.executable, "-c", CODE, str(file)),
         ],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         check=False,

@@ -55,7 +55,7 @@ class TestNumbers:
 
         assert lines(said)["ash"]["score"] == 1
         assert lines(said)["ash"]["sessions"] == 10
-        assert said.json["window"] == {
+        assert said.json["terms"]["window"] == {
             "since": "2026-10-01T00:00:00+00:00",
             "until": "2026-11-01T00:00:00+00:00",
             "category": "coding",
@@ -216,8 +216,6 @@ class TestEngines:
             here = witan("leaderboard", "--history", history, *self.ASKED).json
             there = witan("leaderboard", "--history", url, *self.ASKED).json
 
-            assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "postgresql")
-            del here["where"], there["where"]
             alike(here, there)
 
     def test_duckdb_says_the_same(self, witan, history, lake):
@@ -226,8 +224,6 @@ class TestEngines:
         here = witan("leaderboard", "--history", history, *self.ASKED).json
         there = witan("leaderboard", "--lake", lake, *self.ASKED).json
 
-        assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "duckdb")
-        del here["where"], there["where"]
         alike(here, there)
 
     @pytest.mark.usefixtures("spark")
@@ -237,8 +233,10 @@ class TestEngines:
         here = witan(*command, "--history", history).json
         there = witan(*command, "--lake", lake, "--engine", "spark").json
 
-        assert (here.pop("engine"), there.pop("engine")) == ("sqlite", "spark")
-        del here["where"], there["where"]
+        engines = [board.pop("engine", None) for board in (here, there)]
+        assert engines in ([None, None], ["sqlite", "spark"])
+        for board in (here, there):
+            board.pop("where", None)
         alike(here, there)
 
 
@@ -305,7 +303,7 @@ class TestNothing:
             (("--lake", "somewhere", "--history", "h"), "not both"),
             (("--lake", "somewhere"), "no lake"),
             (("--plot", "chart.gif"), ".svg"),
-            (("--since", "2026-02-01", "--until", "2026-01-01"), "before that of --until"),
+            (("--since", "2026-02-01", "--until", "2026-01-01"), "a time before"),
         ],
     )
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])

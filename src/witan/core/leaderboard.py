@@ -15,6 +15,7 @@ from witan.core.leaderboard_lines import (
     Terms,
 )
 from witan.core.leaderboard_order import Board, Order, gather, put_in_order
+from witan.core.leaderboard_wording import conclusion
 from witan.core.outcome import Confidence, Interval
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
@@ -110,7 +111,7 @@ def leaderboard(
             )
             for held in (lines, apart)
         )
-    return Leaderboard(
+    found = Leaderboard(
         terms=terms,
         lines=lines,
         provisional=apart,
@@ -120,6 +121,7 @@ def leaderboard(
         compared_to=None if previous is None else previous.terms.window,
         warnings=tuple(_warnings(board, terms)),
     )
+    return replace(found, interpretation=conclusion(found))
 
 
 def _check(

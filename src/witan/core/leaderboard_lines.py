@@ -112,6 +112,8 @@ class LeaderboardLine:
 
     Parameters
     ----------
+    model
+        Its present name.
     rank
         1 is best, among the lines of its group that are not provisional; dead heats share it
         (1, 2, 2, 4).
@@ -195,6 +197,8 @@ class Leaderboard(Displayed):
         The window that changes refer to.
     warnings
         What the reader must know.
+    interpretation
+        What can be said of it, and no more, in a sentence.
     """
 
     terms: Terms
@@ -205,6 +209,7 @@ class Leaderboard(Displayed):
     n_comparisons: float
     compared_to: Window | None
     warnings: tuple[str, ...]
+    interpretation: str = ""
 
     def __repr__(self) -> str:
         lead = quoted(line.model for line in self.lines)

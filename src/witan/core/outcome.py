@@ -25,7 +25,15 @@ Unit = Literal["grades", "ranks"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range and the level at which it is meant to hold the true value."""
+    """A range that holds the true value at a stated level.
+
+    Parameters
+    ----------
+    low, high
+        Its ends.
+    level
+        How often such a range holds the true value, in (0, 1).
+    """
 
     low: float
     high: float

@@ -4,14 +4,26 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from witan.errors import InvalidParameter
+from witan.service.parameters import Parser
 
-__all__ = ["EXPECTED", "moment"]
+__all__ = ["EXPECTED", "MOMENT", "moment"]
 
 EXPECTED = "so long ago (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def _parsed(text: str) -> datetime | None:
+    try:
+        return moment("time", text)
+    except InvalidParameter:
+        raise ValueError(EXPECTED) from None
+
+
+MOMENT = Parser(_parsed, EXPECTED)
+"""How a time is written in a parameter."""
 
 
 def moment(name: str, text: str | None) -> datetime | None:

@@ -4,8 +4,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from witan.core.leaderboard import Leaderboard, LeaderboardLine
-from witan.core.leaderboard_wording import conclusion
 from witan.core.window import Window
 from witan.service.audit_words import DEFINITIONS as AUDIT_DEFINITIONS
 from witan.version import __version__
@@ -14,76 +12,7 @@ if TYPE_CHECKING:
     from witan.analytics.reports import AuditReport, CriterionReport
     from witan.core.audit_reviewers import ReviewerAudit
 
-__all__ = ["audit_object", "criterion_object", "leaderboard_object", "reviewer_object"]
-
-DEFINITIONS = {
-    "rank": "1 is best, among the models of its group that are not provisional; equal ones share "
-    "it",
-    "rank_low": "the best rank that noise leaves, in the number that orders",
-    "rank_high": "the worst rank that noise leaves, in the number that orders",
-    "tied_with_next": "noise explains the difference to the line below, in its group",
-    "provisional": "listed apart: too few scored sessions, nothing to be ordered by, or nobody "
-    "it was compared with",
-    "group": "number of the models that chains of comparisons join it with; ranks, scores and "
-    "ratings can be compared within one only",
-    "score": "mean over sessions of the session's score under the rule",
-    "std_error": "of the score, clustered by session",
-    "interval": "of the score, Student's t, cut where scores of the rule end",
-    "sessions": "sessions that gave a score",
-    "appearances": "sessions in which the model stood",
-    "votes": "ballots that say something of the model",
-    "offered": "seats that could have",
-    "wins": "first places on ballots, k tied for first 1/k each",
-    "coverage": "votes / offered",
-    "confidence": "high from a coverage of 0.8 on, medium from 0.5 on, else low",
-    "z": "mean over sessions of its mean standardised grade",
-    "rating": "Bradley–Terry strength in logits",
-    "rating_error": "clustered by groups of sessions",
-    "rating_interval": "of the rating",
-    "elo": "Elo rating after the last session; its matches decided by majority",
-    "change.score": "the score less that in the window before",
-    "change.rank": "ranks gained",
-    "change.beyond_error": "the change of score is larger than noise explains, by Welch's t",
-    "effort.answers": "answers asked for",
-    "effort.failure_rate": "share of them that never came",
-    "effort.cost_usd": "mean cost of an answer, over `costed` whose cost is known",
-    "effort.seconds": "mean time of an answer, over `timed` whose time is known",
-    "contenders": "models below the first rank of their group that cannot be told apart from it",
-    "p_beats": "confidence that the model of row i is stronger than that of row j, by the "
-    "ratings; rows are lines, then provisional",
-    "n_comparisons": "weight of the comparisons behind the ratings",
-    "compared_to": "the window that changes refer to",
-}
-
-
-def leaderboard_object(board: Leaderboard, *, engine: str, where: str) -> dict[str, Any]:
-    """A leaderboard as one object."""
-    terms = board.terms
-    return {
-        "witan": __version__,
-        "engine": engine,
-        "where": where,
-        "window": _window(terms.window),
-        "rule": terms.rule,
-        "kind": terms.kind,
-        "order_by": terms.order_by,
-        "min_sessions": terms.min_sessions,
-        "level": terms.level,
-        "ghost_wins": terms.ghost_wins,
-        "interpretation": conclusion(board),
-        "lines": [_line(line) for line in board.lines],
-        "provisional": [_line(line) for line in board.provisional],
-        "contenders": board.contenders,
-        "p_beats": board.p_beats,
-        "n_comparisons": board.n_comparisons,
-        "compared_to": None if board.compared_to is None else _window(board.compared_to),
-        "warnings": board.warnings,
-        "definitions": DEFINITIONS,
-    }
-
-
-def _line(line: LeaderboardLine) -> dict[str, Any]:
-    return {name: getattr(line, name) for name in LeaderboardLine.__slots__}
+__all__ = ["audit_object", "criterion_object", "reviewer_object"]
 
 
 def _window(window: Window) -> dict[str, str | None]:

@@ -131,7 +131,7 @@ class TestDocument:
     """The document is for people, too."""
 
     def test_every_operation_says_what_it_is_for_and_shows_an_example(self, document):
-        """Of what is sent, and of what comes back."""
+        """Of what is sent, and of what comes back unless its fields are typed."""
         for path, method, operation in _operations(document):
             where = f"{method} {path}"
             assert operation["summary"], where
@@ -145,7 +145,8 @@ class TestDocument:
             for media in (
                 media for response in good for media in response.get("content", {}).values()
             ):
-                assert _has_example(document, media), f"{where}: what comes back"
+                typed = "$ref" in media.get("schema", {})
+                assert typed or _has_example(document, media), f"{where}: what comes back"
 
     def test_every_operation_says_how_it_refuses(self, document):
         """As a problem, or in the shape of OpenAI's protocol."""

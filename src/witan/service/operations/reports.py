@@ -10,12 +10,8 @@ from typing import Any
 
 from witan.analytics.reports import AuditReport, HistorySource
 from witan.analytics.reports.audits import audit_of
-from witan.analytics.reports.leaderboards import board_of, boards_over_time
-from witan.analytics.reports.sources import check_rule
-from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.merging import present_name
 from witan.core.window import ALWAYS, Window
-from witan.deliberation.system_clock import SystemClock
 from witan.errors import NothingToCount
 from witan.history import History, SessionSummary
 from witan.service.config.configuration import Config
@@ -23,7 +19,6 @@ from witan.service.redaction import public_names, redact_summaries
 from witan.service.reports_json import (
     audit_object,
     criterion_object,
-    leaderboard_object,
     reviewer_object,
 )
 
@@ -31,57 +26,8 @@ __all__ = [
     "audit",
     "audit_report",
     "audit_told",
-    "leaderboard",
-    "leaderboard_report",
-    "leaderboard_told",
-    "over_time",
     "sessions",
 ]
-
-
-def leaderboard(
-    history: History, config: Config, terms: Terms, *, with_elo: bool = False
-) -> Leaderboard:
-    """How models fare across the sessions of a history.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such rule.
-    NothingToCount, HistoryError
-        If there is no session to count.
-    """
-    check_rule(terms.rule)
-    with HistorySource.apart(history) as source, _nowhere(source):
-        source.count_under(terms.rule)
-        now, aliases = SystemClock().now(), _aliases(source, config)
-        return board_of(source, terms, with_elo=with_elo, aliases=aliases, now=now)
-
-
-def over_time(
-    history: History, config: Config, terms: Terms, parts: int = 8
-) -> tuple[tuple[Window, Leaderboard | None], ...]:
-    """The mean scores of models in equal parts of the time that the sessions of a history span.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such rule.
-    """
-    with HistorySource.apart(history) as source:
-        return boards_over_time(source, terms, parts, aliases=_aliases(source, config))
-
-
-def leaderboard_report(
-    history: History, config: Config, terms: Terms, *, with_elo: bool = False
-) -> dict[str, Any]:
-    """The object of ``witan leaderboard --json``."""
-    return leaderboard_told(history, leaderboard(history, config, terms, with_elo=with_elo))
-
-
-def leaderboard_told(history: History, board: Leaderboard) -> dict[str, Any]:
-    """The same object of a leaderboard that is there."""
-    return _placeless(leaderboard_object(board, engine=history.database.dialect, where=""))
 
 
 def audit(history: History, config: Config, window: Window, *, level: float = 0.95) -> AuditReport:

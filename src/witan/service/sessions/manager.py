@@ -21,6 +21,7 @@ from witan.service.council import Council
 from witan.service.error_boundary import contain_errors
 from witan.service.follow_ups import check_continued
 from witan.service.redaction import redact_session
+from witan.service.reports import HistoryReports
 from witan.service.sessions.councils import Councils, Profile
 from witan.service.sessions.kinds import (
     SessionJob,
@@ -134,6 +135,11 @@ class Service:
     def at_hand(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
         return self._registry.all
+
+    @property
+    def reports(self) -> HistoryReports:
+        """What leaderboards and audits are summed from."""
+        return HistoryReports(self.history, self.config)
 
     def running(self, session: str) -> RunningSession | None:
         """A session that is under way or has ended lately, by its whole name."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from witan.core.leaderboard import Leaderboard
-from witan.core.leaderboard_wording import conclusion
 from witan.errors import NothingToCount
 from witan.service.text import counted
 from witan.surfaces.charts.grammar import FAINT, NAME_LIMIT, Spec, frame, name_pixels
@@ -46,7 +45,7 @@ def cost_chart(board: Leaderboard) -> Spec:
     height = max(320, NAMES_APART * len(lines))
     dearest = 1.05 * (max(line["cost"] for line in lines) or 1.0)
     return frame(
-        title=conclusion(board),
+        title=board.interpretation,
         notes=[*circumstances(board), *bars(board), *left_out],
         description=f"Number beside cost of {counted(len(lines), 'model')}.",
         size=(SCATTER, height),

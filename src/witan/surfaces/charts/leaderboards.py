@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from witan.core.leaderboard import Leaderboard, LeaderboardLine
-from witan.core.leaderboard_wording import conclusion
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.errors import NothingToCount
@@ -52,7 +51,7 @@ def leaderboard_chart(board: Leaderboard) -> Spec:
     lines, boxes, depth = _laid_out(board)
     x, y = axis_of(board, lines), _rows(depth)
     names = name_pixels(line["name"] for line in lines)
-    finding = conclusion(board)
+    finding = board.interpretation
     return frame(
         title=finding,
         notes=[*circumstances(board), *bars(board)],
@@ -216,7 +215,7 @@ def strength_chart(board: Leaderboard) -> Spec:
         raise NothingToCount(f"no two models are rated with an error {board.terms.window}")
     side = cell_side(cell["text"] for cell in cells)
     return frame(
-        title=conclusion(board),
+        title=board.interpretation,
         notes=[
             *circumstances(board),
             "number: confidence that the row is stronger than the column, by the ratings",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ from witan.surfaces.cli.council_options import config_option
 from witan.surfaces.cli.history_options import history_option
 from witan.surfaces.cli.options import format_options
 from witan.surfaces.cli.stacking import section, stacked
+from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.analytics.reports import Source
     from witan.service.config.configuration import Config
 
-__all__ = ["opened_source", "source_options"]
+__all__ = ["open_reports", "opened_source", "source_options"]
 
 lake_option = click.option(
     "--lake",
@@ -95,3 +97,31 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
         history.aliases = config.aliases
         history.add(body.imported(), body.name, "files")
         yield FilesSource(history, body.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reports:
+    """The service of one command that sums over sessions."""
+
+    opened: "Source"
+    config: "Config"
+
+    @contextmanager
+    def source(self) -> "Iterator[Source]":
+        """The history, lake or files that the options name."""
+        yield self.opened
+
+    def aliases(self, _: "Source") -> Mapping[str, str]:
+        """The configured ones: whoever types commands may see every name."""
+        return self.config.aliases
+
+    def note(self, text: str) -> None:
+        """Say it on standard error."""
+        echo(text, err=True)
+
+
+@contextmanager
+def open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
+    """Open what the options of `source_options` mean as the service of one command."""
+    with opened_source(options) as (source, config):
+        yield _Reports(source, config)

@@ -11,7 +11,6 @@ __all__ = [
     "FORGOTTEN",
     "FOUND",
     "HEALTH",
-    "LEADERBOARD",
     "METRICS",
     "PAPER",
     "PLAN",
@@ -275,26 +274,6 @@ REVEALED = {
 _WINDOW = {"since": None, "until": None, "category": "coding"}
 
 _KEPT_IN = {"engine": "sqlite"}
-
-LEADERBOARD = {
-    200: told(
-        "Models in order, those of too few sessions apart; every field is explained.",
-        {
-            "witan": "0.1.0",
-            **_KEPT_IN,
-            "window": _WINDOW,
-            "rule": "borda",
-            "interpretation": "ada leads; bob and cyd cannot be told apart.",
-            "lines": [{"model": "openai:gpt-5", "rank": 1, "score": 0.71, "sessions": 120}],
-            "provisional": [],
-            "p_beats": None,
-            "compared_to": None,
-            "warnings": [],
-            "definitions": {"rank": "1 is best, among the models that are not provisional"},
-        },
-    ),
-    **refused(409),
-}
 
 AUDIT = {
     200: told(

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 import anyio
 from fastapi import Depends, Query, Request, Response
 
-from witan.core.leaderboard import Terms
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import InvalidBallot, InvalidParameter
@@ -14,6 +13,7 @@ from witan.history.voting_papers import Paper, voting_paper
 from witan.service.dates import moment
 from witan.service.json_output import session_object
 from witan.service.operations import catalogues, reports
+from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.sessions import count_again, history_of
 from witan.service.operations.sessions import profiles as catalogue_of
 from witan.service.operations.voting import check_unvoted, read_outward, vote, voter
@@ -21,6 +21,7 @@ from witan.service.sessions import Service
 from witan.surfaces.http import examples
 from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
+from witan.surfaces.http.generated import add_value_route
 from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
 from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.text.vote import paper_object, revealed_object
@@ -164,36 +165,7 @@ async def _paper(service: Service, session: str, person: str) -> Paper:
     return await anyio.to_thread.run_sync(prepare)
 
 
-@router.get(
-    "/leaderboard",
-    tags=["reports"],
-    summary="How models fare across sessions",
-    responses=examples.LEADERBOARD,
-)
-async def leaderboard(
-    request: Request,
-    *,
-    window: WindowOf,
-    rule: Annotated[str, Query(description="Whose scores are averaged.")] = "borda",
-    kind: Literal["model", "human"] = "model",
-    order_by: Literal["score", "rating", "elo"] = "score",
-    elo: bool = False,
-    min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
-    level: Level = 0.95,
-) -> Response:
-    """Order models by how they fared; simulated sessions never count."""
-    terms = Terms(
-        rule=rule,
-        kind=kind,
-        window=window,
-        order_by=order_by,
-        min_sessions=min_sessions,
-        level=level,
-    )
-    service: Service = request.app.state.service
-    history = history_of(service)
-    report = partial(reports.leaderboard_report, history, service.config, terms, with_elo=elo)
-    return await reply_in_turn(request, report)
+add_value_route(router, leaderboard)
 
 
 @router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)

@@ -21,7 +21,6 @@ __all__ = [
     "BallotsArguments",
     "CompareArguments",
     "ExplainArguments",
-    "LeaderboardArguments",
     "NoArguments",
     "PaperArguments",
     "QuestionBody",
@@ -223,21 +222,6 @@ class SessionsArguments(_Windowed):
         bool | None, Field(description="Those in which scripts sat, or the others; unset: all.")
     ] = None
     parent: Annotated[Name | None, Field(description="Those that came of this session.")] = None
-
-
-class LeaderboardArguments(_Windowed):
-    """Which sessions models are compared over, and by what."""
-
-    rule: Annotated[Name, Field(description="Whose scores are averaged.")] = "borda"
-    kind: Annotated[Literal["model", "human"], Field(description="Whose ballots are counted.")] = (
-        "model"
-    )
-    order_by: Literal["score", "rating", "elo"] = "score"
-    elo: Annotated[bool, Field(description="Say the Elo ratings, too.")] = False
-    min_sessions: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Models with fewer are listed apart.")
-    ] = 10
-    level: Level = 0.95
 
 
 class AuditArguments(_Windowed):

@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from witan.service.field_errors import fault_place, fault_words
+from witan.service.parameters import adapter_of
 from witan.service.sessions import Client, Service
 
 __all__ = ["OBJECT", "Call", "Reply", "Report", "Tool", "faults"]
 
-A = TypeVar("A", bound=BaseModel)
+A = TypeVar("A")
 
 OBJECT: Mapping[str, Any] = MappingProxyType({"type": "object"})
 """The schema of an object about which no more is promised."""
@@ -106,11 +107,20 @@ class Tool(Generic[A]):
         WitanError
             If it cannot be done.
         """
-        return await self.work(call, self.arguments.model_validate(self._unpacked(given)))
+        return await self.work(call, self._adapter.validate_python(self._unpacked(given)))
+
+    @property
+    def _adapter(self) -> TypeAdapter[A]:
+        return adapter_of(self.arguments)
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The schema of the arguments."""
+        return self._adapter.json_schema()
 
     def _unpacked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, of which some clients send lists and objects as JSON within a text."""
-        types = self.arguments.model_json_schema().get("properties", {})
+        types = self.input_schema.get("properties", {})
         return {
             name: _unpacked(value, types.get(name, {})) if isinstance(value, str) else value
             for name, value in given.items()

@@ -6,9 +6,9 @@ from typing import Any
 import anyio
 
 from witan.analytics.reports import AuditReport
-from witan.core.leaderboard import Terms
 from witan.history.voting_papers import Paper, voting_paper
 from witan.service.operations import reports
+from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.sessions import history_of
 from witan.service.operations.sessions import profiles as profiles_object
 from witan.service.operations.voting import check_unvoted, read_outward, voter
@@ -19,7 +19,6 @@ from witan.service.text import Page, clean
 from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
     AuditArguments,
-    LeaderboardArguments,
     NoArguments,
     PaperArguments,
     SessionArguments,
@@ -27,6 +26,7 @@ from witan.surfaces.mcp.arguments import (
     VoteArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
+from witan.surfaces.mcp.generated import value_tool
 from witan.surfaces.text.audit import audit_text, reviewer_text
 from witan.surfaces.text.criterion import criterion_text
 from witan.surfaces.text.leaderboard import leaderboard_text
@@ -98,26 +98,6 @@ async def _paper(call: Call, session: str, person: str | None) -> Paper:
     return await anyio.to_thread.run_sync(voting_paper, history, whole, voter(call.client, person))
 
 
-async def leaderboard(call: Call, body: LeaderboardArguments) -> Reply:
-    """Order models by how they fared."""
-    history, config = history_of(call.service), call.service.config
-    terms = Terms(
-        rule=body.rule,
-        kind=body.kind,
-        window=body.window(),
-        order_by=body.order_by,
-        min_sessions=body.min_sessions,
-        level=body.level,
-    )
-
-    def report() -> Reply:
-        board = reports.leaderboard(history, config, terms, with_elo=body.elo)
-        told = reports.leaderboard_told(history, board)
-        return Reply("\n".join(leaderboard_text(PAGE, board)), told)
-
-    return await run_counting(report)
-
-
 async def audit(call: Call, body: AuditArguments) -> Reply:
     """Say how reviewers judge."""
     history, config, window = history_of(call.service), call.service.config, body.window()
@@ -166,15 +146,7 @@ KEEPING: tuple[Tool[Any], ...] = (
         sessions,
         reads=True,
     ),
-    Tool(
-        "leaderboard",
-        "How models fare",
-        "Order models by how they fared across the sessions of the history, with intervals; "
-        "simulated sessions never count.",
-        LeaderboardArguments,
-        leaderboard,
-        reads=True,
-    ),
+    value_tool(leaderboard, leaderboard_text),
     Tool(
         "audit",
         "How reviewers judge",

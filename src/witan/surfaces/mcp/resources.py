@@ -7,7 +7,6 @@ from urllib.parse import unquote
 import anyio
 import mcp_types as types
 
-from witan.core.leaderboard import Terms
 from witan.core.window import Window
 from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
@@ -15,6 +14,7 @@ from witan.history import SessionSummary
 from witan.service.json_output import to_json
 from witan.service.operations import catalogues, reports
 from witan.service.operations.imported_sessions import record_object
+from witan.service.operations.leaderboard import LeaderboardParameters, leaderboard
 from witan.service.operations.sessions import history_of, imported_of, profiles
 from witan.service.sessions import Service
 from witan.service.worker_pool import run_counting
@@ -153,8 +153,9 @@ async def _sessions(service: Service) -> str:
 
 
 async def _leaderboard(service: Service) -> str:
-    history, config = history_of(service), service.config
-    return await run_counting(lambda: to_json(reports.leaderboard_report(history, config, Terms())))
+    return await run_counting(
+        lambda: to_json(leaderboard.handler(service.reports, LeaderboardParameters()))
+    )
 
 
 async def _audit(service: Service) -> str:

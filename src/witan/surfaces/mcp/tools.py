@@ -29,7 +29,7 @@ def _listed(tool: Tool[Any]) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.about,
-        input_schema=tool.arguments.model_json_schema(),
+        input_schema=tool.input_schema,
         output_schema=dict(tool.returns),
         annotations=types.ToolAnnotations(
             title=tool.title,

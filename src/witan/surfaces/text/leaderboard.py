@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from witan.core.leaderboard import Leaderboard, LeaderboardLine
-from witan.core.leaderboard_wording import conclusion
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, Page, counted, decimals, number
 from witan.surfaces.text.tables import Column, table
@@ -24,7 +23,7 @@ def leaderboard_text(page: Page, board: Leaderboard) -> Iterator[str]:
     order = f"by {WHAT_ORDERS[terms.order_by]}"
     parts = ["leaderboard", terms.rule, WHOSE[terms.kind], order, str(terms.window)]
     yield page.sentence(" · ".join(parts), "bold", hang=2)
-    yield page.sentence(conclusion(board))
+    yield page.sentence(board.interpretation)
     if board.lines:
         yield ""
         yield from _table(page, board, board.lines)

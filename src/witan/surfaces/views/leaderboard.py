@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from witan.core.leaderboard import Leaderboard, LeaderboardLine
-from witan.core.leaderboard_wording import conclusion
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.core.window import Window
@@ -137,7 +136,7 @@ def board_view(
     better = "lower is better" if turned else "higher is better"
     return BoardView(
         about=" · ".join(circumstances(board)),
-        said=clean(conclusion(board)),
+        said=clean(board.interpretation),
         axis=f"{axis}; {better}",
         low=low,
         high=high,

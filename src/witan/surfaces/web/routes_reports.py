@@ -9,13 +9,17 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from witan.analytics.reports.sources import check_rule
-from witan.core.leaderboard import Terms
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
 from witan.history import History, Place, Search, SessionSummary
 from witan.service.dates import moment
 from witan.service.operations import reports
+from witan.service.operations.leaderboard import (
+    LeaderboardParameters,
+    leaderboard,
+    scores_over_time,
+)
 from witan.service.operations.sessions import history_of
 from witan.service.text import clean
 from witan.surfaces.http.access import ServiceOf
@@ -25,6 +29,7 @@ from witan.surfaces.views.criterion import criterion_view
 from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
+from witan.surfaces.web.generated import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.reporting import Report, reported
 from witan.surfaces.web.responses import Page, site_of
@@ -87,41 +92,6 @@ def _windowed(since: str = "", until: str = "", category: str = "") -> Filters:
 
 WindowOf = Annotated[Filters, Depends(_windowed)]
 
-
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """What models are ordered by, as the form says it."""
-
-    rule: str = "borda"
-    kind: str = "model"
-    order_by: str = "score"
-    elo: bool = False
-    min_sessions: int = 10
-
-    def over(self, window: Window) -> Terms:
-        """The terms of a leaderboard.
-
-        Raises
-        ------
-        UnknownName, InvalidParameter
-            If something is none of what it can be.
-        """
-        check_rule(self.rule)
-        return Terms(self.rule, self.kind, window, self.order_by, self.min_sessions)  # type: ignore[arg-type] # it says what it takes
-
-
-def _ordered(
-    *,
-    rule: str = "borda",
-    kind: str = "model",
-    order_by: str = "score",
-    elo: bool = False,
-    min_sessions: Annotated[int, Query(ge=1, le=1_000_000)] = 10,
-) -> Ordered:
-    return Ordered(rule, kind, order_by, elo, min_sessions)
-
-
-OrderedOf = Annotated[Ordered, Depends(_ordered)]
 
 Show = Annotated[str, Query()]
 """What of a report is asked for."""
@@ -192,36 +162,33 @@ def _link(site: Site, asked: Filters, place: Place | None = None) -> str:
 
 
 @router.get("/leaderboard")
+@takes_query(leaderboard)
 async def leaderboard_page(
-    request: Request,
-    service: ServiceOf,
-    asked: WindowOf,
-    ordered: OrderedOf,
-    *,
-    trend: bool = False,
-    show: Show = "",
+    request: Request, service: ServiceOf, *, trend: bool = False, show: Show = "", **query: str
 ) -> Response:
-    """Show how models fare across sessions; how it went over time takes a while longer."""
+    """Show the leaderboard; scores over time take a while longer."""
 
-    def terms() -> Terms:
+    def check() -> LeaderboardParameters:
         history_of(service)
-        return ordered.over(asked.window)
+        given: LeaderboardParameters = read_query(leaderboard, query)
+        check_rule(given.rule)
+        return given
 
     def count() -> object:
-        history, config, held = history_of(service), service.config, terms()
-        board = reports.leaderboard(history, config, held, with_elo=ordered.elo)
-        return board_view(board, reports.over_time(history, config, held) if trend else ())
+        given = check()
+        board = leaderboard.handler(service.reports, given)
+        parts = scores_over_time(service.reports, given.terms) if trend else ()
+        return board_view(board, parts)
 
     known = {name: value for name, value in request.query_params.items() if name != "show"}
+    rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
-        "given": asked,
-        "chosen": ordered,
-        "rules": [(name, name) for name in session_rules() if name != AUTO],
+        "fields": form_fields(leaderboard, query, {"rule": rules}),
         "trend": trend,
         "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
     }
     report = Report("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
-    return await reported(request, report, terms, count, show=show)
+    return await reported(request, report, check, count, show=show)
 
 
 @router.get("/audit")

@@ -1,0 +1,101 @@
+"""Rank models by their scores across the sessions of a history."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Lt
+
+from witan.analytics.reports.leaderboards import board_of, boards_over_time
+from witan.analytics.reports.sources import check_rule
+from witan.core.leaderboard import Leaderboard, Terms
+from witan.core.window import Window
+from witan.deliberation.system_clock import SystemClock
+from witan.service.catalogue import operation
+from witan.service.dates import MOMENT
+from witan.service.parameters import Doc, Parameters
+from witan.service.reports import ReportService
+from witan.service.text import counted
+
+__all__ = ["LeaderboardParameters", "leaderboard", "scores_over_time"]
+
+Since = Annotated[
+    datetime | None,
+    MOMENT,
+    Doc("Only sessions from then on: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
+]
+Until = Annotated[
+    datetime | None, MOMENT, Doc("Only sessions before then.", "Which sessions", "TIME")
+]
+Category = Annotated[str | None, Doc("Only sessions of this category.", "Which sessions", "NAME")]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardParameters(Parameters):
+    """Which sessions models are compared over, and by what."""
+
+    since: Since = None
+    until: Until = None
+    category: Category = None
+    rule: Annotated[str, Doc("Average the scores of this rule over sessions.", "Standings")] = (
+        "borda"
+    )
+    kind: Annotated[
+        Literal["model", "human"], Doc("Count the ballots of models, or of people.", "Standings")
+    ] = "model"
+    order_by: Annotated[
+        Literal["score", "rating", "elo"],
+        Doc("Order by mean score, Bradley-Terry rating, or Elo.", "Standings"),
+    ] = "score"
+    elo: Annotated[bool, Doc("Add Elo ratings to the others.", "Standings")] = False
+    min_sessions: Annotated[
+        int, Ge(1), Doc("List models with fewer scored sessions apart.", "Standings")
+    ] = 10
+    level: Annotated[
+        float, Gt(0), Lt(1), Doc("Confidence level of intervals and comparisons.", "Standings")
+    ] = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse what no leaderboard can be of, before anything is opened."""
+        check_rule(self.rule)
+        _ = self.terms
+
+    @property
+    def terms(self) -> Terms:
+        """What the leaderboard is asked for."""
+        return Terms(
+            rule=self.rule,
+            kind=self.kind,
+            window=Window(self.since, self.until, self.category),
+            order_by=self.order_by,
+            min_sessions=self.min_sessions,
+            level=self.level,
+        )
+
+
+@operation("leaderboard", get="/leaderboard", tag="reports")
+def leaderboard(service: ReportService, given: LeaderboardParameters) -> Leaderboard:
+    """Rank models by their scores across the sessions of the history.
+
+    Every session counts once; simulated sessions never count. Models with few sessions are listed
+    apart. With `since`, changes are shown against the window of equal length before.
+    """
+    with service.source() as source:
+        if n_sessions := source.count_under(given.rule):
+            sessions = counted(n_sessions, "session")
+            service.note(f"{sessions} counted under {given.rule} for the first time")
+        return board_of(
+            source,
+            given.terms,
+            with_elo=given.elo,
+            aliases=service.aliases(source),
+            now=SystemClock().now(),
+        )
+
+
+def scores_over_time(
+    service: ReportService, terms: Terms, parts: int = 8
+) -> tuple[tuple[Window, Leaderboard | None], ...]:
+    """Rank models in each of so many equal parts of the time that the sessions span."""
+    with service.source() as source:
+        return boards_over_time(source, terms, parts, aliases=service.aliases(source))

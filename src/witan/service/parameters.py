@@ -1,0 +1,210 @@
+"""Parameters of operations: annotated fields of frozen dataclasses, read by every surface.
+
+An operation declares its parameters once. The command line makes options of them, HTTP and MCP a
+schema, the page a form. Nothing here imports pydantic or click: a count of ballots needs neither
+schema nor server, and either costs more to import than the count.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from annotated_types import Ge, Gt, Le, Lt
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["Doc", "Parameter", "Parameters", "Parser", "adapter_of", "parameters_of"]
+
+
+class Parameters:
+    """The base of every operation's parameters: a frozen dataclass, each field with a `Doc`."""
+
+    __slots__ = ()
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """What a parameter does, in one sentence for help, schemas, forms and reference.
+
+    Parameters
+    ----------
+    section
+        The heading under which help and forms list it.
+    metavar
+        What stands for the value in help; None: made from the type.
+    """
+
+    text: str
+    section: str = ""
+    metavar: str | None = None
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        """Describe the parameter in its JSON schema."""
+        return {**handler(schema), "description": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """Text that becomes a value of another type, such as ``30d`` a time.
+
+    Parameters
+    ----------
+    parse
+        Raises `ValueError` where the text is none.
+    expected
+        What the text has to be, for messages.
+    """
+
+    parse: Callable[[str], Any]
+    expected: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Take text, or a value that is parsed already."""
+        from pydantic_core import core_schema
+
+        def read(value: Any) -> Any:
+            return self.parse(value) if isinstance(value, str) else value
+
+        return core_schema.no_info_plain_validator_function(
+            read, json_schema_input_schema=core_schema.nullable_schema(core_schema.str_schema())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operation.
+
+    Parameters
+    ----------
+    name
+        As Python, HTTP and MCP call it; an option has dashes for its underscores.
+    kind
+        The type of its value, or of each where `many`.
+    choices
+        The only values that it takes; empty: any.
+    many
+        ``list`` for several values, ``mapping`` for names and values, else empty.
+    nullable
+        None is a value.
+    default
+        Its value unless given.
+    bounds
+        ``ge``, ``gt``, ``le``, ``lt`` and the number that goes with each.
+    """
+
+    name: str
+    kind: type
+    doc: Doc
+    _: KW_ONLY
+    choices: tuple[str, ...] = ()
+    many: Literal["", "list", "mapping"] = ""
+    nullable: bool = False
+    required: bool = False
+    default: Any = None
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    parser: Parser | None = None
+
+
+def parameters_of(declared: type[Parameters]) -> tuple[Parameter, ...]:
+    """List the parameters that a dataclass declares, in its order.
+
+    Raises
+    ------
+    TypeError
+        If a field has no `Doc`, or a type that no option could have.
+    """
+    return _parameters(cast("Any", declared))
+
+
+@cache
+def _parameters(declared: Any) -> tuple[Parameter, ...]:
+    hints = get_type_hints(declared, include_extras=True)
+    return tuple(_parameter(each, hints[each.name]) for each in fields(declared))
+
+
+def adapter_of(declared: object) -> "TypeAdapter[Any]":
+    """Return what validates a type and writes its schema, made once."""
+    return _adapter(cast("Any", declared))
+
+
+@cache
+def _adapter(declared: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(declared)
+
+
+def _parameter(declared: Field[Any], hint: Any) -> Parameter:
+    hint, metadata = _unwrapped(hint)
+    docs = [each for each in metadata if isinstance(each, Doc)]
+    if len(docs) != 1:
+        raise TypeError(f"{declared.name} needs one Doc, not {len(docs)}")
+    parsers = [each for each in metadata if isinstance(each, Parser)]
+    hint, nullable = _without_none(hint)
+    kind, many = _element(hint)
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    default = (
+        declared.default if declared.default_factory is MISSING else declared.default_factory()
+    )
+    return Parameter(
+        declared.name,
+        str if choices else kind,
+        docs[0],
+        choices=tuple(map(str, choices)),
+        many=many,
+        nullable=nullable,
+        required=default is MISSING,
+        default=None if default is MISSING else default,
+        bounds=_bounds(metadata),
+        parser=parsers[0] if parsers else None,
+    )
+
+
+def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    if get_origin(hint) is not Annotated:
+        return hint, ()
+    inner, *metadata = get_args(hint)
+    return inner, tuple(metadata)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) not in (Union, UnionType):
+        return hint, False
+    others = [each for each in get_args(hint) if each is not NoneType]
+    if len(others) != 1:
+        raise TypeError(f"{hint} has several types; a parameter has one, and may be None")
+    return others[0], True
+
+
+def _element(hint: Any) -> tuple[Any, Literal["", "list", "mapping"]]:
+    origin = get_origin(hint)
+    if origin is tuple:
+        return get_args(hint)[0], "list"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return get_args(hint)[1], "mapping"
+    return hint, ""
+
+
+def _bounds(metadata: tuple[Any, ...]) -> Mapping[str, float]:
+    kinds = {Ge: "ge", Gt: "gt", Le: "le", Lt: "lt"}
+    return {
+        kinds[type(each)]: getattr(each, kinds[type(each)])
+        for each in metadata
+        if type(each) in kinds
+    }

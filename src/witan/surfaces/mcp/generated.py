@@ -1,0 +1,54 @@
+"""Tools made from the catalogue: a schema of the parameters, text and a typed object back."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from witan.service.catalogue import Operation
+from witan.service.parameters import adapter_of
+from witan.service.text import Page
+from witan.service.worker_pool import run_counting
+from witan.surfaces.mcp.calls import Call, Reply, Tool
+
+__all__ = ["lean", "value_tool"]
+
+PAGE = Page()
+
+
+def value_tool(
+    operation: Operation[Any, Any], text: Callable[[Page, Any], Iterator[str]]
+) -> Tool[Any]:
+    """Make the tool of an operation that returns a value."""
+
+    async def work(call: Call, given: Any) -> Reply:
+        def result() -> Reply:
+            found = operation.handler(call.service.reports, given)
+            return Reply("\n".join(text(PAGE, found)), found)
+
+        return await run_counting(result)
+
+    return Tool(
+        operation.name,
+        operation.summary,
+        operation.description.partition("\n\n")[0],
+        operation.parameters,
+        work,
+        reads=not operation.changes,
+        destroys=operation.destroys,
+        returns=output_schema(operation.result),
+    )
+
+
+def output_schema(result: object) -> Any:
+    """The schema of a result, without the titles and descriptions that an agent pays for."""
+    return lean(adapter_of(result).json_schema(mode="serialization"))
+
+
+def lean(schema: Any) -> Any:
+    """A schema without titles and descriptions."""
+    if isinstance(schema, dict):
+        return {
+            name: lean(value)
+            for name, value in schema.items()
+            if name not in ("title", "description") or not isinstance(value, str)
+        }
+    return [lean(each) for each in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,130 @@
+"""Forms made from the catalogue: a field for each parameter, and their values out of an address."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter as Argument
+from inspect import Signature
+from math import isfinite
+from typing import Annotated, Any, get_type_hints
+
+from fastapi import Query
+from pydantic import ValidationError
+
+from witan.errors import InvalidParameter
+from witan.service.catalogue import Operation
+from witan.service.field_errors import fault_words
+from witan.service.parameters import Parameter, adapter_of, parameters_of
+
+__all__ = ["Field", "form_fields", "read_query", "takes_query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form.
+
+    Parameters
+    ----------
+    kind
+        ``text``, ``number``, ``choice`` or ``tick``.
+    label, hint
+        What it is called, and the sentence that says what it does.
+    value
+        As it is written in the address; empty: nothing is.
+    choices
+        Of a ``choice``.
+    """
+
+    name: str
+    kind: str
+    label: str
+    hint: str
+    value: str
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+def form_fields(
+    operation: Operation[Any, Any],
+    query: Mapping[str, str],
+    choices: Mapping[str, tuple[str, ...]],
+) -> tuple[Field, ...]:
+    """Make the fields of an operation's form, filled in as an address has them.
+
+    Parameters
+    ----------
+    choices
+        Names to choose from where the declaration leaves them open, such as rules.
+    """
+    return tuple(
+        _field(each, query.get(each.name, ""), each.choices or choices.get(each.name, ()))
+        for each in parameters_of(operation.parameters)
+    )
+
+
+def _field(parameter: Parameter, value: str, choices: tuple[str, ...]) -> Field:
+    if choices:
+        kind = "choice"
+    elif parameter.kind is bool:
+        kind = "tick"
+    else:
+        kind = "number" if parameter.kind in (int, float) and _is_number(value) else "text"
+    default = "" if parameter.default is None or kind == "tick" else str(parameter.default)
+    label = parameter.name.replace("_", " ").capitalize()
+    return Field(
+        parameter.name,
+        kind,
+        label,
+        parameter.doc.text,
+        value or default,
+        tuple((each, each) for each in choices),
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether a number field can show the text; browsers empty it otherwise."""
+    try:
+        return isfinite(float(text or 0))
+    except ValueError:
+        return False
+
+
+def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
+    """Read the parameters of an operation out of an address; an empty field gives nothing.
+
+    Raises
+    ------
+    InvalidParameter
+        If one of them is not what it takes.
+    """
+    names = {each.name for each in parameters_of(operation.parameters)}
+    given = {name: text.strip() for name, text in query.items() if name in names and text.strip()}
+    try:
+        return adapter_of(operation.parameters).validate_strings(given)
+    except ValidationError as error:
+        [fault, *_] = error.errors(include_url=False)
+        name = str(fault["loc"][0])
+        words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+        raise InvalidParameter(name, given.get(name, ""), words.removeprefix("is to be ")) from None
+
+
+def takes_query(
+    operation: Operation[Any, Any],
+) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
+    """Let a page take the parameters of an operation as text, beside its own."""
+
+    def declare(page: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        hints = get_type_hints(page, include_extras=True)
+        own = [
+            each.replace(annotation=hints[each.name], kind=Argument.KEYWORD_ONLY)
+            for each in Signature.from_callable(page).parameters.values()
+            if each.kind is not Argument.VAR_KEYWORD
+        ]
+        queried = [
+            Argument(
+                each.name, Argument.KEYWORD_ONLY, default="", annotation=Annotated[str, Query()]
+            )
+            for each in parameters_of(operation.parameters)
+        ]
+        page.__signature__ = Signature([*own, *queried])  # type: ignore[attr-defined]
+        return page
+
+    return declare

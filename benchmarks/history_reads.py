@@ -31,9 +31,8 @@ from witan.core.leaderboard import Terms
 from witan.core.leaderboard import leaderboard as board_of
 from witan.core.window import Window
 from witan.history import History
+from witan.history.rows import SHARDS, SessionRow, insert_sessions
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
-from witan.history.sessions import SessionRow, insert_sessions
-from witan.history.writing import SHARDS
 
 MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))
 CODES = [code_of(model) for model in MODELS]

@@ -13,7 +13,7 @@ from witan.analytics.lake import write_lake
 from witan.core.entries import Entries
 from witan.deliberation.system_clock import SystemClock
 from witan.history.database import Database
-from witan.history.lock_wait import LockWait
+from witan.history.locks import LockWait
 from witan.history.opening import open_database
 
 ENGINES = ("sqlite", "postgresql", "duckdb", "spark")

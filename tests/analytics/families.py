@@ -17,8 +17,7 @@ from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.history import History
 from witan.history.database import Database
-from witan.history.sessions import SessionRow, insert_sessions
-from witan.history.writing import Rows
+from witan.history.rows import Rows, SessionRow, insert_sessions
 
 __all__ = ["ENGINES", "insert_family", "reductions_of"]
 

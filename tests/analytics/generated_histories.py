@@ -21,8 +21,7 @@ from witan.core.entries import (
 )
 from witan.core.window import Window
 from witan.history.database import Database
-from witan.history.sessions import SessionRow, insert_sessions
-from witan.history.writing import Rows, microseconds
+from witan.history.rows import Rows, SessionRow, insert_sessions, microseconds
 
 START = datetime(2026, 3, 1, 21, tzinfo=UTC)
 MODELS = tuple(f"vendor:model-{letter}" for letter in "abcdef")

@@ -14,8 +14,8 @@ from witan.core.ballot import Ballot
 from witan.deliberation import events as e
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
-from witan.history.adding import add
 from witan.history.database import Database
+from witan.history.imports import add
 from witan.history.schema import code_of
 
 NOWHERE = "script:nowhere.toml"

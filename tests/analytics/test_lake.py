@@ -19,10 +19,9 @@ from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryError
-from witan.history.lock_wait import LockWait
+from witan.history.locks import LockWait
 from witan.history.opening import open_database
-from witan.history.sessions import SessionRow, insert_sessions
-from witan.history.writing import Rows
+from witan.history.rows import Rows, SessionRow, insert_sessions
 
 pa = pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="a lake needs pyarrow")

@@ -13,7 +13,7 @@ from witan.core.entries import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 from witan.history import Added, History, Imported
-from witan.history.writing import Rows
+from witan.history.rows import Rows
 
 
 def session(name, *lines, **fields):

@@ -16,7 +16,7 @@ from histories import told
 from postgres import GUARDED
 from witan.errors import HistoryError, InvalidParameter, MissingExtra
 from witan.history import History, default_place, place_of
-from witan.history.postgresql import PostgresDatabase
+from witan.history.postgres import PostgresDatabase
 from witan.history.schema import MIGRATIONS
 from witan.history.sqlite import (
     SqliteDatabase,

@@ -15,8 +15,8 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName
 from witan.history import Imported, Search
 from witan.history.database import percent_style
+from witan.history.rows import microseconds
 from witan.history.schema import bucket_of, code_of
-from witan.history.writing import microseconds
 
 
 def keep(history, *names, **fields):

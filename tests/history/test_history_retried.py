@@ -10,9 +10,9 @@ from witan.analytics.engines import Reductions, SqlEngine
 from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.history.adding import Imported
+from witan.history.counting import SUPERSEDED
+from witan.history.imports import Imported
 from witan.history.schema import bucket_of
-from witan.history.superseding import SUPERSEDED
 
 
 def retried(name: str, parent: str, days: int = 1) -> list[e.Event]:

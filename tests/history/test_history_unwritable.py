@@ -16,7 +16,7 @@ from witan.history import History
 READS = """
 import os, sys
 from witan.history import History
-from witan.history.sqlite import library_version
+from witan.history.sqlite import (library_version)
 library_version()
 if sys.argv[2] != "0":
     os.setgroups([])

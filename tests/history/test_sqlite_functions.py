@@ -8,7 +8,7 @@ from math import e, log, sqrt
 import pytest
 
 from witan.history import History
-from witan.history.sqlite_functions import lend
+from witan.history.sqlite import lend
 
 
 @pytest.fixture

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import Added, Imported
     from witan.history.database import Database
-    from witan.history.describing import Described
+    from witan.history.forgetting import Forgotten
     from witan.history.history import History
-    from witan.history.keeping import Forgotten
-    from witan.history.listing import Place
-    from witan.history.lock_wait import LockWait
-    from witan.history.places import default_place, place_of
-    from witan.history.reading import SessionSummary
-    from witan.history.recording import Recording
-    from witan.history.searching import Search
+    from witan.history.listing import Described, Place, Search, SessionSummary
+    from witan.history.location import default_place, place_of
+    from witan.history.locks import LockWait
+    from witan.history.writer import Recording
 
 __all__ = [
     "Added",
@@ -35,17 +32,17 @@ __all__ = [
 _HOMES = {
     "Added": "witan.deliberation.imported_session",
     "Database": "witan.history.database",
-    "Described": "witan.history.describing",
-    "Forgotten": "witan.history.keeping",
+    "Described": "witan.history.listing",
+    "Forgotten": "witan.history.forgetting",
     "History": "witan.history.history",
     "Imported": "witan.deliberation.imported_session",
-    "LockWait": "witan.history.lock_wait",
+    "LockWait": "witan.history.locks",
     "Place": "witan.history.listing",
-    "Recording": "witan.history.recording",
-    "Search": "witan.history.searching",
-    "SessionSummary": "witan.history.reading",
-    "default_place": "witan.history.places",
-    "place_of": "witan.history.places",
+    "Recording": "witan.history.writer",
+    "Search": "witan.history.listing",
+    "SessionSummary": "witan.history.listing",
+    "default_place": "witan.history.location",
+    "place_of": "witan.history.location",
 }
 
 

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from witan.errors import HistoryError
 
-__all__ = ["NONE", "Database", "Dialect", "Params", "percent_style", "unfit"]
-
 Dialect = Literal["sqlite", "postgresql"]
+
 Params = Mapping[str, Any]
 
 NONE: Params = MappingProxyType({})

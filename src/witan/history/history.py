@@ -1,4 +1,4 @@
-"""The history: every session, kept."""
+"""The history: every session in one SQLite file or PostgreSQL database."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,37 +14,19 @@ from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryConflict, HistoryError
-from witan.history import (
-    adding,
-    keeping,
-    learning,
-    listing,
-    naming,
-    reading,
-    recounting,
-    voting,
-    whole,
-)
+from witan.history import counting, forgetting, imports, learning, listing, reading, votes
+from witan.history.counting import Weigh
 from witan.history.database import Database
-from witan.history.describing import Described, describe
-from witan.history.holders import another_alive, new_token
-from witan.history.keeping import Forgotten
-from witan.history.lengths import read_lengths
-from witan.history.listing import Place
-from witan.history.lock_wait import LockWait
+from witan.history.events import read_events, unreadable_events
+from witan.history.forgetting import Forgotten
+from witan.history.learning import read_lengths
+from witan.history.listing import Described, Place, Search, SessionSummary, describe
+from witan.history.locks import LockWait, another_alive, new_token
 from witan.history.opening import damaged, open_database
-from witan.history.reading import SessionSummary
-from witan.history.recording import Recording
-from witan.history.recounting import Weigh
-from witan.history.searching import Search
-from witan.history.sessions import COUNCIL
+from witan.history.rows import COUNCIL, storable
+from witan.history.schema import version_of
 from witan.history.sqlite import SqliteDatabase, is_damage
-from witan.history.stored_events import read_events, unreadable_events
-from witan.history.versions import version_of
-from witan.history.writer import Writer
-from witan.history.writing import storable
-
-__all__ = ["History"]
+from witan.history.writer import Recording, Writer
 
 
 class History:
@@ -263,7 +245,7 @@ class History:
             The session that they came of.
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
-        return reading.find(self.database, search)
+        return listing.find(self.database, search)
 
     def page(
         self, search: Search, size: int, after: Place | None = None
@@ -281,7 +263,7 @@ class History:
         """
         with self.database.snapshot():
             reading.require(self.database, session)
-            [found] = reading.find(self.database, Search(session=session))
+            [found] = listing.find(self.database, Search(session=session))
         return found
 
     def has_record(self, session: str) -> bool:
@@ -299,11 +281,11 @@ class History:
         HistoryError
             If several do.
         """
-        return naming.named(self.database, name)
+        return listing.named(self.database, name)
 
     def short_names(self, sessions: Sequence[str]) -> Mapping[str, str]:
         """Each of these sessions to a beginning of its name that no other session shares."""
-        return naming.short_names(self.database, sessions)
+        return listing.short_names(self.database, sessions)
 
     def describe(self) -> Described:
         """What there is to say of it as a whole: its version, its size, its sessions."""
@@ -332,11 +314,11 @@ class History:
         HistoryError
             If a session of that name is there with other ballots.
         """
-        return adding.add(self.database, imported, source, digest, self._clock.now())
+        return imports.add(self.database, imported, source, digest, self._clock.now())
 
     def took_in(self, digest: str) -> int | None:
         """How many sessions a file of this digest held when it came in; None: it never did."""
-        return adding.known_as(self.database, digest)
+        return imports.known_as(self.database, digest)
 
     def whole(self, session: str) -> Imported:
         """All that is kept of a session, people's votes included, as an import takes it in.
@@ -346,7 +328,7 @@ class History:
         UnknownName
             If there is no such session.
         """
-        return whole.whole(self.database, session)
+        return reading.whole(self.database, session)
 
     def vote(self, session: str, ballots: Sequence[Ballot], *, replacing: bool = False) -> None:
         """Add people's ballots to a closed session, and count it again.
@@ -364,7 +346,7 @@ class History:
         HistoryError
             If the session is not closed.
         """
-        voting.vote(self.database, session, ballots, replacing=replacing)
+        votes.vote(self.database, session, ballots, replacing=replacing)
 
     def learned(
         self,
@@ -399,7 +381,7 @@ class History:
             Sessions as they were cast → session to the reliability of its reviewers, for those
             that were held without.
         """
-        return recounting.count_under(self.database, rule, weigh)
+        return counting.count_under(self.database, rule, weigh)
 
     def forget(self, *sessions: str) -> Forgotten:
         """Delete sessions wholly, from the file too; all of them or none.
@@ -409,12 +391,43 @@ class History:
         UnknownName
             If there is no such session.
         """
-        return keeping.forget(self.database, sessions)
+        return forgetting.forget(self.database, sessions)
 
     def forget_before(self, at: datetime) -> Forgotten:
         """Delete every session asked before a time."""
-        return keeping.forget_before(self.database, at)
+        return forgetting.forget_before(self.database, at)
 
     def forget_added_before(self, at: datetime) -> Forgotten:
         """Delete every session that came into this history before a time, however old it is."""
-        return keeping.forget_added_before(self.database, at)
+        return forgetting.forget_added_before(self.database, at)
+
+
+class OpenedFile:
+    """The file of a history that was just opened; what is written to a removed file is lost."""
+
+    def __init__(self, history: History) -> None:
+        database = history.database
+        self._path = database.path if isinstance(database, SqliteDatabase) else None
+        self._was = None if self._path is None else _identity(self._path)
+
+    def check(self) -> None:
+        """Make sure that what was written can be read again.
+
+        Raises
+        ------
+        HistoryError
+            If the file is no longer there, or is another.
+        """
+        if self._path is not None and _identity(self._path) != self._was:
+            problem = "was removed, or replaced, while it was in use"
+            remedy = "leave it where it is as long as sessions run"
+            raise HistoryError(str(self._path), problem, remedy)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever it is called; None: there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

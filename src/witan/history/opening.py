@@ -4,6 +4,8 @@ Migrations are numbered and only go forward; each is one transaction, and the hi
 which it has had. A history of a later version is left as it is.
 """
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
@@ -14,12 +16,12 @@ from shlex import quote
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import Database
-from witan.history.lock_wait import LockWait
-from witan.history.locking import locked
-from witan.history.places import place_of
-from witan.history.postgresql import PostgresDatabase
-from witan.history.schema import MIGRATIONS
+from witan.history.location import place_of
+from witan.history.locks import LockWait, is_busy, locked
+from witan.history.postgres import PostgresDatabase
+from witan.history.schema import MIGRATIONS, look_into, version_of
 from witan.history.sqlite import (
+    BESIDE,
     SqliteDatabase,
     check_library,
     copied_aside,
@@ -27,11 +29,7 @@ from witan.history.sqlite import (
     lacks_room,
     library_version,
 )
-from witan.history.unwritable import has_log, is_whole, may_write, open_to_read
-from witan.history.versions import look_into, version_of
 from witan.version import __version__
-
-__all__ = ["damaged", "open_database"]
 
 _ADVISORY_KEY = 0x77_69_74_61_6E
 """The key of the advisory lock that openers of a PostgreSQL history take: "witan" in ASCII."""
@@ -232,3 +230,77 @@ def _migrate(database: Database, clock: Clock) -> None:
                 "INSERT INTO migrations (version, at_us, witan) VALUES (:version, :at_us, :witan)",
                 {"version": version, "at_us": at_us, "witan": __version__},
             )
+
+
+def may_write(path: Path) -> bool:
+    """Whether a file may be written, and its folder, in which a journal lies beside it."""
+    return all(os.access(where, os.W_OK) for where in (path, path.absolute().parent))
+
+
+def has_log(path: Path) -> bool:
+    """Whether a log lies beside a file: without it the file says something else."""
+    try:
+        return Path(f"{path}-wal").stat().st_size > 0
+    except OSError:
+        return False
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file says all by itself: beside it lies no log, and no journal of a write."""
+    return not any(
+        beside.exists() and beside.stat().st_size
+        for beside in (Path(f"{path}{suffix}") for suffix in BESIDE)
+    )
+
+
+def open_to_read(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
+    """Open a file that may not be written; nothing is made, migrated or changed.
+
+    Parameters
+    ----------
+    is_full
+        It may, and is whole, but nothing more fits on its disk.
+
+    Raises
+    ------
+    HistoryError
+        If it is of an earlier version, or needs its log worked in first.
+    """
+    try:
+        return _open_read_only(path, wait, "ro&immutable=1" if is_full else _mode(path))
+    except HistoryError as error:
+        if not has_log(path) or is_busy(error):
+            raise
+        problem = "cannot be read here: its log lies beside it, and would have to be worked in"
+        remedy = "copy it, and what lies beside it, to a folder that you may write"
+        raise HistoryError(str(path), problem, remedy) from error
+
+
+def _open_read_only(path: Path, wait: float, mode: str) -> SqliteDatabase:
+    with ExitStack() as stack:
+        database = stack.enter_context(
+            closing(SqliteDatabase(path, str(path), busy_seconds=wait, mode=mode))
+        )
+        version = version_of(database)
+        if version < len(MIGRATIONS):
+            problem = (
+                f"is of version {version}, this Witan reads version {len(MIGRATIONS)}, and it"
+                " may not be written here"
+            )
+            raise HistoryError(str(path), problem, "copy it to a place that you may write")
+        look_into(database)
+        database.be_patient()
+        stack.pop_all()
+    return database
+
+
+def _mode(path: Path) -> str:
+    """How SQLite is to open it: as a file that nobody changes, where nobody can.
+
+    Only then it lays nothing beside the file, and needs nothing there.
+    """
+    if has_log(path):
+        return "ro"
+    folder_is_closed = not os.access(path.absolute().parent, os.W_OK)
+    by_nobody = not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    return "ro&immutable=1" if folder_is_closed or by_nobody else "ro"

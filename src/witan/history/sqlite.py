@@ -9,34 +9,49 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from glob import escape
 from importlib import import_module
+from math import log, sqrt
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from witan.errors import HistoryError
 from witan.history.database import Database, Params, unfit
-from witan.history.sqlite_functions import lend
+from witan.history.locks import is_lock_refusal
 
-__all__ = [
-    "BESIDE",
-    "BUSY_SECONDS",
-    "SqliteDatabase",
-    "check_library",
-    "copied_aside",
-    "is_busy",
-    "is_damage",
-    "is_full",
-    "is_lost",
-    "lacks_room",
-    "library_version",
-    "may_pass",
-    "wanted_journal",
-]
+Function = Callable[[float], float]
+
+MATHEMATICS: Mapping[str, Function] = MappingProxyType({"LN": log, "SQRT": sqrt})
+
+
+def lend(connection: Any, functions: Mapping[str, Function] = MATHEMATICS) -> None:
+    """Give a connection those of the functions that its library does not have.
+
+    They are NULL of NULL, and where they are not defined, as SQLite's own are.
+    """
+    for name, function in functions.items():
+        try:
+            connection.execute(f"SELECT {name}(1.0)").fetchall()
+        except connection.OperationalError:
+            connection.create_function(name, 1, _or_null(function), deterministic=True)
+
+
+def _or_null(function: Function) -> Callable[[object], float | None]:
+    def of(value: object) -> float | None:
+        if not isinstance(value, int | float):
+            return None
+        try:
+            return function(value)
+        except ValueError:
+            return None
+
+    return of
+
 
 BUSY_SECONDS = 60.0
 """How long a statement waits for another process; an import may hold the file that long."""
@@ -55,6 +70,7 @@ _JOURNAL_SECONDS = 1.0
 _COPY = "import shutil, sys; shutil.copy2(sys.argv[1], sys.argv[2])"
 
 _HEADER_BYTES = 100
+
 _SCHEMA_BYTES = 65_536
 """The header of a file, and its first page, which the tables are written in."""
 
@@ -230,7 +246,7 @@ class SqliteDatabase(Database):
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except _driver().OperationalError as error:
-            if not _is_busy(error):
+            if not is_lock_refusal(error):
                 raise
             return False
         return True
@@ -292,9 +308,6 @@ _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
 
 _DAMAGE = ("SQLITE_CORRUPT", "UTF-8")
 
-_LOCK_NOT_AVAILABLE = "55P03"
-"""The code by which PostgreSQL says that it has waited long enough."""
-
 _SIGNS = {
     "SQLITE_BUSY": ("database is locked", "database table is locked"),
     "SQLITE_FULL": ("disk is full",),
@@ -306,29 +319,6 @@ _SIGNS = {
     "UTF-8": ("Could not decode to UTF-8", "codec can't decode"),
 }
 """How the messages read, where the driver does not hand on the code."""
-
-
-def is_busy(error: HistoryError) -> bool:
-    """Whether an error says that another process is in the way."""
-    cause = error.__cause__
-    return isinstance(cause, BlockingIOError) or (cause is not None and _is_busy(cause))
-
-
-def is_lost(error: HistoryError) -> bool:
-    """Tell whether the connection to a server is lost, and may be made again."""
-    return isinstance(error.__cause__, ConnectionError)
-
-
-def may_pass(error: HistoryError) -> bool:
-    """Tell whether the same statement may succeed in a moment."""
-    return is_busy(error) or is_lost(error)
-
-
-def _is_busy(error: BaseException) -> bool:
-    if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
-        return True
-    code = getattr(error, "sqlite_errorname", "")
-    return code.startswith("SQLITE_BUSY") or "is locked" in str(error)
 
 
 def lacks_room(error: BaseException | None, path: Path) -> bool:

@@ -14,8 +14,8 @@ from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.history import History, LockWait, Recording
+from witan.history.history import OpenedFile
 from witan.history.learning import NO_ALIASES
-from witan.history.opened_file import OpenedFile
 from witan.service.history_access import is_there
 from witan.service.rescue_files import set_aside
 

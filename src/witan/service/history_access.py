@@ -11,7 +11,7 @@ from witan.errors import HistoryError, MissingExtra
 
 if TYPE_CHECKING:
     from witan.history import History, LockWait
-    from witan.history.opened_file import OpenedFile
+    from witan.history.history import OpenedFile
     from witan.service.config.configuration import Config
 
 __all__ = [
@@ -144,7 +144,7 @@ def recorded(
     HistoryError
         If it cannot be opened; it says how to do without.
     """
-    from witan.history.opened_file import OpenedFile
+    from witan.history.history import OpenedFile
 
     settings = config.history
     if not settings.enabled and not settings.by_option:

@@ -9,7 +9,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation.session import Session
 from witan.errors import InvalidBallot
 from witan.history import History, Imported
-from witan.history.voting_papers import Paper, reveal, voting_paper
+from witan.history.votes import Paper, reveal, voting_paper
 from witan.surfaces.web.rendering import render_reveal, render_vote
 from witan.surfaces.web.voting import ranking_of
 

@@ -11,8 +11,8 @@ in whose place another stands, nor a ballot that neither votes nor abstains.
 import re
 from collections.abc import Mapping
 
+from witan.history.counting import SUPERSEDED
 from witan.history.database import Dialect
-from witan.history.superseding import SUPERSEDED
 
 __all__ = ["with_views"]
 

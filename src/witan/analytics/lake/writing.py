@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from witan.analytics.lake.columns import DAILY, EXPORT, TABLES, arrow, key_of, repeating, schema_of
 from witan.analytics.lake.lists import Listed, begin_list, write_list
 from witan.errors import HistoryError
+from witan.history.counting import SUPERSEDED
 from witan.history.database import Database
 from witan.history.schema import code_of
-from witan.history.superseding import SUPERSEDED
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from witan.analytics.rollup.tables import KEYS, NO_CATEGORY, NO_RULE, Records, Sums, added_up, kinds
 from witan.core.entries import BUCKETS
 from witan.core.window import EARLIEST_US, LATEST_US
+from witan.history.counting import SUPERSEDED
 from witan.history.database import Database, Dialect
+from witan.history.rows import SHARDS
 from witan.history.schema import code_of
-from witan.history.superseding import SUPERSEDED
-from witan.history.writing import SHARDS
 
 __all__ = ["Cell", "Place", "blocks", "matchup_rows", "read_cells", "split"]
 

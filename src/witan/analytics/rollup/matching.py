@@ -13,8 +13,8 @@ from witan.analytics.lake.columns import key_of
 from witan.analytics.rollup.cells import matchup_rows
 from witan.core.elo_history import Match
 from witan.core.window import Window
+from witan.history.counting import SUPERSEDED
 from witan.history.database import Database
-from witan.history.superseding import SUPERSEDED
 
 __all__ = ["read_matches"]
 

@@ -21,8 +21,8 @@ from witan.core.elo_history import Match
 from witan.core.sums import AnswerSums, MatchupSums, PanelSums, StandingSums
 from witan.core.window import ALWAYS, Window
 from witan.history.database import Database
+from witan.history.rows import SHARDS
 from witan.history.schema import MICROSECONDS_A_DAY, code_of
-from witan.history.writing import SHARDS
 
 __all__ = ["HistoryReductions"]
 

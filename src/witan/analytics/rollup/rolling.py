@@ -24,8 +24,8 @@ from witan.analytics.rollup.tables import KEYS, Sums, added_up, joined
 from witan.analytics.rollup.whole import new_generation
 from witan.errors import HistoryError
 from witan.history.database import Database, Dialect
-from witan.history.summing import hold_sums
-from witan.history.writing import SHARDS
+from witan.history.locks import hold_sums
+from witan.history.rows import SHARDS
 
 __all__ = ["SPANS", "Node", "foreign", "marked", "mend", "roll_up", "stored"]
 

@@ -27,7 +27,7 @@ from witan.analytics.engines.texts import texts_of
 from witan.core.window import Window
 from witan.errors import HistoryError
 from witan.history.database import Database
-from witan.history.summing import hold_sums
+from witan.history.locks import hold_sums
 from witan.version import __version__
 
 __all__ = ["Summed", "keep_whole", "kept_whole", "new_generation", "summed"]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from witan.history.places import place_of
+from witan.history.location import place_of
 from witan.service.config.layers import COMMAND_LINE, Setting
 
 __all__ = ["HistorySettings", "anchored_place", "forbidden_to_found_files", "history_settings"]

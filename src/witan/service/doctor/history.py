@@ -7,9 +7,9 @@ from typing import Any
 
 from witan.errors import HistoryError, WitanError
 from witan.history import Described, LockWait, place_of
-from witan.history.places import without_password
+from witan.history.location import without_password
+from witan.history.opening import has_log
 from witan.history.sqlite import SqliteDatabase, is_full
-from witan.history.unwritable import has_log
 from witan.service.config.configuration import Config
 from witan.service.config.history import on_server
 from witan.service.history_access import history_place, is_there, open_history

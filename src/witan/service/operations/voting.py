@@ -7,7 +7,7 @@ from witan.core.blind_vote import cast
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
-from witan.history.voting_papers import Paper, Revealed, Vote, read_vote, reveal
+from witan.history.votes import Paper, Revealed, Vote, read_vote, reveal
 from witan.service.import_redaction import redact_import
 from witan.service.redaction import public_names
 from witan.service.sessions import Client

@@ -16,7 +16,7 @@ import anyio
 
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
-from witan.history.locking import locked
+from witan.history.locks import locked
 
 __all__ = ["Ledger", "ReservedAmount"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from witan.core.ballot import Groups
-    from witan.history.voting_papers import Paper, Revealed, Vote
+    from witan.history.votes import Paper, Revealed, Vote
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(session: str, config: Path | None, **options: Any) -> None:
     asked = not options["show"] and options["ranking"] is None
     if asked and (options["as_json"] or not sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
-    from witan.history.voting_papers import Vote, reveal, voting_paper
+    from witan.history.votes import Vote, reveal, voting_paper
     from witan.service.history_access import configured
     from witan.service.operations.voting import keep_vote
     from witan.surfaces.cli.stored_sessions import open_history, whole_name
@@ -125,7 +125,7 @@ def _command_line(paper: "Paper", options: "Mapping[str, object]") -> str:
 
 def _read(paper: "Paper", text: str, code: str | None, command_line: str) -> "Vote":
     """Read a ranking; if its labels are from no paper, or another, name the command to run."""
-    from witan.history.voting_papers import read_vote
+    from witan.history.votes import read_vote
 
     try:
         return read_vote(paper, text, code)

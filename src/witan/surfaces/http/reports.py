@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request, Response
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import InvalidBallot, InvalidParameter
-from witan.history.voting_papers import Paper, voting_paper
+from witan.history.votes import Paper, voting_paper
 from witan.service.dates import moment
 from witan.service.json_output import session_object
 from witan.service.operations import catalogues, reports

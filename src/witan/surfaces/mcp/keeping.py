@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from witan.analytics.reports import AuditReport
-from witan.history.voting_papers import Paper, voting_paper
+from witan.history.votes import Paper, voting_paper
 from witan.service.operations import reports
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.sessions import history_of

@@ -9,7 +9,7 @@ from witan.surfaces.text.tables import Column, table
 if TYPE_CHECKING:
     from witan.core.ballot import Groups
     from witan.core.blind_vote import Accord
-    from witan.history.voting_papers import Paper, Revealed, Unmasked
+    from witan.history.votes import Paper, Revealed, Unmasked
 
 __all__ = [
     "accord_text",

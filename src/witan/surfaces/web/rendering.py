@@ -23,7 +23,7 @@ from witan.surfaces.web.option_words import MODES
 from witan.surfaces.web.options import offered
 
 if TYPE_CHECKING:
-    from witan.history.voting_papers import Paper, Revealed
+    from witan.history.votes import Paper, Revealed
     from witan.service.operations.imported_sessions import ImportedSession
     from witan.service.sessions import Profile
     from witan.surfaces.web.live import LiveSession

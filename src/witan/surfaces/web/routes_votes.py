@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from witan.errors import InvalidBallot, InvalidParameter
 from witan.history import History
-from witan.history.voting_papers import Paper, Vote, check_code, voting_paper
+from witan.history.votes import Paper, Vote, check_code, voting_paper
 from witan.service.operations.sessions import history_of
 from witan.service.operations.voting import behind, check_unvoted, vote, voter
 from witan.surfaces.http.access import ClientOf, ServiceOf

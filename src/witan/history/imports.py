@@ -13,17 +13,21 @@ from witan.core.entering import entries_of_many
 from witan.core.entries import Entries
 from witan.deliberation.imported_session import Added, Imported
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, WitanError
-from witan.history.completing import completed
-from witan.history.counting import Left, leave
+from witan.errors import HistoryConflict, HistoryError, WitanError
+from witan.history.counting import RETRIED, Left, leave, mark_family
 from witan.history.database import Database
-from witan.history.sessions import SessionRow, check_names, insert_sessions
-from witan.history.stored_events import event_rows, insert_events, read_events
-from witan.history.superseding import RETRIED, mark_family
-from witan.history.voting import check, vote
-from witan.history.writing import Rows, microseconds, stored_text
-
-__all__ = ["add", "known_as"]
+from witan.history.events import event_rows, insert_events, read_events
+from witan.history.locks import another_alive
+from witan.history.rows import (
+    Rows,
+    SessionRow,
+    check_names,
+    complete,
+    insert_sessions,
+    microseconds,
+    stored_text,
+)
+from witan.history.votes import check, vote
 
 AT_ONCE = 500
 """Sessions that are counted, and written, at a time."""
@@ -233,3 +237,30 @@ def _of_record(one: Imported, source: str, at: datetime) -> Left:
 def _refused(source: str, session: str, problem: str) -> HistoryError:
     problem = f"the session {session} {problem}; nothing was imported"
     return HistoryError(source, problem, "mend that session in the file")
+
+
+def completed(database: Database, record: Session, rows: Rows) -> bool:
+    """Add what a record has beyond the history; False: the history has another run of the session.
+
+    Whatever an earlier writer still brings is refused from then on. `rows` take what it leaves.
+
+    Raises
+    ------
+    HistoryConflict
+        If another process is still at the session.
+    """
+    there = read_events(database, record.id)
+    if not there or list(record.events[: len(there)]) != there:
+        return False
+    sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
+    [(holder,)] = database.rows(sql, {"session": record.id})
+    if (process := another_alive(holder)) is not None:
+        problem = f"the session {record.id} is under way in process {process}"
+        raise HistoryConflict(database.where, problem, "let that end, then import the file again")
+    insert_events(database, event_rows(record.id, record.events[len(there) :]))
+    left = leave(record)
+    complete(database, left.row.settled())
+    left.add_to(rows)
+    if record.opened.relation == RETRIED:
+        mark_family(database, rows, record.id)
+    return True

@@ -9,8 +9,6 @@ from platformdirs import user_data_path
 
 from witan.errors import HistoryError, InvalidParameter
 
-__all__ = ["default_place", "place_of", "without_password"]
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 _MISTAKEN = re.compile(r"(?P<scheme>sqlite3?|postgres(ql)?|file):|(?P<key>[a-z_]{4,20})\s*=")

@@ -10,10 +10,7 @@ from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, SessionFileError
 from witan.history.database import Database
-from witan.history.sessions import COUNCIL, SessionRow, insert_sessions
-from witan.history.writing import microseconds
-
-__all__ = ["Piece", "admit", "event_rows", "insert_events", "read_events", "unreadable_events"]
+from witan.history.rows import COUNCIL, SessionRow, insert_sessions, microseconds
 
 PAGE_BYTES = 8_000_000
 """Bytes of events that a check of a whole file holds at once; a longer event alone may be more."""

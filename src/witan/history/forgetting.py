@@ -1,17 +1,15 @@
 """Forgetting: a session leaves every table, and the file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from witan.history.counting import leave_to_heirs
 from witan.history.database import Database
+from witan.history.listing import require_moment
+from witan.history.locks import hold_sums
 from witan.history.reading import require, require_name
-from witan.history.searching import require_moment
-from witan.history.summing import forget_sums
-from witan.history.superseding import leave_to_heirs
-from witan.history.writing import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
-
-__all__ = ["Forgotten", "forget", "forget_added_before", "forget_before"]
+from witan.history.rows import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
 
 AT_ONCE = 200
 """Sessions that are forgotten in one transaction."""
@@ -160,3 +158,21 @@ def _swept(database: Database, forgotten: int) -> Forgotten:
         " another process is reading it"
     )
     return Forgotten(forgotten, note)
+
+
+def forget_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
+    """Delete the sums that may tell of a single session of these days and shards.
+
+    Their marks are written before, within the caller's transaction: so whoever keeps sums later
+    sees that what was summed of them holds no more.
+    """
+    forgotten = sorted(set(cells))
+    if not forgotten:
+        return
+    hold_sums(database)
+    for day, shard in forgotten:
+        database.execute(
+            "DELETE FROM rollups WHERE shard = :shard AND day <= :day AND day + span > :day",
+            {"day": day, "shard": shard},
+        )
+    database.execute("DELETE FROM wholes WHERE asked <> ''")

@@ -8,9 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from witan.errors import HistoryError, MissingExtra
 from witan.history.database import NONE, Database, Params, percent_style, unfit
-from witan.history.places import without_password
-
-__all__ = ["PostgresDatabase"]
+from witan.history.location import without_password
 
 AGAIN_SECONDS = 5.0
 """How long a connection that was lost is sought again: a server that restarts is soon back."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import anyio
 
-from witan import Call, Council, Line, Member, Price, Reply, Scripted, Session, session_to_json
+from witan import Council, Member, Price, Session, session_to_json
+from witan.models import Call, Line, Reply, Scripted
 
 HERE = Path(__file__).resolve().parent
 

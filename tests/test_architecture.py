@@ -349,6 +349,14 @@ class TestPublicSurface:
 
         assert [getattr(witan, name) for name in witan.__all__]
 
+    def test_a_reader_can_take_the_root_in_at_a_glance(self):
+        """At most 40 names stand at the root, each of its own, and the rest under its subjects."""
+        import witan
+
+        assert len(set(witan.__all__)) == len(witan.__all__) <= 40
+        for name in dir(witan):
+            assert getattr(witan, name) is not None
+
     def test_an_unknown_name_is_an_attribute_error(self):
         """A misspelt name fails as it would in any module."""
         import witan

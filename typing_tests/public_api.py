@@ -9,30 +9,23 @@ import witan
 from witan import (
     Answer,
     Ballot,
-    Call,
     Council,
     Event,
     Limits,
-    Line,
     Member,
-    Message,
     Model,
-    Options,
     Outcome,
     Plan,
     Price,
     Procedure,
-    Profile,
-    Reply,
-    Scores,
-    Scripted,
     Session,
     Settings,
     Standing,
     Synthesis,
-    Throttling,
-    Usage,
 )
+from witan.models import Call, Line, Message, Options, Reply, Scripted, Throttling, Usage
+from witan.rules import Scores
+from witan.stats import Profile
 
 ballots = [Ballot("x", groups=(("a",), ("b",))), Ballot("y", grades={"a": 8, "b": "7/10"})]
 
@@ -110,10 +103,11 @@ def read(session: Session) -> None:
     assert_type(witan.session_from_json(witan.session_to_json(session, indent=2)), Session)
     assert_type(witan.session_to_html(session, votes=session.ballots), str)
     assert_type(
-        [witan.event_from_json(witan.event_to_json(e)) for e in session.events], list[Event]
+        [witan.events.event_from_json(witan.events.event_to_json(e)) for e in session.events],
+        list[Event],
     )
     assert_type(Session.of(session.events), Session)
-    assert_type(witan.EVENTS["ballot_cast"], type[Event])
+    assert_type(witan.events.EVENTS["ballot_cast"], type[Event])
 
 
 async def follow(council: Council) -> AsyncIterator[Event]:

@@ -199,7 +199,8 @@ class TestCompleteness:
 
     def test_a_rubric_s_path_starts_from_its_file(self, place):
         """A rubric beside the file is found from any directory below."""
-        from witan import RUBRICS, rubric_to_toml
+        from witan import RUBRICS
+        from witan.files import rubric_to_toml
 
         place.write('rubric = "mine.toml"')
         (place.project / "mine.toml").write_text(rubric_to_toml(RUBRICS["creative"]))

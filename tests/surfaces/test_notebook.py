@@ -41,19 +41,19 @@ RESULTS = {
     "outcome": lambda _: witan.tally(BALLOTS),
     "comparison": lambda _: witan.compare_rules(BALLOTS, witan.Settings()),
     "explanation": lambda _: witan.explain(BALLOTS),
-    "leaderboard": lambda path: witan.leaderboard(path, witan.Terms(min_sessions=1)),
+    "leaderboard": lambda path: witan.leaderboard(path, witan.stats.Terms(min_sessions=1)),
     "audit": witan.audit,
     "plan": lambda _: council().plan("Which?"),
     "council": lambda _: council(),
-    "ratings": lambda _: witan.rate(witan.encode(*PAIRS)),
-    "comparisons": lambda _: witan.encode(*PAIRS),
+    "ratings": lambda _: witan.rate(witan.stats.encode(*PAIRS)),
+    "comparisons": lambda _: witan.stats.encode(*PAIRS),
 }
 
 PAIRS = ["abca", "bcab", ["first", "first", "second", "second"]]
 
 
 def council():
-    return witan.Council([witan.Member(name, witan.Scripted(name)) for name in ("x", "y")])
+    return witan.Council([witan.Member(name, witan.models.Scripted(name)) for name in ("x", "y")])
 
 
 @pytest.mark.parametrize("kind", RESULTS)
@@ -110,7 +110,7 @@ def test_a_hostile_name_stays_in_its_line():
         (lambda: witan.Council([], ruel="x"), "rule"),
         (lambda: witan.Council.from_config(mirored=True), "mirrored"),
         (lambda: witan.ask("Which?", ["a", "b"], qorum=2), "quorum"),
-        (lambda: witan.rule("mine", sorce="nobody"), "source"),
+        (lambda: witan.rules.rule("mine", sorce="nobody"), "source"),
         (lambda: witan.Settings.of(treshold=1), "threshold"),
     ],
 )

@@ -1,54 +1,35 @@
 """The history: every session, in SQLite or PostgreSQL; its names are imported on first use."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from witan.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import Added, Imported
-    from witan.history.database import Database
-    from witan.history.forgetting import Forgotten
-    from witan.history.history import History
-    from witan.history.listing import Described, Place, Search, SessionSummary
-    from witan.history.location import default_place, place_of
-    from witan.history.locks import LockWait
-    from witan.history.writer import Recording
-
-__all__ = [
-    "Added",
-    "Database",
-    "Described",
-    "Forgotten",
-    "History",
-    "Imported",
-    "LockWait",
-    "Place",
-    "Recording",
-    "Search",
-    "SessionSummary",
-    "default_place",
-    "place_of",
-]
+    from witan.deliberation.imported_session import Added as Added
+    from witan.deliberation.imported_session import Imported as Imported
+    from witan.history.database import Database as Database
+    from witan.history.forgetting import Forgotten as Forgotten
+    from witan.history.history import History as History
+    from witan.history.listing import Described as Described
+    from witan.history.listing import Place as Place
+    from witan.history.listing import Search as Search
+    from witan.history.listing import SessionSummary as SessionSummary
+    from witan.history.location import default_place as default_place
+    from witan.history.location import place_of as place_of
+    from witan.history.locks import LockWait as LockWait
+    from witan.history.writer import Recording as Recording
 
 _HOMES = {
-    "Added": "witan.deliberation.imported_session",
-    "Database": "witan.history.database",
-    "Described": "witan.history.listing",
-    "Forgotten": "witan.history.forgetting",
-    "History": "witan.history.history",
-    "Imported": "witan.deliberation.imported_session",
-    "LockWait": "witan.history.locks",
-    "Place": "witan.history.listing",
-    "Recording": "witan.history.writer",
-    "Search": "witan.history.listing",
-    "SessionSummary": "witan.history.listing",
-    "default_place": "witan.history.location",
-    "place_of": "witan.history.location",
+    "witan.deliberation.imported_session": ("Added", "Imported"),
+    "witan.history.database": ("Database",),
+    "witan.history.listing": ("Described", "Place", "Search", "SessionSummary"),
+    "witan.history.forgetting": ("Forgotten",),
+    "witan.history.history": ("History",),
+    "witan.history.locks": ("LockWait",),
+    "witan.history.writer": ("Recording",),
+    "witan.history.location": ("default_place", "place_of"),
 }
 
+__all__ = sorted(name for names in _HOMES.values() for name in names)
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'witan.history' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = _lazy_names(__name__, _HOMES)

@@ -148,7 +148,7 @@ class _Session:
                 "gen_ai.operation.name": "invoke_workflow",
                 "gen_ai.conversation.id": event.session,
                 "witan.seats": len(event.seats),
-                "witan.rule": event.procedure.counting.rule,
+                "witan.rules.rule": event.procedure.counting.rule,
                 "witan.simulated": event.simulated,
             },
         )

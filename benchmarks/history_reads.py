@@ -152,7 +152,7 @@ def one_more(history: History) -> None:
 
 def learns(history: History) -> None:
     """What a council of three is told before it counts."""
-    history.learned(MODELS[:3])
+    history.learn(MODELS[:3])
 
 
 def direct(history: History) -> None:

@@ -31,7 +31,7 @@ class Taught:
         self.said = learned
         self.asked = []
 
-    def learned(self, reviewers=(), *, without=None):
+    def learn(self, reviewers=(), *, without=None):
         self.asked.append((list(reviewers), without))
         return self.said
 

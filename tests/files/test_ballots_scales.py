@@ -316,7 +316,7 @@ class TestHistory:
         )
         with History.open(tmp_path / "history.sqlite") as history:
             taken = take_in(history, path, Meaning())
-            [ballot, _] = history.whole("q").ballots
+            [ballot, _] = history.export("q").ballots
 
         assert [scale.sentence for scale in taken.scales] == [
             "grades are read as 0-1 (recognised), and converted to 1-10"

@@ -57,7 +57,7 @@ def write(url: str, folder: Path, slot: int, life: int) -> None:
     history = History.open(url)
     for found in history.find(status="interrupted"):
         if found.session.startswith(f"w{slot}-"):
-            history.take_up(found.session)
+            history.claim(found.session)
             tell(history, found.session, ack)
     number = 0
     while True:

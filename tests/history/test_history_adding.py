@@ -149,7 +149,7 @@ class TestAdding:
         history.add([session("s1")], "votes.csv", "d1")
 
         with pytest.raises(HistoryError, match=r"came in as ballots, from votes\.csv"):
-            history.take_up("s1")
+            history.claim("s1")
 
     def test_every_field_of_a_ballot_comes_back(self, history):
         """Grades by criterion, positions, authors, weights and notes are kept as they were."""
@@ -201,7 +201,7 @@ class TestWholeSessions:
         broken = Session.of(told("s1")[:6])
         history.add([Imported("s1", session_record=broken)], "f", "d1")
 
-        history.take_up("s1")
+        history.claim("s1")
         with history.recording() as recording:
             for event in told("s1"):
                 recording(event)

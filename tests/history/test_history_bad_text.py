@@ -28,7 +28,9 @@ class TestSearching:
         assert [found.session for found in history.find(text)] == ["s1"]
         assert history.find(category=text) == []
 
-    @pytest.mark.parametrize("method", ["session", "about", "named", "take_up", "forget", "vote"])
+    @pytest.mark.parametrize(
+        "method", ["session", "summary", "resolve_name", "claim", "forget", "vote"]
+    )
     def test_no_session_has_such_a_name(self, history, text, method):
         """It is unknown, as any other name would be."""
         keep(history, "?")
@@ -44,7 +46,7 @@ class TestSearching:
 
         with pytest.raises(HistoryError, match="cannot be the name of a session"):
             history.add([brought], "f", "d")
-        assert history.took_in("d") is None
+        assert history.find_import("d") is None
 
 
 class TestFolding:

@@ -139,7 +139,7 @@ class TestForgettingFiles:
         history.forget("p1")
 
         assert history.add(first, "a.jsonl", "d1").sessions == 1
-        assert history.took_in("d2") == 1
+        assert history.find_import("d2") == 1
 
 
 class TestSeveral:

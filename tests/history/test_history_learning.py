@@ -24,21 +24,21 @@ class TestPrior:
     def test_fifty_sessions_teach_and_forty_nine_do_not(self, history):
         """The prior names how many sessions it was learned from, and in which unit."""
         history.add(lessons(49), "49", "49")
-        assert history.learned().priors == ()
+        assert history.learn().priors == ()
 
         history.add(lessons(1, first=49), "1", "1")
-        prior = history.learned().prior("grades")
+        prior = history.learn().prior("grades")
 
         assert (prior.n_sessions, prior.unit) == (50, "grades")
         assert prior.noise_variance == pytest.approx(0.25 + 1 / 12, rel=0.35)
         assert prior.quality_variance == pytest.approx(1.44, rel=0.35)
-        assert history.learned().prior("ranks") is None
+        assert history.learn().prior("ranks") is None
 
     def test_simulated_sessions_teach_nothing(self, history):
         """Scripts are no reviewers, however many sessions they held."""
         history.add(lessons(60, people=60, simulated=True), "x", "x")
 
-        learned = history.learned(MODELS)
+        learned = history.learn(MODELS)
 
         assert (learned.priors, learned.rho, learned.reliability) == ((), None, {})
         assert learned.calibration.pairs == 0
@@ -47,7 +47,7 @@ class TestPrior:
         """Of fifty sessions, forty-nine are left to learn from."""
         history.add(lessons(50), "x", "x")
 
-        assert history.learned(without="lesson 7").priors == ()
+        assert history.learn(without="lesson 7").priors == ()
 
 
 class TestRenamed:
@@ -61,9 +61,9 @@ class TestRenamed:
         history.add(lessons(40, people=people), "x", "x")
         now = ["test:ada-2", *MODELS[1:]]
 
-        before = history.learned(MODELS).reliability
+        before = history.learn(MODELS).reliability
         history.aliases = self.ALIASES
-        after = history.learned(now).reliability
+        after = history.learn(now).reliability
 
         assert after["test:ada-2"] == pytest.approx(before["test:ada"])
         assert len(set(before.values())) > 1
@@ -73,7 +73,7 @@ class TestRenamed:
         history.add(lessons(40, people=40), "x", "x")
 
         history.aliases = self.ALIASES
-        weights = history.learned(["test:ada-2", *MODELS]).reliability
+        weights = history.learn(["test:ada-2", *MODELS]).reliability
 
         assert weights["test:ada"] == weights["test:ada-2"]
 
@@ -81,7 +81,7 @@ class TestRenamed:
         """The new name alone has no record."""
         history.add(lessons(40, people=40), "x", "x")
 
-        assert history.learned(["test:ada-2", *MODELS[1:]]).reliability["test:ada-2"] == 1
+        assert history.learn(["test:ada-2", *MODELS[1:]]).reliability["test:ada-2"] == 1
 
 
 class TestHalves:
@@ -91,7 +91,7 @@ class TestHalves:
         """No session is in both, and none in neither."""
         history.add(lessons(160), "x", "x")
 
-        halves = [history.learned(half=half).prior("grades").n_sessions for half in (0, 1)]
+        halves = [history.learn(half=half).prior("grades").n_sessions for half in (0, 1)]
 
         assert sum(halves) == 160
 
@@ -152,7 +152,7 @@ class TestPeople:
         expected = calibrate(asked.calibration(), with_bands=False)
         weights = learn_reliability_from_people(asked.humans(), asked.names())
 
-        learned = judged.learned(MODELS)
+        learned = judged.learn(MODELS)
 
         assert learned.rho == pytest.approx(shared_votes(asked.humans(), level=0.95)[0].value)
         assert learned.calibration.pairs == expected.pairs
@@ -168,19 +168,19 @@ class TestPeople:
         """Four sessions of ten pairs each leave everything unknown."""
         history.add(lessons(40, people=4), "x", "x")
 
-        learned = history.learned()
+        learned = history.learn()
 
         assert learned.rho is None
         assert not learned.calibration.known
 
     def test_a_vote_teaches_once_it_is_cast(self, judged):
         """A person's ballot that is added later counts for the next session."""
-        before = judged.learned().calibration.pairs
+        before = judged.learn().calibration.pairs
         order = tuple((model,) for model in MODELS)
 
         judged.vote("lesson 35", [Ballot("bob", order, kind="human")])
 
-        assert judged.learned().calibration.pairs > before
+        assert judged.learn().calibration.pairs > before
 
 
 class TestOrder:
@@ -190,7 +190,7 @@ class TestOrder:
         """Pairs in both orders, none of them decided by people, tell reviewers apart."""
         history.add(map(turned, lessons(20)), "x", "x")
 
-        weights = history.learned(MODELS[:3]).reliability
+        weights = history.learn(MODELS[:3]).reliability
 
         assert weights[MODELS[0]] < weights[MODELS[1]] == weights[MODELS[2]]
         assert set(weights) == set(MODELS[:3])
@@ -199,7 +199,7 @@ class TestOrder:
         """A council whose rule does not weigh reviewers learns no weights."""
         history.add(map(turned, lessons(20)), "x", "x")
 
-        assert history.learned().reliability == {}
+        assert history.learn().reliability == {}
 
 
 def turned(lesson):
@@ -244,7 +244,7 @@ def test_sessions_that_teach_nothing_add_nothing(tmp_path):
         copied(history, "matchups")
 
         assert fastest(history, ()) < 3 * few
-        assert history.learned().prior("grades").n_sessions == 60
+        assert history.learn().prior("grades").n_sessions == 60
 
 
 def copied(history, table, **changed):
@@ -263,6 +263,6 @@ def fastest(history, reviewers=MODELS):
     seconds = []
     for _ in range(5):
         began = time.process_time()
-        history.learned(reviewers)
+        history.learn(reviewers)
         seconds.append(time.process_time() - began)
     return float(np.min(seconds))

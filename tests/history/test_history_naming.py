@@ -36,29 +36,29 @@ class TestNamed:
     )
     def test_it_is_found(self, history, given, meant):
         """A whole name is itself, even where it begins another."""
-        assert history.named(given) == meant
+        assert history.resolve_name(given) == meant
 
     def test_several_are_refused(self, history):
         """The names that share the beginning are told."""
         with pytest.raises(HistoryError, match="begins the names of 3 sessions"):
-            history.named("2026")
+            history.resolve_name("2026")
 
     @pytest.mark.parametrize("name", ["", "q2", "%", "_1", "Q1"])
     def test_what_begins_none_is_unknown(self, history, name):
         """Signs that mean something in SQL mean themselves."""
         with pytest.raises(UnknownName):
-            history.named(name)
+            history.resolve_name(name)
 
     def test_the_last_of_none_is_an_error(self, tmp_path):
         """An empty history has no last session."""
         with History.open(tmp_path / "empty.sqlite") as empty, pytest.raises(HistoryError):
-            empty.named("last")
+            empty.resolve_name("last")
 
     def test_a_short_name_leads_back(self, history):
         """What a list shows is a beginning that no other session has."""
         short = history.short_names(LONG)
 
-        assert [history.named(short[name]) for name in LONG] == list(LONG)
+        assert [history.resolve_name(short[name]) for name in LONG] == list(LONG)
         assert short["20261121-193246-77"] == "20261121-193246"
 
 
@@ -80,4 +80,4 @@ def test_simulated_sessions_can_be_listed_apart(history):
 
     assert [found.session for found in history.find(simulated=True)] == ["played"]
     assert len(history.find(simulated=False)) == 5
-    assert history.about("played").simulated is True
+    assert history.summary("played").simulated is True

@@ -15,7 +15,7 @@ import pytest
 from histories import told
 from postgres import GUARDED
 from witan.errors import HistoryError, InvalidParameter, MissingExtra
-from witan.history import History, default_place, place_of
+from witan.history import History, default_location, parse_location
 from witan.history.postgres import PostgresDatabase
 from witan.history.schema import MIGRATIONS
 from witan.history.sqlite import (
@@ -118,8 +118,8 @@ class TestMaking:
 
     def test_the_default_place_is_the_platform_s(self):
         """It is a file called history.sqlite in a folder called witan."""
-        assert default_place().name == "history.sqlite"
-        assert default_place().parent.name == "witan"
+        assert default_location().name == "history.sqlite"
+        assert default_location().parent.name == "witan"
 
 
 class TestPlaces:
@@ -138,7 +138,7 @@ class TestPlaces:
     )
     def test_it_is_read(self, written, meant):
         """A path, a URL of either kind."""
-        assert place_of(written) == meant
+        assert parse_location(written) == meant
 
     @pytest.mark.parametrize("written", ["mysql://u:secret@h/d", "sqlite://", "sqlite:///", ""])
     def test_what_is_no_place_is_refused(self, written):
@@ -185,7 +185,7 @@ class TestPlaces:
 
     def test_a_name_with_an_equals_sign_is_a_name(self, tmp_path):
         """Only the keywords of a connection are taken for one."""
-        assert place_of("cost=1.sqlite", tmp_path) == tmp_path / "cost=1.sqlite"
+        assert parse_location("cost=1.sqlite", tmp_path) == tmp_path / "cost=1.sqlite"
 
     @pytest.mark.parametrize("written", [5, None, True, b"h.sqlite"])
     def test_what_is_neither_text_nor_path_is_refused(self, written):
@@ -399,9 +399,9 @@ class TestRefusing:
         (tmp_path / "a" / "b").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
 
-        assert place_of(tmp_path / "a" / ".." / "h.sqlite") == tmp_path / "h.sqlite"
+        assert parse_location(tmp_path / "a" / ".." / "h.sqlite") == tmp_path / "h.sqlite"
         through = tmp_path / "link" / ".." / "h.sqlite"
-        assert place_of(through) == through
+        assert parse_location(through) == through
 
     def test_a_folder_that_only_others_may_write_is_said(self):
         """Somebody without the right to write is told so."""

@@ -110,7 +110,7 @@ class TestCountingLater:
                 history.vote("s1", [votes.pop()])
             return {}
 
-        assert history.count_under("schulze", weigh) == 1
+        assert history.recount("schulze", weigh) == 1
 
         sql = "SELECT DISTINCT human FROM standings WHERE rule = 'schulze' ORDER BY human"
         assert history.database.rows(sql) == [(0,), (1,)]
@@ -123,7 +123,7 @@ class TestCountingLater:
             history.forget("s1")
             return {}
 
-        assert history.count_under("schulze", weigh) == 0
+        assert history.recount("schulze", weigh) == 0
         assert set(left(history).values()) == {0}
 
     def test_a_session_being_forgotten_is_waited_for(self, slow, postgresql_url):
@@ -138,7 +138,7 @@ class TestCountingLater:
                 deleting(history)
                 return {}
 
-            assert history.count_under("schulze", weigh) == 0
+            assert history.recount("schulze", weigh) == 0
             forgetting.join()
             assert set(left(history).values()) == {0}
 
@@ -149,10 +149,10 @@ class TestCountingLater:
 
         def weigh(casts):
             with History.open(place) as other:
-                counted.append(other.count_under("schulze"))
+                counted.append(other.recount("schulze"))
             return {}
 
-        counted.append(history.count_under("schulze", weigh))
+        counted.append(history.recount("schulze", weigh))
 
         assert counted == [1, 0]
         sql = "SELECT COUNT(*) FROM standings WHERE rule = 'schulze'"
@@ -177,14 +177,14 @@ class TestTakingUp:
     def test_it_is_refused_while_that_process_lives(self, history, holder):
         """The process is named; nothing of its hold is changed."""
         with pytest.raises(HistoryError, match=f"process {holder.pid}") as refused:
-            history.take_up("s1")
+            history.claim("s1")
 
         assert "--take-over" in str(refused.value)
 
     @pytest.mark.usefixtures("holder")
     def test_it_is_taken_over_all_the_same_where_that_is_meant(self, history):
         """Whoever says so holds it from then on."""
-        history.take_up("s1", by_force=True)
+        history.claim("s1", by_force=True)
 
         with history.recording() as recording:
             for event in told("s1"):
@@ -196,4 +196,4 @@ class TestTakingUp:
         holder.kill()
         holder.wait()
 
-        assert history.take_up("s1").status == "interrupted"
+        assert history.claim("s1").status == "interrupted"

@@ -142,7 +142,7 @@ class TestReadingBack:
             assert history.ballots(name) == list(Session.of(told(name)).ballots)
             assert history.answers(name)["ada"] == f"ada says {name}."
 
-    @pytest.mark.parametrize("method", ["session", "ballots", "answers", "take_up", "forget"])
+    @pytest.mark.parametrize("method", ["session", "ballots", "answers", "claim", "forget"])
     def test_an_unknown_session_is_named_with_the_nearest(self, history, method):
         """A misspelt name is answered with the one that was meant."""
         keep(history, "session-one")
@@ -171,8 +171,8 @@ class TestCountingLater:
         """Its standings are what the rule says, and nothing is left to count."""
         keep(history, "s1", "s2", "s3")
 
-        assert history.count_under("schulze") == 3
-        assert history.count_under("schulze") == 0
+        assert history.recount("schulze") == 3
+        assert history.recount("schulze") == 0
         for name in ("s1", "s2", "s3"):
             expected = Session.of(told(name)).recount("schulze").standings
             assert scores(history, name, "schulze") == {
@@ -186,7 +186,7 @@ class TestCountingLater:
             for event in gated.events:
                 recording(event)
 
-        history.count_under("schulze")
+        history.recount("schulze")
 
         expected = {
             f"test:{line.candidate}": line.score for line in gated.recount("schulze").standings
@@ -200,7 +200,7 @@ class TestCountingLater:
         cast = tuple(ballots("a: b > c", "b: c > a", "c: b > a", session="s1"))
         history.add([Imported("s1", ASKED, ballots=cast)], "f", "d")
 
-        assert history.count_under("schulze") == 1
+        assert history.recount("schulze") == 1
         assert set(scores(history, "s1", "schulze")) == {"a", "b", "c"}
 
     def test_a_session_that_a_rule_cannot_count_is_asked_for_once(self, history):
@@ -208,15 +208,15 @@ class TestCountingLater:
         cast = tuple(ballots("a: b > c", "b: c > a", session="s1"))
         history.add([Imported("s1", ASKED, ballots=cast)], "f", "d")
 
-        assert history.count_under("elo") == 1
+        assert history.recount("elo") == 1
         assert scores(history, "s1", "elo") == {}
-        assert history.count_under("elo") == 0
+        assert history.recount("elo") == 0
 
     def test_simulated_sessions_are_not_counted(self, history):
         """What plays a script is on no leaderboard, so nobody counts it again."""
         keep(history, "s1", simulated=True)
 
-        assert history.count_under("schulze") == 0
+        assert history.recount("schulze") == 0
 
 
 def scores(history, session, rule):

@@ -183,7 +183,7 @@ class TestFailing:
         tell(recording, opened)
         recording.flush()
         with History.open(place) as other:
-            other.take_up("a")
+            other.claim("a")
         tell(recording, answers)
         return recording
 
@@ -218,7 +218,7 @@ class TestHolding:
         opened, answers, ballots, closing = stages("s1")
         with history.recording() as recording:
             tell(recording, opened + answers)
-        history.take_up("s1")
+        history.claim("s1")
         with history.recording() as recording:
             tell(recording, opened + answers + ballots + closing)
 
@@ -240,7 +240,7 @@ class TestHolding:
         tell(first, mine[0] + mine[1])
         first.flush()
         with History.open(place) as other:
-            other.take_up("s1")
+            other.claim("s1")
             with other.recording() as second:
                 for stage in yours:
                     tell(second, stage)
@@ -269,7 +269,7 @@ class TestHolding:
             tell(recording, mine[0] + mine[1] + mine[BALLOTS_IN])
 
         with History.open(place) as other:
-            other.take_up("s1")
+            other.claim("s1")
             with pytest.raises(HistoryError, match="never merged"):
                 record(other, [event for stage in yours for event in stage])
         assert history.ballots("s1") == list(Session.of(told("s1")).ballots)
@@ -280,7 +280,7 @@ class TestHolding:
         record(history, [*opened, answers[0], answers[2]])
 
         with History.open(place) as other:
-            other.take_up("s1")
+            other.claim("s1")
             with pytest.raises(HistoryError, match="never merged"):
                 record(other, [*opened, answers[0], answers[1], answers[2]])
 
@@ -291,7 +291,7 @@ class TestHolding:
         tell(first, opened)
         first.flush()
         with History.open(place) as other:
-            other.take_up("s1")
+            other.claim("s1")
             tell(first, answers + ballots)
             tell(good, told("s2"))
 
@@ -319,7 +319,7 @@ class TestHolding:
         with history.recording() as recording:
             tell(recording, told("s1"))
 
-        assert history.take_up("s1").status == "complete"
+        assert history.claim("s1").status == "complete"
         assert history.find()[0].status == "complete"
 
 

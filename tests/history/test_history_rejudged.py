@@ -42,13 +42,13 @@ def test_parent_and_relation_are_kept(history):
         for event in (*told("s1"), events[0]):
             recording(event)
         recording.flush()
-        assert (history.about("s2").parent, history.about("s2").relation) == ("s1", "rejudged")
+        assert (history.summary("s2").parent, history.summary("s2").relation) == ("s1", "rejudged")
         for event in events[1:]:
             recording(event)
 
     assert [found.session for found in history.find(parent="s1")] == ["s2"]
     assert history.find(parent="s2") == []
-    assert history.about("s2").parent == "s1"
+    assert history.summary("s2").parent == "s1"
     assert history.session("s2").opened.parent == "s1"
 
 
@@ -58,7 +58,7 @@ def test_a_parent_need_not_be_in_the_history(history):
         for event in rejudged("s2", "elsewhere"):
             recording(event)
 
-    assert history.about("s2").parent == "elsewhere"
+    assert history.summary("s2").parent == "elsewhere"
 
 
 def test_candidates_and_reviewers_are_named_by_who_they_are(history):
@@ -136,4 +136,4 @@ def test_nothing_is_learned_from_the_same_answers(history, asking):
                 {"child": child, "parent": parent},
             )
 
-    assert history.learned(without=asking).prior("grades").n_sessions == 100
+    assert history.learn(without=asking).prior("grades").n_sessions == 100

@@ -10,7 +10,7 @@ from witan.analytics.engines import Reductions, SqlEngine
 from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.history.counting import SUPERSEDED
+from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.imports import Imported
 from witan.history.schema import bucket_of
 
@@ -128,4 +128,4 @@ def test_one_that_came_out_worse_takes_no_place(history, n, worse):
 
 def superseded(history) -> list[tuple[str]]:
     """The sessions that count for nothing."""
-    return sorted(history.database.rows(SUPERSEDED))
+    return sorted(history.database.rows(SUPERSEDED_SESSIONS))

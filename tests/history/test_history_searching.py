@@ -57,7 +57,7 @@ def test_a_history_that_was_closed_says_so(place):
     history.close()
     history.close()
 
-    for ask in (history.find, history.describe, history.learned):
+    for ask in (history.find, history.describe, history.learn):
         with pytest.raises(HistoryError, match="was closed; open the history again"):
             ask()
 

@@ -123,13 +123,13 @@ class TestFiles:
         one = imported(VOTE)
         history.add([one], "f", "d")
 
-        assert history.whole("s1") == one
+        assert history.export("s1") == one
 
     def test_a_council_s_session_comes_out_with_its_votes(self, history):
         """Its events are those of the record, and people's ballots follow its own."""
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
         history.add([council(vote)], "f", "d")
-        out = history.whole("s1")
+        out = history.export("s1")
 
         assert out.session_record == Session.of(told("s1"))
         assert out.ballots == (*out.session_record.ballots, vote)
@@ -143,10 +143,10 @@ class TestFiles:
     def test_a_session_that_is_not_there(self, history):
         """It is named."""
         with pytest.raises(UnknownName, match="s9"):
-            history.whole("s9")
+            history.export("s9")
 
     def test_a_digest_is_known_once_its_file_came_in(self, history):
         """How many sessions it held; None before."""
-        assert history.took_in("d") is None
+        assert history.find_import("d") is None
         history.add([imported()], "f", "d")
-        assert history.took_in("d") == 1
+        assert history.find_import("d") == 1

@@ -28,8 +28,8 @@ def test_what_is_behind_the_seats_comes_back(history, tmp_path):
 
     history.add([one], "f", "d")
 
-    assert history.whole("s1") == one
-    write_sessions([history.whole("s1")], tmp_path / "out")
+    assert history.export("s1") == one
+    write_sessions([history.export("s1")], tmp_path / "out")
     assert list(read_imports(tmp_path / "out")) == [one]
     rows = history.database.rows(
         "SELECT n.name, b.kept, b.compared, b.repaired FROM ballots b"

@@ -241,7 +241,7 @@ class TestEnding:
             while not history.has_record(running.id):  # noqa: ASYNC110 - the writer tells nobody
                 await anyio.sleep(0.01)
             with History.open(tmp_path / "history.sqlite") as other:
-                other.take_up(running.id, by_force=True)
+                other.claim(running.id, by_force=True)
             session = await running.ended()
 
         assert session.status == "complete"
@@ -291,7 +291,7 @@ class TestEnding:
         await running.ended()
         with History.open(tmp_path / "history.sqlite") as other:
             recording = other.recording()
-            *before, last = other.take_up(running.id).events
+            *before, last = other.claim(running.id).events
             for event in before:
                 recording(event)
             await anyio.to_thread.run_sync(recording.flush)

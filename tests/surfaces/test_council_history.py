@@ -132,7 +132,7 @@ class TestRecording:
         async def taken_up(history: History) -> Session:
             [found] = history.find(status="interrupted")
             async with Council(members, history=history) as council:
-                return await council.resume(history.take_up(found.session))
+                return await council.resume(history.claim(found.session))
 
         anyio.run(left)
         with History.open(place) as history:

@@ -212,7 +212,7 @@ class Preparable(Protocol):
 class Teacher(Protocol):
     """Earlier sessions, as far as a council learns from them before it counts."""
 
-    def learned(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Learned":
+    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Learned":
         """What they teach, those with the answers of `without` left out.
 
         Of reliability, only that of `reviewers`, which are models; of none given, everybody's.

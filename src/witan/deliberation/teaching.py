@@ -41,7 +41,7 @@ async def taught(opened: SessionOpened, teacher: Teacher | None) -> SessionOpene
         return opened
     asked = _asks_for_reliability(opened.procedure.counting)
     models = [model_of(seat) for seat in opened.reviewers] if asked else []
-    ask = partial(teacher.learned, list(dict.fromkeys(models)), without=opened.parent)
+    ask = partial(teacher.learn, list(dict.fromkeys(models)), without=opened.parent)
     learned = await anyio.to_thread.run_sync(ask)
     counting = _counting(opened, learned)
     known = learned.calibration if learned.calibration.pairs else None
@@ -63,7 +63,7 @@ def taught_for_recount(
     if not asked and not weighed:
         return dict(given)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
-    learned = teacher.learned(models, without=session.id)
+    learned = teacher.learn(models, without=session.id)
     found = with_learned(Settings(**asked), learned, _unit(session.opened))
     weights = {"reliability": _by_seat(learned, seats)} if weighed else {}
     return {**given, **{name: getattr(found, name) for name in asked}, **weights}

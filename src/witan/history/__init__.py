@@ -8,26 +8,26 @@ if TYPE_CHECKING:
     from witan.deliberation.imported_session import Added as Added
     from witan.deliberation.imported_session import Imported as Imported
     from witan.history.database import Database as Database
-    from witan.history.forgetting import Forgotten as Forgotten
+    from witan.history.forgetting import ForgetResult as ForgetResult
     from witan.history.history import History as History
-    from witan.history.listing import Described as Described
-    from witan.history.listing import Place as Place
+    from witan.history.listing import HistorySummary as HistorySummary
+    from witan.history.listing import PageCursor as PageCursor
     from witan.history.listing import Search as Search
     from witan.history.listing import SessionSummary as SessionSummary
-    from witan.history.location import default_place as default_place
-    from witan.history.location import place_of as place_of
+    from witan.history.location import default_location as default_location
+    from witan.history.location import parse_location as parse_location
     from witan.history.locks import LockWait as LockWait
     from witan.history.writer import Recording as Recording
 
 _HOMES = {
     "witan.deliberation.imported_session": ("Added", "Imported"),
     "witan.history.database": ("Database",),
-    "witan.history.listing": ("Described", "Place", "Search", "SessionSummary"),
-    "witan.history.forgetting": ("Forgotten",),
+    "witan.history.listing": ("HistorySummary", "PageCursor", "Search", "SessionSummary"),
+    "witan.history.forgetting": ("ForgetResult",),
     "witan.history.history": ("History",),
     "witan.history.locks": ("LockWait",),
     "witan.history.writer": ("Recording",),
-    "witan.history.location": ("default_place", "place_of"),
+    "witan.history.location": ("default_location", "parse_location"),
 }
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)

@@ -48,7 +48,7 @@ WITH RECURSIVE kin(session, family) AS (
 )
 """  # noqa: S608 - texts of our own
 
-SUPERSEDED = f"""
+SUPERSEDED_SESSIONS = f"""
 {_KIN}
 SELECT placed.session FROM (
     SELECT held.session, ROW_NUMBER() OVER (
@@ -255,7 +255,7 @@ def count_under(database: Database, rule: str, weigh: Weigh | None = None) -> in
 _MISSING = f"""
 SELECT s.session, s.at_us, s.category, s.added_us, s.revision FROM sessions s
 WHERE s.simulated = 0 AND s.rejudged = 0 AND s.session > :after
-AND s.session NOT IN ({SUPERSEDED})
+AND s.session NOT IN ({SUPERSEDED_SESSIONS})
 AND EXISTS (SELECT 1 FROM ballots b WHERE b.session = s.session)
 AND NOT EXISTS (SELECT 1 FROM standings t WHERE t.session = s.session AND t.rule = :rule)
 AND NOT EXISTS (SELECT 1 FROM counted c WHERE c.session = s.session AND c.rule = :rule)

@@ -7,7 +7,7 @@ from datetime import datetime
 from witan.history.counting import leave_to_heirs
 from witan.history.database import Database
 from witan.history.listing import require_moment
-from witan.history.locks import hold_sums
+from witan.history.locks import lock_sums
 from witan.history.reading import require, require_name
 from witan.history.rows import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
 
@@ -21,7 +21,7 @@ _TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgetResult:
     """What was forgotten.
 
     Parameters
@@ -34,7 +34,7 @@ class Forgotten:
     note: str | None = None
 
 
-def forget(database: Database, sessions: Sequence[str]) -> Forgotten:
+def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
     """Delete sessions wholly, all of them or none.
 
     Raises
@@ -53,17 +53,17 @@ def forget(database: Database, sessions: Sequence[str]) -> Forgotten:
     return _swept(database, len(cells))
 
 
-def forget_before(database: Database, at: datetime) -> Forgotten:
+def forget_before(database: Database, at: datetime) -> ForgetResult:
     """Delete every session asked before a time."""
     return _forget_older(database, "at_us", at)
 
 
-def forget_added_before(database: Database, at: datetime) -> Forgotten:
+def forget_added_before(database: Database, at: datetime) -> ForgetResult:
     """Delete every session that came in before a time, whenever it was asked."""
     return _forget_older(database, "added_us", at)
 
 
-def _forget_older(database: Database, column: str, at: datetime) -> Forgotten:
+def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult:
     """Delete what is older, a few at a time: nobody waits for all of it."""
     require_moment("the time", at)
     sql = (
@@ -150,14 +150,14 @@ def _forget_names(database: Database, people: Sequence[int]) -> None:
         )
 
 
-def _swept(database: Database, forgotten: int) -> Forgotten:
+def _swept(database: Database, forgotten: int) -> ForgetResult:
     if not forgotten or database.swept(SWEEP_SECONDS):
-        return Forgotten(forgotten)
+        return ForgetResult(forgotten)
     note = (
         "the log of the history may still hold them until the programs that use it are closed:"
         " another process is reading it"
     )
-    return Forgotten(forgotten, note)
+    return ForgetResult(forgotten, note)
 
 
 def forget_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
@@ -169,7 +169,7 @@ def forget_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
     forgotten = sorted(set(cells))
     if not forgotten:
         return
-    hold_sums(database)
+    lock_sums(database)
     for day, shard in forgotten:
         database.execute(
             "DELETE FROM rollups WHERE shard = :shard AND day <= :day AND day + span > :day",

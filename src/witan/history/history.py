@@ -18,9 +18,9 @@ from witan.history import counting, forgetting, imports, learning, listing, read
 from witan.history.counting import Weigh
 from witan.history.database import Database
 from witan.history.events import read_events, unreadable_events
-from witan.history.forgetting import Forgotten
+from witan.history.forgetting import ForgetResult
 from witan.history.learning import read_lengths
-from witan.history.listing import Described, Place, Search, SessionSummary, describe
+from witan.history.listing import HistorySummary, PageCursor, Search, SessionSummary, describe
 from witan.history.locks import LockWait, another_alive, new_token
 from witan.history.opening import damaged, open_database
 from witan.history.rows import COUNCIL, storable
@@ -149,7 +149,7 @@ class History:
         """
         return Recording(self._writer, self._claimed)
 
-    def take_up(self, session: str, *, by_force: bool = False) -> Session:
+    def claim(self, session: str, *, by_force: bool = False) -> Session:
         """Take an interrupted session over, to go on with it in the next recording.
 
         What an earlier writer still brings is refused from now on. A closed one is returned.
@@ -248,12 +248,12 @@ class History:
         return listing.find(self.database, search)
 
     def page(
-        self, search: Search, size: int, after: Place | None = None
-    ) -> tuple[list[SessionSummary], Place | None]:
+        self, search: Search, size: int, after: PageCursor | None = None
+    ) -> tuple[list[SessionSummary], PageCursor | None]:
         """Sessions as `find` lists them, so many, and what the next page comes after, if any."""
         return listing.page_of(self.database, search, size, after)
 
-    def about(self, session: str) -> SessionSummary:
+    def summary(self, session: str) -> SessionSummary:
         """One session, as `find` lists it.
 
         Raises
@@ -271,7 +271,7 @@ class History:
         sql = "SELECT 1 FROM events WHERE session = :session LIMIT 1"
         return storable(session) and bool(self.database.rows(sql, {"session": session}))
 
-    def named(self, name: str) -> str:
+    def resolve_name(self, name: str) -> str:
         """The name of a session from an unambiguous beginning of it; ``last`` is the latest.
 
         Raises
@@ -287,7 +287,7 @@ class History:
         """Each of these sessions to a beginning of its name that no other session shares."""
         return listing.short_names(self.database, sessions)
 
-    def describe(self) -> Described:
+    def describe(self) -> HistorySummary:
         """What there is to say of it as a whole: its version, its size, its sessions."""
         return describe(self.database)
 
@@ -316,11 +316,11 @@ class History:
         """
         return imports.add(self.database, imported, source, digest, self._clock.now())
 
-    def took_in(self, digest: str) -> int | None:
+    def find_import(self, digest: str) -> int | None:
         """How many sessions a file of this digest held when it came in; None: it never did."""
         return imports.known_as(self.database, digest)
 
-    def whole(self, session: str) -> Imported:
+    def export(self, session: str) -> Imported:
         """All that is kept of a session, people's votes included, as an import takes it in.
 
         Raises
@@ -348,7 +348,7 @@ class History:
         """
         votes.vote(self.database, session, ballots, replacing=replacing)
 
-    def learned(
+    def learn(
         self,
         reviewers: Collection[str] = (),
         *,
@@ -372,7 +372,7 @@ class History:
         """Return how long the replies of the newest sessions were, per model and stage."""
         return read_lengths(self.database, COUNCIL)
 
-    def count_under(self, rule: str, weigh: Weigh | None = None) -> int:
+    def recount(self, rule: str, weigh: Weigh | None = None) -> int:
         """Count what was never counted under a rule, by its own settings; return how many were.
 
         Parameters
@@ -383,7 +383,7 @@ class History:
         """
         return counting.count_under(self.database, rule, weigh)
 
-    def forget(self, *sessions: str) -> Forgotten:
+    def forget(self, *sessions: str) -> ForgetResult:
         """Delete sessions wholly, from the file too; all of them or none.
 
         Raises
@@ -393,16 +393,16 @@ class History:
         """
         return forgetting.forget(self.database, sessions)
 
-    def forget_before(self, at: datetime) -> Forgotten:
+    def forget_before(self, at: datetime) -> ForgetResult:
         """Delete every session asked before a time."""
         return forgetting.forget_before(self.database, at)
 
-    def forget_added_before(self, at: datetime) -> Forgotten:
+    def forget_added_before(self, at: datetime) -> ForgetResult:
         """Delete every session that came into this history before a time, however old it is."""
         return forgetting.forget_added_before(self.database, at)
 
 
-class OpenedFile:
+class FileGuard:
     """The file of a history that was just opened; what is written to a removed file is lost."""
 
     def __init__(self, history: History) -> None:

@@ -26,7 +26,7 @@ from witan.core.sums import Names
 from witan.core.window import EARLIEST_US
 from witan.deliberation.lengths import Lengths
 from witan.deliberation.ports import Stage
-from witan.history.counting import SUPERSEDED
+from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Params
 from witan.history.reading import answers_shared
 from witan.history.rows import COUNCIL
@@ -126,7 +126,7 @@ class _Apart:
         listed = ", ".join(f":{name}" for name in names) if names else "''"
         asked: Params = {**given, **names, "half": self.half, "most": most}
         return database.rows(
-            sql.format(without=listed, superseded=SUPERSEDED, tables=tables), asked
+            sql.format(without=listed, superseded=SUPERSEDED_SESSIONS, tables=tables), asked
         )
 
 

@@ -260,13 +260,13 @@ def _in_blocks(names: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]
     return (names[start : start + size] for start in range(0, len(names), size))
 
 
-Place = tuple[datetime, str]
+PageCursor = tuple[datetime, str]
 """Time and name of the last session of the page before."""
 
 
 def page_of(
-    database: Database, search: Search, size: int, after: Place | None = None
-) -> tuple[list[SessionSummary], Place | None]:
+    database: Database, search: Search, size: int, after: PageCursor | None = None
+) -> tuple[list[SessionSummary], PageCursor | None]:
     """So many sessions, and what the next page comes after; None: there is none.
 
     Every session stands on one page, however many are of one time, and whatever comes in above
@@ -352,7 +352,7 @@ def _short(session: str, alike: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class HistorySummary:
     """A history as a whole.
 
     Parameters
@@ -377,7 +377,7 @@ class Described:
     n_bytes: int
 
 
-def describe(database: Database) -> Described:
+def describe(database: Database) -> HistorySummary:
     """Count what a history holds."""
     with database.snapshot():
         [(n_sessions, n_simulated, n_interrupted)] = database.rows(
@@ -387,7 +387,7 @@ def describe(database: Database) -> Described:
         [(version, at_us, by)] = database.rows(
             "SELECT version, at_us, witan FROM migrations ORDER BY version DESC LIMIT 1"
         )
-    return Described(
+    return HistorySummary(
         where=database.where,
         kind="SQLite" if database.dialect == "sqlite" else "PostgreSQL",
         journal=database.journal,

@@ -19,12 +19,12 @@ _KEYWORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password",
 _FORMS = "write a path, sqlite:///path, or postgresql://user@host/database"
 
 
-def default_place() -> Path:
+def default_location() -> Path:
     """Where this platform keeps a user's data: ``…/witan/history.sqlite``."""
     return user_data_path("witan", appauthor=False) / "history.sqlite"
 
 
-def without_password(url: str) -> str:
+def redact_password(url: str) -> str:
     """A URL that may be shown."""
     try:
         parts = urlsplit(url)
@@ -37,7 +37,7 @@ def without_password(url: str) -> str:
     return f"postgresql://{user}{host}{port}{parts.path}" + (f"?{query}" if query else "")
 
 
-def place_of(url: str | Path, base: Path | None = None) -> Path | str:
+def parse_location(url: str | Path, base: Path | None = None) -> Path | str:
     """The file that a URL or path names, or the URL of a PostgreSQL database.
 
     ``sqlite:///history.sqlite`` is relative, ``sqlite:////srv/history.sqlite`` absolute.
@@ -67,7 +67,7 @@ def place_of(url: str | Path, base: Path | None = None) -> Path | str:
         return f"postgresql://{rest}"
     if kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return _without_detour(base / _expanded(_of_url(unquote(rest[1:]), base)))
-    where = without_password(url).replace("postgresql:", f"{kind}:", 1)
+    where = redact_password(url).replace("postgresql:", f"{kind}:", 1)
     raise HistoryError(where, "is no place for a history", _FORMS)
 
 

@@ -218,7 +218,7 @@ _SUMS_KEY = 0x77_69_74_61_6F
 """Of the lock that whoever changes sums in a PostgreSQL history takes for the moment of writing."""
 
 
-def hold_sums(database: Database) -> None:
+def lock_sums(database: Database) -> None:
     """Let nobody else change sums until the caller's transaction ends; it is waited for.
 
     Who holds them locks no session or name after that, so that two never wait for each other.

@@ -16,7 +16,7 @@ from shlex import quote
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import Database
-from witan.history.location import place_of
+from witan.history.location import parse_location
 from witan.history.locks import LockWait, is_busy, locked
 from witan.history.postgres import PostgresDatabase
 from witan.history.schema import MIGRATIONS, look_into, version_of
@@ -56,7 +56,7 @@ def open_database(
     reading
         It is only read: it is not made, and where it cannot be written, nothing is.
     """
-    place = place_of(url)
+    place = parse_location(url)
     if isinstance(place, str):
         return _open_postgresql(place, clock)
     try:

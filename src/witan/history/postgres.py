@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from witan.errors import HistoryError, MissingExtra
 from witan.history.database import NONE, Database, Params, percent_style, unfit
-from witan.history.location import without_password
+from witan.history.location import redact_password
 
 AGAIN_SECONDS = 5.0
 """How long a connection that was lost is sought again: a server that restarts is soon back."""
@@ -30,7 +30,7 @@ class PostgresDatabase(Database):
     sharing = " FOR KEY SHARE"
 
     def __init__(self, url: str) -> None:
-        super().__init__(without_password(url))
+        super().__init__(redact_password(url))
         try:
             import psycopg
         except ImportError:

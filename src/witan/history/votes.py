@@ -81,7 +81,7 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmasked:
+class RevealedAnswer:
     """One answer of a paper, and who wrote it.
 
     Parameters
@@ -105,7 +105,7 @@ class Unmasked:
 
 
 @dataclass(frozen=True, slots=True)
-class Revealed:
+class VoteResult:
     """What a person sees after the vote: the answers by the person's ranking, then the panel.
 
     Parameters
@@ -114,12 +114,12 @@ class Revealed:
         What the panel came to; None: nothing that it cast can be counted.
     """
 
-    lines: tuple[Unmasked, ...]
+    lines: tuple[RevealedAnswer, ...]
     outcome: Outcome | None
     accord: Accord | None
 
 
-def voting_paper(history: "History", session: str, person: str) -> Paper:
+def prepare_paper(history: "History", session: str, person: str) -> Paper:
     """Prepare a person's paper for a session.
 
     Raises
@@ -132,12 +132,12 @@ def voting_paper(history: "History", session: str, person: str) -> Paper:
         If the vote would join those of somebody else under that name, or of all people.
     """
     _check_name(person)
-    about = history.about(session)
+    about = history.summary(session)
     where = history.database.where
     if about.status == "interrupted":
         problem = f"the session {session} is not closed, so nobody can vote on it yet"
         raise HistoryConflict(where, problem, "wait for its end, or resume it")
-    held = history.whole(session)
+    held = history.export(session)
     answers = {candidate: text for candidate, text in held.answers.items() if not is_blank(text)}
     if len(answers) < 2:
         raise HistoryConflict(where, *_too_few(held, 1 if answers else 0))
@@ -234,12 +234,12 @@ def _earlier(ballots: Sequence[Ballot], person: str) -> Ballot | None:
 
 def reveal(
     history: "History", paper: Paper, groups: Groups, shown: "Shown | None" = None
-) -> Revealed:
+) -> VoteResult:
     """Who wrote what is on a paper, and how the panel ranked it, beside a person's ranking.
 
     `shown` calls what came in as ballots otherwise than it is called in the history.
     """
-    held = history.whole(paper.session)
+    held = history.export(paper.session)
     record = held.session_record
     names: Mapping[str, str] = {}
     if record is None and shown is not None:
@@ -259,11 +259,11 @@ def reveal(
         for candidate in sorted(group, key=positions.__getitem__):
             label, called = paper.sheet.label(candidate), names.get(candidate, candidate)
             who, rank = written.get(called, called), ranks.get(called)
-            lines.append(Unmasked(label, positions[candidate], called, who, place, rank))
+            lines.append(RevealedAnswer(label, positions[candidate], called, who, place, rank))
         place += len(group)
     ranked = tuple(tuple(names.get(c, c) for c in group) for group in groups)
     known = {candidate: float(rank) for candidate, rank in ranks.items()}
-    return Revealed(tuple(lines), outcome, accord(ranked, known) if known else None)
+    return VoteResult(tuple(lines), outcome, accord(ranked, known) if known else None)
 
 
 def _authors(ballots: Sequence[Ballot]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.history import History, LockWait, Recording
-from witan.history.history import OpenedFile
+from witan.history.history import FileGuard
 from witan.history.learning import NO_ALIASES
 from witan.service.history_access import is_there
 from witan.service.rescue_files import set_aside
@@ -60,7 +60,7 @@ class HistoryRecorder:
             If it cannot be opened or written, or another process keeps it locked.
         """
         self._history = await anyio.to_thread.run_sync(self._opened)
-        self._whereabouts = OpenedFile(self._history)
+        self._whereabouts = FileGuard(self._history)
 
     def _opened(self) -> History:
         given = self._given
@@ -94,10 +94,10 @@ class HistoryRecorder:
                 if history is not None and history is not self._given:
                     await anyio.to_thread.run_sync(history.close)
 
-    def learned(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Learned:
+    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Learned:
         """What the history teaches the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
-        return self._history.learned(reviewers, without=without)
+        return self._history.learn(reviewers, without=without)
 
     def lengths(self) -> Lengths:
         """Read how long earlier replies were; as published where there is no history to read."""
@@ -134,7 +134,7 @@ class HistoryRecorder:
         """Take over what the history holds of a session that is to go on, if it holds any."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         try:
-            await anyio.to_thread.run_sync(self._history.take_up, session)
+            await anyio.to_thread.run_sync(self._history.claim, session)
         except UnknownName:
             return
 

@@ -11,7 +11,7 @@ from witan.errors import HistoryError, MissingExtra
 
 if TYPE_CHECKING:
     from witan.history import History, LockWait
-    from witan.history.history import OpenedFile
+    from witan.history.history import FileGuard
     from witan.service.config.configuration import Config
 
 __all__ = [
@@ -41,7 +41,7 @@ class RecordingPlace:
     """
 
     history: "History"
-    opened_file: "OpenedFile"
+    opened_file: "FileGuard"
     keep_days: int | None = None
     option: str = ""
     own: bool = True
@@ -64,10 +64,10 @@ def configured(path: Path | None, url: str | None = None) -> "Config":
 
 def history_place(config: "Config") -> str:
     """Where the configured history is, or would be; it may hold a password."""
-    from witan.history import default_place
+    from witan.history import default_location
 
     url = config.history.url
-    return str(default_place()) if url is None else url
+    return str(default_location()) if url is None else url
 
 
 def is_there(place: str) -> bool:
@@ -78,9 +78,9 @@ def is_there(place: str) -> bool:
     HistoryError
         If it is no place for one.
     """
-    from witan.history import place_of
+    from witan.history import parse_location
 
-    file = place_of(place)
+    file = parse_location(place)
     return isinstance(file, str) or _there(file)
 
 
@@ -144,7 +144,7 @@ def recorded(
     HistoryError
         If it cannot be opened; it says how to do without.
     """
-    from witan.history.history import OpenedFile
+    from witan.history.history import FileGuard
 
     settings = config.history
     if not settings.enabled and not settings.by_option:
@@ -160,7 +160,7 @@ def recorded(
     named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
-    return RecordingPlace(history, OpenedFile(history), settings.keep_days, option, settings.own)
+    return RecordingPlace(history, FileGuard(history), settings.keep_days, option, settings.own)
 
 
 def _there(name: str | Path) -> bool:

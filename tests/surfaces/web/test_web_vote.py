@@ -9,7 +9,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation.session import Session
 from witan.errors import InvalidBallot
 from witan.history import History, Imported
-from witan.history.votes import Paper, reveal, voting_paper
+from witan.history.votes import Paper, prepare_paper, reveal
 from witan.surfaces.web.rendering import render_reveal, render_vote
 from witan.surfaces.web.voting import ranking_of
 
@@ -98,7 +98,7 @@ class TestReveal:
         record = Session.of(story.closed())
         place = kept(tmp_path / "h.sqlite", [Imported("s1", session_record=record)])
         with History.open(place) as history:
-            paper = voting_paper(history, "s1", "zoe")
+            paper = prepare_paper(history, "s1", "zoe")
             revealed = reveal(history, paper, (("cyd",), ("ada", "bob")))
 
         root = parsed(render_reveal(paper, revealed))

@@ -11,14 +11,14 @@ in whose place another stands, nor a ballot that neither votes nor abstains.
 import re
 from collections.abc import Mapping
 
-from witan.history.counting import SUPERSEDED
+from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Dialect
 
 __all__ = ["with_views"]
 
 _S = "s.session, s.at_us, s.bucket, s.category, s.simulated, s.rejudged"
 
-_CLOSED = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED})"
+_CLOSED = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
 
 _PLAIN = {
     "v_sessions": f"SELECT {_S}, s.kendall_w, s.agreement FROM sessions s WHERE {_CLOSED}",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from witan.analytics.lake.columns import DAILY, EXPORT, TABLES, arrow, key_of, repeating, schema_of
 from witan.analytics.lake.lists import Listed, begin_list, write_list
 from witan.errors import HistoryError
-from witan.history.counting import SUPERSEDED
+from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database
 from witan.history.schema import code_of
 
@@ -57,7 +57,7 @@ _ORDER = {
 _ONLY = {"ballots": " AND (t.abstained = 1 OR t.models <> '[]')"}
 
 # A session that somebody still writes to has a holder; in place of another its heir counts.
-_COUNTS = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED})"
+_COUNTS = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
 _DAYS = f"SELECT DISTINCT s.day FROM sessions s WHERE {_COUNTS} ORDER BY s.day"  # noqa: S608
 _SESSIONS = (
     "SELECT session, at_us, bucket, category, simulated, rejudged, session, kendall_w, agreement"  # noqa: S608

@@ -63,7 +63,7 @@ def leaderboard(
     terms = Terms() if terms is None else terms
     check_rule(terms.rule)
     with open_source(source) as opened:
-        opened.count_under(terms.rule, aliases)
+        opened.recount(terms.rule, aliases)
         at = SystemClock().now() if now is None else now
         return board_of(opened, terms, with_elo=with_elo, aliases=aliases, now=at)
 

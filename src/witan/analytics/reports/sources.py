@@ -64,7 +64,7 @@ class Source(Protocol):
     def reductions(self, window: Window) -> Reductions:
         """The sums of a window."""
 
-    def count_under(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
+    def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count what was never counted under a rule, where that can be; return how many."""
 
     def moment(self) -> AbstractContextManager[None]:
@@ -110,7 +110,7 @@ class HistorySource:
         """The sums of a window, by the roll-up where it has them."""
         return HistoryReductions(self._history.database, window, self._spoilt, self._fresh)
 
-    def count_under(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
+    def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count the sessions that were never counted under a rule, and keep what comes of it."""
         if rule == BASE_RULE:
             return 0
@@ -120,7 +120,7 @@ class HistorySource:
             return 0
         weighed = partial(weights_by_halves, self._history, aliases=aliases)
         weigh = weighed if rule == WEIGHTED else None
-        return self._history.count_under(rule, weigh)
+        return self._history.recount(rule, weigh)
 
     @contextmanager
     def moment(self) -> Iterator[None]:
@@ -187,7 +187,7 @@ class LakeSource:
         """The sums of a window."""
         return LakeReductions(self._lake, window)
 
-    def count_under(
+    def recount(
         self,
         rule: str,  # noqa: ARG002 - a lake is only read
         aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002

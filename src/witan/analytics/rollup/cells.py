@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from witan.analytics.rollup.tables import KEYS, NO_CATEGORY, NO_RULE, Records, Sums, added_up, kinds
 from witan.core.entries import BUCKETS
 from witan.core.window import EARLIEST_US, LATEST_US
-from witan.history.counting import SUPERSEDED
+from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Dialect
 from witan.history.rows import SHARDS
 from witan.history.schema import code_of
@@ -62,7 +62,7 @@ def _select(
     return (
         f"SELECT s.day, s.bucket, s.category, {columns} FROM wanted w CROSS JOIN sessions s{joined}"  # noqa: S608
         f" WHERE s.day = w.day AND s.bucket = w.bucket AND s.simulated = 0{of}"
-        f" AND s.session NOT IN ({SUPERSEDED})"
+        f" AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
         f" AND s.at_us >= :since_us AND s.at_us < :until_us{same}{conditions}{by}"
     )
 

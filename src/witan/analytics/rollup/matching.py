@@ -13,7 +13,7 @@ from witan.analytics.lake.columns import key_of
 from witan.analytics.rollup.cells import matchup_rows
 from witan.core.elo_history import Match
 from witan.core.window import Window
-from witan.history.counting import SUPERSEDED
+from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database
 
 __all__ = ["read_matches"]
@@ -26,7 +26,7 @@ _PAGE = (
     " FROM sessions s JOIN matchups m ON m.session = s.session"
     " WHERE s.at_us >= :since_us AND s.at_us < :until_us AND (:every = 1 OR s.category = :category)"
     " AND s.simulated = 0 AND s.rejudged = 0 AND s.holder = '' AND m.human = :human"
-    f" AND s.session NOT IN ({SUPERSEDED})"
+    f" AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
     " ORDER BY s.at_us LIMIT :most"
 )
 

@@ -24,7 +24,7 @@ from witan.analytics.rollup.tables import KEYS, Sums, added_up, joined
 from witan.analytics.rollup.whole import new_generation
 from witan.errors import HistoryError
 from witan.history.database import Database, Dialect
-from witan.history.locks import hold_sums
+from witan.history.locks import lock_sums
 from witan.history.rows import SHARDS
 
 __all__ = ["SPANS", "Node", "foreign", "marked", "mend", "roll_up", "stored"]
@@ -125,7 +125,7 @@ def mend(database: Database, spoilt: Iterable[Node]) -> None:
     with suppress(HistoryError):
         for node in sorted(set(spoilt)):
             with database.transaction(wait=WAIT_SECONDS):
-                hold_sums(database)
+                lock_sums(database)
                 marks = [(token_hex(8), *cell) for cell in _cells(database, node)]
                 database.insert("changes", ("token", "day", "shard"), marks)
                 database.execute(
@@ -153,7 +153,7 @@ def _of_rows(database: Database, node: Node) -> Sums:
 def _mark_everything(database: Database) -> None:
     sql = f"SELECT DISTINCT day, bucket % {SHARDS} FROM sessions"  # noqa: S608
     with database.transaction(wait=WAIT_SECONDS):
-        hold_sums(database)
+        lock_sums(database)
         database.execute("DELETE FROM rollups")
         marks = [(token_hex(8), day, shard) for day, shard in database.rows(sql)]
         database.insert("changes", ("token", "day", "shard"), marks)
@@ -174,7 +174,7 @@ def _keep(
     listed = _TOKENS[database.dialect]
     given = {"tokens": json.dumps([token for tokens in marks.values() for token in tokens])}
     with database.transaction(wait=WAIT_SECONDS):
-        hold_sums(database)
+        lock_sums(database)
         sql = f"SELECT token FROM changes WHERE token IN ({listed})"  # noqa: S608
         there = {token for (token,) in database.rows(sql, given)}
         n_marks = _n_marks(database, marks)

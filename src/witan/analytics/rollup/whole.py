@@ -27,7 +27,7 @@ from witan.analytics.engines.texts import texts_of
 from witan.core.window import Window
 from witan.errors import HistoryError
 from witan.history.database import Database
-from witan.history.locks import hold_sums
+from witan.history.locks import lock_sums
 from witan.version import __version__
 
 __all__ = ["Summed", "keep_whole", "kept_whole", "new_generation", "summed"]
@@ -97,7 +97,7 @@ def keep_whole(database: Database, fresh: Iterable[Summed]) -> None:
     with suppress(HistoryError):
         for one in fresh:
             with database.transaction(wait=WAIT_SECONDS):
-                hold_sums(database)
+                lock_sums(database)
                 if _is_changed(database) or _generation(database) != one.generation:
                     continue
                 database.execute("DELETE FROM wholes WHERE asked = :asked", {"asked": one.asked})

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from witan.history.location import place_of
+from witan.history.location import parse_location
 from witan.service.config.layers import COMMAND_LINE, Setting
 
 __all__ = ["HistorySettings", "anchored_place", "forbidden_to_found_files", "history_settings"]
@@ -77,7 +77,7 @@ def anchored_place(setting: Setting) -> str:
     url = str(setting.value)
     if on_server(url) or not url.strip():
         return url
-    return str(place_of(url, setting.base))
+    return str(parse_location(url, setting.base))
 
 
 def forbidden_to_found_files(setting: Setting) -> str | None:
@@ -89,7 +89,7 @@ def forbidden_to_found_files(setting: Setting) -> str | None:
     url = str(setting.value)
     if on_server(url):
         return "sends sessions to a server"
-    place = Path(place_of(url, setting.base)).resolve()
+    place = Path(parse_location(url, setting.base)).resolve()
     if not place.is_relative_to(setting.base.resolve()):
         return "keeps sessions outside its own folder"
     return None

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from witan.errors import HistoryError, WitanError
-from witan.history import Described, LockWait, place_of
-from witan.history.location import without_password
+from witan.history import HistorySummary, LockWait, parse_location
+from witan.history.location import redact_password
 from witan.history.opening import has_log
 from witan.history.sqlite import SqliteDatabase, is_full
 from witan.service.config.configuration import Config
@@ -38,7 +38,7 @@ class HistoryFinding:
 
     place: str
     enabled: bool
-    found: Described | None = None
+    found: HistorySummary | None = None
     problem: str | None = None
     note: str | None = None
 
@@ -86,10 +86,10 @@ def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding
 
 def _is_empty(place: str) -> bool:
     """Whether it is a file that was made and never written, with no log beside it."""
-    file = place_of(place)
+    file = parse_location(place)
     return isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file))
 
 
 def _shown(config: Config) -> str:
     place = history_place(config)
-    return without_password(place) if on_server(place) else place
+    return redact_password(place) if on_server(place) else place

@@ -110,7 +110,7 @@ def imported_outcomes(
     if weighed or "learn" in (settings.prior, settings.rho):
         written = {shown: name for name, shown in names.items()}
         models = [written.get(name, name) for name in reviewers] if weighed else ()
-        learned = history.learned(models, without=held.session)
+        learned = history.learn(models, without=held.session)
         graded = any(ballot.grades for ballot in ballots)
         settings = with_learned(settings, learned, "grades" if graded else "ranks")
         reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
@@ -133,7 +133,7 @@ def imported_session(
     HistoryError
         If it cannot be read.
     """
-    about, (held, names) = history.about(session), shown(history.whole(session))
+    about, (held, names) = history.summary(session), shown(history.export(session))
     try:
         outcomes = imported_outcomes(history, held, Settings(), names=names)
     except HistoryError:

@@ -83,7 +83,7 @@ def take_in(
     source = "standard input" if str(path) == "-" else str(path)
     with held(path) as file:
         digest = digest_of([file, *meaning.answers, *meaning.questions], **_said(meaning))
-        before = history.took_in(digest)
+        before = history.find_import(digest)
         if before is not None:
             return Taken(Added(0, before, 0), before=True)
         reading = _Reading(strict, on_problem)

@@ -81,7 +81,7 @@ def leaderboard(service: ReportService, given: LeaderboardParameters) -> Leaderb
     apart. With `since`, changes are shown against the window of equal length before.
     """
     with service.source() as source:
-        if n_sessions := source.count_under(given.rule):
+        if n_sessions := source.recount(given.rule):
             sessions = counted(n_sessions, "session")
             service.note(f"{sessions} counted under {given.rule} for the first time")
         return board_of(

@@ -87,7 +87,7 @@ def recounted_import(
     UnknownName
         If a reviewer that is to be left out cast none.
     """
-    held, names = shown(history.whole(session))
+    held, names = shown(history.export(session))
     outcomes = imported_outcomes(history, held, settings, without=without, named=named, names=names)
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")

@@ -116,8 +116,8 @@ def _known(
         return imported_session(history, whole, redact_import)
     settings = settings_given(rule, {})
     outcome = recounted_import(history, whole, settings, without=without, shown=redact_import)
-    held, _ = redact_import(history.whole(whole))
-    return ImportedSession(history.about(whole), held, outcome, None)
+    held, _ = redact_import(history.export(whole))
+    return ImportedSession(history.summary(whole), held, outcome, None)
 
 
 async def _history_of_import(service: Service, whole: str) -> History | None:

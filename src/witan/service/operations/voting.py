@@ -7,7 +7,7 @@ from witan.core.blind_vote import cast
 from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
-from witan.history.votes import Paper, Revealed, Vote, read_vote, reveal
+from witan.history.votes import Paper, Vote, VoteResult, read_vote, reveal
 from witan.service.import_redaction import redact_import
 from witan.service.redaction import public_names
 from witan.service.sessions import Client
@@ -68,13 +68,13 @@ def read_outward(history: History, paper: Paper, ranking: str, code: str | None)
     InvalidBallot, InvalidParameter
         If it is no ranking of the paper.
     """
-    held = history.whole(paper.session)
+    held = history.export(paper.session)
     names = redact_import(held)[1] if held.session_record is None else {}
     known = {names.get(name, name): name for name in paper.sheet.candidates}
     return read_vote(paper, ranking, code, known)
 
 
-def vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> Revealed:
+def vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> VoteResult:
     """Keep a person's ranking; then say who wrote what, and how the panel ranked it.
 
     Raises
@@ -110,7 +110,7 @@ def keep_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False
     history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
 
 
-def behind(history: History, paper: Paper, groups: Groups) -> Revealed:
+def behind(history: History, paper: Paper, groups: Groups) -> VoteResult:
     """Who wrote what is on a paper, and how the panel ranked it, as clients see it."""
     revealed = reveal(history, paper, groups, redact_import)
     models = public_names(line.model for line in revealed.lines)

@@ -298,7 +298,7 @@ class Service:
         """A session as whoever was at it has left it, and writes to it no longer."""
         if self.history is None:
             return session
-        take_up = partial(self.history.take_up, session.id, by_force=True)
+        take_up = partial(self.history.claim, session.id, by_force=True)
         return await anyio.to_thread.run_sync(take_up)
 
     async def _said_before(self, asked: QuestionRequest) -> tuple[tuple[Message, ...], str | None]:

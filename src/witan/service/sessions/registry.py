@@ -140,7 +140,7 @@ class SessionRegistry:
         if name in known:
             return name
         if self._history is not None:
-            return await anyio.to_thread.run_sync(self._history.named, name)
+            return await anyio.to_thread.run_sync(self._history.resolve_name, name)
         if name == "last" and known:
             return next(reversed([*known]))
         found = [whole for whole in known if name and whole.startswith(name)]

@@ -328,7 +328,7 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
     if all(seat.simulated for seat in (*council.members, *council.jury)):
         return
     if place is not None and procedure.graded and procedure.counting.prior == "learn":
-        learned = place.history.learned()
+        learned = place.history.learn()
         counting = with_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
     found = seated_separation(council.members, procedure, council.jury)

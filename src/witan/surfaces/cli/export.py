@@ -158,7 +158,7 @@ def _found(
 
     if sessions:
         names = dict.fromkeys(whole_name(history, name) for name in sessions)
-        found = [history.about(name) for name in names]
+        found = [history.summary(name) for name in names]
     else:
         window = window_of(options)
         found = history.find(since=window.since, until=window.until, category=window.category)
@@ -180,7 +180,7 @@ def _whole(
     """The sessions, whole; those that cannot be read any more are named in `damaged`."""
     for one in picked:
         try:
-            whole = history.whole(one.session)
+            whole = history.export(one.session)
         except UnknownName:
             continue  # it was forgotten meanwhile
         except HistoryError as error:

@@ -82,7 +82,7 @@ def command(
     with open_history(configured(config, history), reading=True) as place:
         if sessions:
             names = dict.fromkeys(whole_name(place, name) for name in sessions)
-            chosen = [place.about(name) for name in names]
+            chosen = [place.summary(name) for name in names]
         else:
             chosen = place.find(until=before)
         children = [] if everything else _children(place, chosen)

@@ -128,19 +128,19 @@ def _taken(
         return read_session(file), False
     assert place is not None  # noqa: S101 - refused before
     session_name = whole_name(place.history, name, or_file=True)
-    own = place.own and not place.history.about(session_name).imported
-    return place.history.take_up(session_name, by_force=by_force), own
+    own = place.own and not place.history.summary(session_name).imported
+    return place.history.claim(session_name, by_force=by_force), own
 
 
 def _is_closed(history: "History", session: str, *, by_force: bool) -> bool:
     """Take over what the history holds of the session of a file; whether that is all of it."""
     try:
-        history.about(session)
+        history.summary(session)
     except UnknownName:
         return False
     if not history.has_record(session):
         return True
-    return history.take_up(session, by_force=by_force).status != "interrupted"
+    return history.claim(session, by_force=by_force).status != "interrupted"
 
 
 def _going_on(

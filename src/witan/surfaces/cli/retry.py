@@ -96,5 +96,5 @@ def _parent(name: str, config: Path | None, history: str | None) -> "tuple[Sessi
         if isinstance(session, str):
             raise SessionFileError(name, "came in as ballots: no council can be asked again")
         own = place is not None and configured(config, history).history.own
-        trusted = own and place is not None and not place.about(session.id).imported
+        trusted = own and place is not None and not place.summary(session.id).imported
     return session, trusted

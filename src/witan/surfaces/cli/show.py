@@ -79,7 +79,7 @@ def _as_it_stands(session: "Session", history: "History | None") -> "Session":
     """The session with its status now: its record alone does not say that a process is at it."""
     if history is None or session.status != "interrupted":
         return session
-    running = history.about(session.id).status == "running"
+    running = history.summary(session.id).status == "running"
     return replace(session, status="running") if running else session
 
 

@@ -79,7 +79,7 @@ def is_file(name: str, config: Path | None = None, url: str | None = None) -> bo
 def _is_held(name: str, config: Path | None, url: str | None) -> bool:
     try:
         with open_history(configured(config, url), reading=True) as history:
-            history.about(name)
+            history.summary(name)
     except WitanError:
         return False
     return True
@@ -97,7 +97,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
     if not name.strip():
         raise HistoryError(where, "no session has an empty name", lists)
     try:
-        return history.named(name)
+        return history.resolve_name(name)
     except UnknownName as error:
         hint = lists if error.nearest is None else f"did you mean {error.nearest}?"
         nor = ", nor a file of that name" if or_file else ""
@@ -119,7 +119,7 @@ def stored_session(name: str, config: Path | None, url: str | None) -> "Imported
         problem = "does not exist, and there is no history to look for a session of that name"
         raise BallotFileError(name, f"{problem}; check the path")
     with open_history(where, reading=True) as history:
-        return history.whole(whole_name(history, name, or_file=True))
+        return history.export(whole_name(history, name, or_file=True))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from witan.core.ballot import Groups
-    from witan.history.votes import Paper, Revealed, Vote
+    from witan.history.votes import Paper, Vote, VoteResult
 
 __all__ = ["command"]
 
@@ -67,14 +67,14 @@ def command(session: str, config: Path | None, **options: Any) -> None:
     asked = not options["show"] and options["ranking"] is None
     if asked and (options["as_json"] or not sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
-    from witan.history.votes import Vote, reveal, voting_paper
+    from witan.history.votes import Vote, prepare_paper, reveal
     from witan.service.history_access import configured
     from witan.service.operations.voting import keep_vote
     from witan.surfaces.cli.stored_sessions import open_history, whole_name
 
     person = _person(options["person"])
     with open_history(configured(config, options["history"]), reading=True) as history:
-        paper = voting_paper(history, whole_name(history, session), person)
+        paper = prepare_paper(history, whole_name(history, session), person)
         command_line = _command_line(paper, {"history": options["history"], "config": config})
         if options["show"]:
             _show(paper, command_line, as_json=options["as_json"])
@@ -180,7 +180,7 @@ def _screen_lines() -> int:
     return shutil.get_terminal_size().lines
 
 
-def _reveal(paper: "Paper", revealed: "Revealed", *, as_json: bool) -> None:
+def _reveal(paper: "Paper", revealed: "VoteResult", *, as_json: bool) -> None:
     from witan.surfaces.text.vote import revealed_object, revealed_text
 
     if as_json:

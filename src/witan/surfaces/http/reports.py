@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request, Response
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.errors import InvalidBallot, InvalidParameter
-from witan.history.votes import Paper, voting_paper
+from witan.history.votes import Paper, prepare_paper
 from witan.service.dates import moment
 from witan.service.json_output import session_object
 from witan.service.operations import catalogues, reports
@@ -161,7 +161,7 @@ async def cast_vote(
 
 async def _paper(service: Service, session: str, person: str) -> Paper:
     whole = await service.named(session)
-    prepare = partial(voting_paper, history_of(service), whole, person)
+    prepare = partial(prepare_paper, history_of(service), whole, person)
     return await anyio.to_thread.run_sync(prepare)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from witan.analytics.reports import AuditReport
-from witan.history.votes import Paper, voting_paper
+from witan.history.votes import Paper, prepare_paper
 from witan.service.operations import reports
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.sessions import history_of
@@ -95,7 +95,7 @@ async def vote(call: Call, body: VoteArguments) -> Reply:
 
 async def _paper(call: Call, session: str, person: str | None) -> Paper:
     whole, history = await call.service.named(session), history_of(call.service)
-    return await anyio.to_thread.run_sync(voting_paper, history, whole, voter(call.client, person))
+    return await anyio.to_thread.run_sync(prepare_paper, history, whole, voter(call.client, person))
 
 
 async def audit(call: Call, body: AuditArguments) -> Reply:

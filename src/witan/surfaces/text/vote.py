@@ -9,7 +9,7 @@ from witan.surfaces.text.tables import Column, table
 if TYPE_CHECKING:
     from witan.core.ballot import Groups
     from witan.core.blind_vote import Accord
-    from witan.history.votes import Paper, Revealed, Unmasked
+    from witan.history.votes import Paper, RevealedAnswer, VoteResult
 
 __all__ = [
     "accord_text",
@@ -66,7 +66,7 @@ def ranking_text(paper: "Paper", groups: "Groups") -> str:
     return " > ".join(" = ".join(map(paper.sheet.label, group)) for group in groups)
 
 
-def revealed_text(page: Page, paper: "Paper", revealed: "Revealed") -> Iterator[str]:
+def revealed_text(page: Page, paper: "Paper", revealed: "VoteResult") -> Iterator[str]:
     """Who wrote what, how the panel ranked it, and how the two rankings go together."""
     yield page.sentence(f"{_mark(paper)}{paper.session}", "bold")
     columns = [
@@ -92,7 +92,7 @@ def revealed_text(page: Page, paper: "Paper", revealed: "Revealed") -> Iterator[
     yield page.sentence(accord_text(revealed.accord), hang=2)
 
 
-def _written_by(one: "Unmasked") -> str:
+def _written_by(one: "RevealedAnswer") -> str:
     told_apart = not one.model.endswith(one.candidate) and not one.model.startswith("script:")
     return f"{one.candidate} ({one.model})" if told_apart else one.candidate
 
@@ -109,7 +109,7 @@ def accord_text(found: "Accord | None") -> str:
     return f"{sentence}; you agree on {found.alike} of {pairs} that both of you place apart."
 
 
-def revealed_object(paper: "Paper", revealed: "Revealed") -> dict[str, Any]:
+def revealed_object(paper: "Paper", revealed: "VoteResult") -> dict[str, Any]:
     """The same for a program."""
     outcome, found = revealed.outcome, revealed.accord
     return {

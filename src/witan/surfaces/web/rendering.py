@@ -23,7 +23,7 @@ from witan.surfaces.web.option_words import MODES
 from witan.surfaces.web.options import offered
 
 if TYPE_CHECKING:
-    from witan.history.votes import Paper, Revealed
+    from witan.history.votes import Paper, VoteResult
     from witan.service.operations.imported_sessions import ImportedSession
     from witan.service.sessions import Profile
     from witan.surfaces.web.live import LiveSession
@@ -301,7 +301,7 @@ def render_vote(
     )
 
 
-def render_reveal(paper: "Paper", revealed: "Revealed", *, site: Site = SITE) -> str:
+def render_reveal(paper: "Paper", revealed: "VoteResult", *, site: Site = SITE) -> str:
     """What is behind a paper: who wrote what, and the panel's ranking beside the person's."""
     from witan.surfaces.text.vote import accord_text
 

@@ -12,7 +12,7 @@ from witan.analytics.reports.sources import check_rule
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
-from witan.history import History, Place, Search, SessionSummary
+from witan.history import History, PageCursor, Search, SessionSummary
 from witan.service.dates import moment
 from witan.service.operations import reports
 from witan.service.operations.leaderboard import (
@@ -134,8 +134,8 @@ async def history_page(
 
 
 def _found(
-    history: History, asked: Filters, place: Place | None
-) -> tuple[list[SessionSummary], Place | None]:
+    history: History, asked: Filters, place: PageCursor | None
+) -> tuple[list[SessionSummary], PageCursor | None]:
     """The sessions of a page, and where the next one begins."""
     window = asked.window
     if asked.simulated not in SIMULATED:
@@ -153,7 +153,7 @@ def _found(
     return history.page(search, PAGE, place)
 
 
-def _link(site: Site, asked: Filters, place: Place | None = None) -> str:
+def _link(site: Site, asked: Filters, place: PageCursor | None = None) -> str:
     fields = {name: getattr(asked, name) for name in Filters.__slots__ if getattr(asked, name)}
     if place is not None:
         at, fields["after"] = place

@@ -106,7 +106,7 @@ async def _is_interrupted(service: Service, whole: str) -> bool:
         return False
     if service.history is not None:
         with suppress(UnknownName):  # it may never have been kept
-            about = await anyio.to_thread.run_sync(service.history.about, whole)
+            about = await anyio.to_thread.run_sync(service.history.summary, whole)
             return about.status in ("interrupted", "running")
     return (await service.session(whole)).status == "interrupted"
 

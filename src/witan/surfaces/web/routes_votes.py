@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from witan.errors import InvalidBallot, InvalidParameter
 from witan.history import History
-from witan.history.votes import Paper, Vote, check_code, voting_paper
+from witan.history.votes import Paper, Vote, check_code, prepare_paper
 from witan.service.operations.sessions import history_of
 from witan.service.operations.voting import behind, check_unvoted, vote, voter
 from witan.surfaces.http.access import ClientOf, ServiceOf
@@ -42,7 +42,7 @@ async def paper(
     if not name:
         known = "" if request.app.state.clients.open else client.name
         return Page(render("voter.html", site=site, session=whole, known=known, seen=seen))
-    found = await anyio.to_thread.run_sync(voting_paper, history, whole, voter(client, name))
+    found = await anyio.to_thread.run_sync(prepare_paper, history, whole, voter(client, name))
     if not cast or found.earlier is None:
         return Page(render_vote(found, seen=seen, site=site))
     shown = await anyio.to_thread.run_sync(behind, history, found, found.earlier.groups)
@@ -60,7 +60,7 @@ async def cast_vote(
     if not person:
         raise InvalidBallot("nobody", "cannot be cast: say who votes")
     person = voter(client, person)
-    found = await anyio.to_thread.run_sync(voting_paper, history, whole, person)
+    found = await anyio.to_thread.run_sync(prepare_paper, history, whole, person)
     site = site_of(request)
     try:
         await anyio.to_thread.run_sync(partial(_keep, history, found, form.fields))

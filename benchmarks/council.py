@@ -28,7 +28,7 @@ from harness import Row, show
 from witan import Council, Event, Session
 from witan.core.blinding import label_map
 from witan.core.rubrics import RUBRICS
-from witan.deliberation.review_prompts import review_schema
+from witan.deliberation.prompts import review_schema
 
 CRITICAL_SECONDS = 0.3
 QUESTION = "Which of these designs would you take, and why? " * 4

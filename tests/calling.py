@@ -7,10 +7,10 @@ import anyio
 import numpy as np
 
 from witan.deliberation.calls import Caller, Failed, Made
-from witan.deliberation.limits import Throttles
 from witan.deliberation.money import Purse
 from witan.deliberation.ports import Call, Hear, Member, Message, Price, Reply, Usage
 from witan.deliberation.procedure import Limits, Throttling
+from witan.deliberation.throttle import Throttles
 from witan.errors import ModelError
 
 __all__ = [

@@ -6,9 +6,8 @@ from typing import Any
 
 from witan.core.settings import Settings
 from witan.deliberation.council import Council
-from witan.deliberation.ports import Member, Price
+from witan.deliberation.ports import Member, Price, SystemClock
 from witan.deliberation.procedure import Limits, Procedure
-from witan.deliberation.system_clock import SystemClock
 from witan.models.scripted import Line, Scripted
 
 QUESTION = "Which sea is the saltiest?"

@@ -9,8 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from witan.core.rubrics import RUBRICS
-from witan.deliberation.answer_prompts import VERDICT_LINE
-from witan.deliberation.fences import read_fences
+from witan.deliberation.prompts import VERDICT_LINE, read_fences
 
 CRITERIA = tuple(criterion.name for criterion in RUBRICS["general"].criteria)
 

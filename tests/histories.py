@@ -10,7 +10,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Usage
+from witan.deliberation.ports import Seat, Spent, Usage
 from witan.deliberation.procedure import Procedure
 
 __all__ = ["ASKED", "BALLOTS_IN", "CLOSED", "MODELS", "stages", "told"]
@@ -41,7 +41,7 @@ def stages(
     """The events of a session, stage by stage; another `taste` casts other ballots."""
     tell = _teller(at)
     draw = Random(f"{session} {taste}")  # noqa: S311 - a test draws ballots
-    held = tuple(e.Seat(name, f"test:{name}", "test", simulated=simulated) for name in seats)
+    held = tuple(Seat(name, f"test:{name}", "test", simulated=simulated) for name in seats)
     yield [
         tell(
             e.SessionOpened,
@@ -114,5 +114,5 @@ def _ballot(session: str, reviewer: str, seats: Sequence[str], draw: Random) -> 
     return Ballot(reviewer, groups, grades, session=session, candidates=tuple(sorted(others)))
 
 
-def _spent() -> e.Spent:
-    return e.Spent(Usage(10, 7), 0.01, 2.0)
+def _spent() -> Spent:
+    return Spent(Usage(10, 7), 0.01, 2.0)

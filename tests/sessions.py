@@ -10,7 +10,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Usage
+from witan.deliberation.ports import Seat, Spent, Usage
 from witan.deliberation.procedure import Procedure
 
 __all__ = ["BEGAN", "Story"]
@@ -46,9 +46,9 @@ class Story:
     def __iter__(self) -> Iterator[e.Event]:
         return iter(self.events)
 
-    def seat(self, name: str) -> e.Seat:
+    def seat(self, name: str) -> Seat:
         """A seat as the record keeps it."""
-        return e.Seat(name, f"script:{name}.toml", "script", simulated=self.simulated)
+        return Seat(name, f"script:{name}.toml", "script", simulated=self.simulated)
 
     def tell(self, kind: type[e.Event], **fields: Any) -> "Story":
         """Tell of one event."""
@@ -95,6 +95,6 @@ class Story:
         return self.tell(e.SessionClosed, missing=missing, **{**ending, **fields})
 
 
-def spent(**fields: Any) -> e.Spent:
+def spent(**fields: Any) -> Spent:
     """What a call took, by default a cent and two seconds."""
-    return e.Spent(**{"usage": Usage(10, 7), "cost_usd": 0.01, "seconds": 2.0, **fields})
+    return Spent(**{"usage": Usage(10, 7), "cost_usd": 0.01, "seconds": 2.0, **fields})

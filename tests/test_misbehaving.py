@@ -10,10 +10,14 @@ from faults import FAULTS, Manner, Received
 from good_replies import Asked, good_reply, worth_of
 from witan.core.blinding import Sheet, draw_sheets
 from witan.core.rubrics import RUBRICS
-from witan.deliberation.answer_prompts import answer_messages
-from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
-from witan.deliberation.reviews import Review, read_review
-from witan.deliberation.synthesis_prompts import synthesis_messages
+from witan.deliberation.ballots import Review, read_review
+from witan.deliberation.prompts import (
+    answer_messages,
+    repair_messages,
+    review_messages,
+    review_schema,
+    synthesis_messages,
+)
 from witan.errors import InvalidBallot
 
 WORTH = {"gold": 9, "silver": 7, "tin": 7, "lead": 2}

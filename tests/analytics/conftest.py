@@ -11,7 +11,7 @@ from postgres import database_of
 from witan.analytics.engines import DuckLake, Engine, SparkLake, SqlEngine
 from witan.analytics.lake import write_lake
 from witan.core.entries import Entries
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.history.database import Database
 from witan.history.locks import LockWait
 from witan.history.opening import open_database

@@ -17,7 +17,7 @@ from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entering import entries_of
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.history.locks import LockWait
 from witan.history.opening import open_database
 from witan.history.schema import bucket_of, code_of

@@ -17,7 +17,7 @@ from witan.analytics.lake.statistics import constants
 from witan.analytics.reports import open_source
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError
 from witan.history.locks import LockWait
 from witan.history.opening import open_database

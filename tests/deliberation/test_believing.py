@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from councils import council, member
+from witan.core.escaping import is_blank
 from witan.deliberation import events as e
-from witan.deliberation.blank import is_blank
 from witan.deliberation.ports import Call, Hear, Member, Price, Reply, Usage
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session

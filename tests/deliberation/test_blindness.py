@@ -6,8 +6,8 @@ import pytest
 
 from councils import QUESTION, council, member, members, says
 from witan.deliberation import events as e
-from witan.deliberation.fences import read_fences
 from witan.deliberation.ports import Call, Hear, Model, Reply
+from witan.deliberation.prompts import read_fences
 from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio

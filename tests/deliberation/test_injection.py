@@ -11,8 +11,8 @@ from witan.core.blinding import Sheet
 from witan.core.rubrics import RUBRICS
 from witan.core.rules.registry import RULES
 from witan.deliberation import events as e
-from witan.deliberation.fences import fence, read_fences
 from witan.deliberation.ports import Call, Hear, Member, Model, Reply
+from witan.deliberation.prompts import fence, read_fences
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.models.scripted import Line

@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 
 from witan.core.blinding import draw_sheets, label_map
 from witan.core.rubrics import RUBRICS
-from witan.deliberation.answer_prompts import debate_messages
-from witan.deliberation.fences import fence, read_fences
 from witan.deliberation.ports import Message
-from witan.deliberation.review_prompts import review_messages
-from witan.deliberation.synthesis_prompts import synthesis_messages
+from witan.deliberation.prompts import (
+    debate_messages,
+    fence,
+    read_fences,
+    review_messages,
+    synthesis_messages,
+)
 
 SEATS = ("one", "two", "three", "four")
 SHEET = draw_sheets(SEATS, SEATS, [5], hidden={})["one"]

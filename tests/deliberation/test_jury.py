@@ -7,7 +7,7 @@ import pytest
 from councils import QUESTION, council, member, members, says
 from juries import asked, judged, overheard, sheets
 from witan.deliberation import events as e
-from witan.deliberation.leaving import session_entries
+from witan.deliberation.entries import session_entries
 from witan.deliberation.ports import Price
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session

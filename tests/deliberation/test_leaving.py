@@ -15,17 +15,17 @@ from witan.core.settings import Settings
 from witan.core.tally import tally
 from witan.deliberation import events as e
 from witan.deliberation.council import Council
-from witan.deliberation.leaving import entries_of_sessions, session_cast, session_entries
-from witan.deliberation.ports import StoredAnswer, Usage
+from witan.deliberation.entries import entries_of_sessions, session_cast, session_entries
+from witan.deliberation.ports import Seat, StoredAnswer, Usage
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter
 
 
-def seats(**sources: str) -> tuple[e.Seat, ...]:
+def seats(**sources: str) -> tuple[Seat, ...]:
     """Seats by name, each with how it is written."""
-    return tuple(e.Seat(name, source, "p") for name, source in sources.items())
+    return tuple(Seat(name, source, "p") for name, source in sources.items())
 
 
 def told(story: Story) -> Session:
@@ -132,7 +132,7 @@ class TestRows:
 
     def test_a_jury(self):
         """Jurors are reviewers under their own models; what they judge cost nothing anew."""
-        jury = tuple(e.Seat(name, f"jury:{name}", "p") for name in ("j", "k"))
+        jury = tuple(Seat(name, f"jury:{name}", "p") for name in ("j", "k"))
         answers = tuple(StoredAnswer(name, name * 3, False, spent(), ()) for name in "ab")
         story = Story("a", "b", jury=jury, answers=answers, parent="s0", relation="rejudged")
         story.casts("j: b > a").casts("k: b > a")

@@ -11,7 +11,7 @@ from elections import ballot
 from witan.core.ballot import Ballot
 from witan.core.rubrics import RUBRICS
 from witan.core.tally import tally
-from witan.deliberation.mirroring import merge
+from witan.deliberation.reviews import merge
 
 NAMES = "abcde"
 

@@ -13,7 +13,7 @@ from calling import LoopClock
 from witan.deliberation.council import Council
 from witan.deliberation.money import most_input_tokens
 from witan.deliberation.plan import Plan
-from witan.deliberation.planning import make_plan
+from witan.deliberation.planner import make_plan
 from witan.deliberation.ports import Call, Hear, Member, Message, Options, Price, Reply, Seat
 from witan.deliberation.procedure import Limits, Procedure
 

@@ -12,11 +12,18 @@ from witan.core.ballot import Ballot
 from witan.core.blinding import draw_sheets, label_map
 from witan.core.rubrics import RUBRICS
 from witan.core.tally import tally
-from witan.deliberation.answer_prompts import answer_messages, debate_messages, read_verdict
-from witan.deliberation.fences import fence, read_fences
 from witan.deliberation.ports import Message
-from witan.deliberation.review_prompts import repair_messages, review_messages, review_schema
-from witan.deliberation.synthesis_prompts import synthesis_messages
+from witan.deliberation.prompts import (
+    answer_messages,
+    debate_messages,
+    fence,
+    read_fences,
+    read_verdict,
+    repair_messages,
+    review_messages,
+    review_schema,
+    synthesis_messages,
+)
 
 GENERAL = RUBRICS["general"]
 NONCE = "5c0f" * 8

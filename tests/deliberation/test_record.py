@@ -18,22 +18,22 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan, PlanLine
-from witan.deliberation.ports import Message, Options, Price, Usage
+from witan.deliberation.ports import Message, Options, Price, Seat, Spent, Usage
 from witan.deliberation.procedure import Limits, Procedure, Throttling
 from witan.deliberation.record import (
     event_from_json,
     event_to_json,
+    plain,
     session_from_json,
     session_to_json,
 )
-from witan.deliberation.restoring import plain
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
 from witan.files.ballots import read_ballots
 
 NOON = datetime(2026, 11, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 NAMES = ("a", "b", "c")
-SPENT = e.Spent(Usage(120, 40), 0.0031, 1.5, 2)
+SPENT = Spent(Usage(120, 40), 0.0031, 1.5, 2)
 BALLOTS = (
     Ballot("a", (("b",), ("c",)), {"b": 9, "c": 8.5}, "q1", candidates=NAMES, notes="née\u2028…"),
     Ballot("b", (("a", "c"),), {"a": "8/10", "c": {"accuracy": 7, "clarity": 8.0}}, "q1"),
@@ -44,9 +44,9 @@ BALLOTS = (
 def opened(**more: Any) -> e.SessionOpened:
     """Open a session of three seats in which every setting is something but its default."""
     seats = (
-        e.Seat("a", "openai:gpt-5", "openai", Options(0.5, 900, "low", "Be brief."), Price(2, 8.5)),
-        e.Seat("b", "script:b.toml", "script", simulated=True),
-        e.Seat("c", "ollama:x", "ollama"),
+        Seat("a", "openai:gpt-5", "openai", Options(0.5, 900, "low", "Be brief."), Price(2, 8.5)),
+        Seat("b", "script:b.toml", "script", simulated=True),
+        Seat("c", "ollama:x", "ollama"),
     )
     counting = Settings.of(
         "hybrid", alpha=1, weights={"a": 2, "b": 0.5}, prior=Prior(1.5, 20, 0.25, "grades", 60)
@@ -88,7 +88,7 @@ def story(rule: str = "borda") -> list[e.Event]:
         *((e.BallotCast, {"seat": b.reviewer, "ballot": b, "replies": ("{}", "half \ud83d"),
                           "read_by": "tolerant", "notes": ("left out of its ranking: a",),
                           "flipped": 1, "compared": 3, "spent": SPENT}) for b in BALLOTS),
-        (e.BallotAbstained, {"seat": "b", "round": 2, "reason": "late", "spent": e.Spent()}),
+        (e.BallotAbstained, {"seat": "b", "round": 2, "reason": "late", "spent": Spent()}),
         (e.OutcomeChanged, {"outcome": outcome, "counted": NAMES}),
         (e.Decided, {"leader": "a", "cancelled": ("c",)}),
         (e.SittingInVain, {"since": 3}),
@@ -209,7 +209,7 @@ class TestRoundTrip:
             ballot=Ballot(text, (tuple(names),), grades),
             replies=(text,),
             read_by="schema",
-            spent=e.Spent(cost_usd=cost, seconds=seconds),
+            spent=Spent(cost_usd=cost, seconds=seconds),
         )
 
         assert exact(event_from_json(event_to_json(event))) == exact(event)

@@ -8,7 +8,7 @@ import pytest
 from councils import council, member, members, says
 from juries import asked, held, judged, overheard
 from witan.deliberation import events as e
-from witan.deliberation.leaving import session_entries
+from witan.deliberation.entries import session_entries
 from witan.deliberation.ports import Price
 from witan.deliberation.session import Session
 from witan.errors import NoCouncil, NothingToCount, OverBudget

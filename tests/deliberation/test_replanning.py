@@ -8,8 +8,9 @@ import pytest
 from councils import QUESTION, council, member, members
 from juries import overheard
 from witan.deliberation.money import most_input_tokens
+from witan.deliberation.opening import plan_jury
 from witan.deliberation.procedure import Limits, Procedure
-from witan.deliberation.replanning import plan_again, plan_jury, plan_rest
+from witan.deliberation.retries import plan_again, plan_rest
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount
 from witan.models.scripted import Line

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
 from witan.core.rubric import Criterion, Rubric
-from witan.deliberation.reviews import LONGEST_REPLY, Review, read_review
+from witan.deliberation.ballots import LONGEST_REPLY, Review, read_review
 from witan.errors import InvalidBallot
 
 SHEET = Sheet("rev", ("claude", "grok", "gemini"), ("A", "B", "C"), "5d41")

@@ -12,9 +12,9 @@ from witan.core.measure import Measure
 from witan.core.outcome import Interval, Prior
 from witan.core.settings import Settings
 from witan.deliberation.council import Council
+from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
-from witan.deliberation.system_clock import SystemClock
 from witan.models.scripted import Line
 
 PRIOR = Prior(0.3, 60.0, 1.5, "grades", 80)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from councils import council, member
 from witan.deliberation import events as e
 from witan.deliberation.ports import Call, Hear, Member, Price, Reply
+from witan.deliberation.replies import ThoughtFilter, split_thoughts
 from witan.deliberation.session import Session
-from witan.deliberation.thoughts import ThoughtFilter, split_thoughts
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from witan import Ballot, read_ballots, tally
 from witan.core.blinding import Sheet
 from witan.core.rubrics import RUBRICS
-from witan.deliberation.reviews import read_review
+from witan.deliberation.ballots import read_review
 
 
 def count(text, name="votes.csv"):

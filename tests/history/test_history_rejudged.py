@@ -9,7 +9,7 @@ from lessons import lessons
 from witan.analytics.reports import leaderboard
 from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
-from witan.deliberation.rejudging import stored_answers
+from witan.deliberation.opening import stored_answers
 from witan.deliberation.session import Session
 from witan.history.schema import bucket_of
 

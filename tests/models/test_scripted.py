@@ -8,10 +8,9 @@ from anyio.lowlevel import checkpoint
 
 from witan.core.blinding import draw_sheets
 from witan.core.rubrics import RUBRICS
-from witan.deliberation.fences import fence
+from witan.deliberation.ballots import read_review
 from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, deaf
-from witan.deliberation.review_prompts import review_messages, review_schema
-from witan.deliberation.reviews import read_review
+from witan.deliberation.prompts import fence, review_messages, review_schema
 from witan.errors import ConfigError, ModelError
 from witan.models.script import Line, Script, read_script
 from witan.models.scripted import Scripted

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from services import councils, write_config, write_priced
+from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
-from witan.deliberation.system_clock import SystemClock
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
 from witan.service.sessions import Client, CouncilRequest, Ledger, QuestionRequest, Service

@@ -554,7 +554,7 @@ class TestMoney:
     @pytest.fixture
     def clock_now(self):
         """The time of this machine."""
-        from witan.deliberation.system_clock import SystemClock
+        from witan.deliberation.ports import SystemClock
 
         return SystemClock()
 

@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from witan.deliberation import events as e
+from witan.deliberation.ports import Spent
 from witan.service.sessions.stream import PACE_SECONDS, Stream
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -33,7 +34,7 @@ def piece(seq, text, seat="ada"):
 
 
 def done(seq, text, seat="ada"):
-    return e.AnswerDone(seq=seq, at=AT, seat=seat, text=text, spent=e.Spent())
+    return e.AnswerDone(seq=seq, at=AT, seat=seat, text=text, spent=Spent())
 
 
 def stream_of(*events):

@@ -13,8 +13,8 @@ from lessons import MODELS, lessons
 from scripts import write_script
 from witan import Council, History, Session, ask
 from witan.deliberation import events as e
+from witan.deliberation.ports import SystemClock
 from witan.deliberation.record import session_from_json
-from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryError, InvalidParameter
 from witan.history.sqlite import SqliteDatabase
 

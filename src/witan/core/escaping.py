@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-__all__ = ["STEERING", "clean", "escape_json", "readable"]
+__all__ = ["STEERING", "clean", "escape_json", "is_blank", "readable"]
 
 KEPT = "\n\t\u200c\u200d"
 """Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
@@ -70,3 +70,23 @@ def _u(found: re.Match[str]) -> str:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_SHAPELESS = ("C", "Z", "M")
+"""Controls, formats and unassigned; separators; marks, which need a character to stand on."""
+
+_PRIVATE = "Co"
+"""A font of one's own may give these a shape."""
+
+_EMPTY = frozenset("\u115f\u1160\u2800\u3164\uffa0\U0001d159\U00013441\U00013442")
+"""Letters and signs that are drawn as nothing: Hangul fillers, the Braille blank and their like."""
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nothing in a text can be seen."""
+    return not text.strip() or all(map(_is_shapeless, text))
+
+
+def _is_shapeless(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return character in _EMPTY or (kind.startswith(_SHAPELESS) and kind != _PRIVATE)

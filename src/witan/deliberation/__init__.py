@@ -1,1 +1,1 @@
-"""The council at work: stages that talk to models through ports, as one stream of events."""
+"""Run councils of models: stages, calls and money, as one stream of events."""

@@ -1,11 +1,9 @@
-"""The labels that a final answer cites, and those of them that name no answer."""
+"""Find the labels that a final answer cites, and those that name no answer."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
-
-__all__ = ["Strange", "check_citations"]
 
 MOST_NAMED = 20
 

@@ -1,4 +1,7 @@
-"""A council: members with seats, and how they deliberate. Nothing it starts outlives its block."""
+"""A council: members with seats, who answer, review and decide.
+
+Nothing that it starts outlives its block.
+"""
 
 from collections.abc import (
     AsyncGenerator,
@@ -23,11 +26,10 @@ from witan.core.display import quoted
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
-from witan.deliberation.costing import disproved_prices
+from witan.deliberation.context import Sitting, standing
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.jury import Authorship, double_roles, told_apart
-from witan.deliberation.lengths import TYPICAL, Lengths
-from witan.deliberation.limits import Throttles
+from witan.deliberation.learning import taught
 from witan.deliberation.money import Purse, is_free
 from witan.deliberation.opening import (
     check_category,
@@ -37,28 +39,64 @@ from witan.deliberation.opening import (
     check_seats,
     continuing,
     drawn_seed,
+    rejudging,
     seat_of,
     session_name,
 )
 from witan.deliberation.pipeline import sit
-from witan.deliberation.plan import RAISE_CEILING, Plan, check_affordable, check_priced
-from witan.deliberation.planning import make_plan
-from witan.deliberation.planning_stored import plan_whole
-from witan.deliberation.ports import Clock, Member, Message, Seat, Teacher
-from witan.deliberation.preparing import Preparation
-from witan.deliberation.procedure import Procedure
+from witan.deliberation.plan import (
+    RAISE_CEILING,
+    TYPICAL,
+    Lengths,
+    Plan,
+    check_affordable,
+    check_priced,
+)
+from witan.deliberation.planner import make_plan, plan_whole
+from witan.deliberation.ports import Clock, Member, Message, Model, Preparable, Seat, Teacher
+from witan.deliberation.procedure import Procedure, check_procedure
 from witan.deliberation.recorder import Listener, Recorder
-from witan.deliberation.rehearsal import check_procedure
-from witan.deliberation.rejudging import rejudging
-from witan.deliberation.replanning import plan_again, plan_rest
-from witan.deliberation.retrying import retrying
-from witan.deliberation.session import Session
-from witan.deliberation.sitting import Sitting, standing
-from witan.deliberation.teaching import taught
+from witan.deliberation.retries import plan_again, plan_rest, retrying
+from witan.deliberation.session import Session, disproved_prices
+from witan.deliberation.throttle import Throttles
 from witan.errors import NoCouncil
 from witan.version import __version__
 
-__all__ = ["Council"]
+LONGEST_SECONDS = 60.0
+"""How long calls wait for the models of a council to start up; the rest is part of the calls."""
+
+
+class Preparation:
+    """Prepares each model of a council once, all of them at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = anyio.Lock()
+        self._ready: list[Model] = []
+
+    async def prepare(self, members: Iterable[Member]) -> None:
+        """Wait until these members' models can be called without further ado.
+
+        A model that fails to start up says why when it is called.
+        """
+        async with self._lock:
+            waiting: list[Model] = []
+            for member in members:
+                if not any(member.model is known for known in (*self._ready, *waiting)):
+                    waiting.append(member.model)
+            with anyio.move_on_after(LONGEST_SECONDS):
+                async with anyio.create_task_group() as group:
+                    for model in waiting:
+                        if isinstance(model, Preparable):
+                            group.start_soon(_prepare, model)
+            self._ready += waiting
+
+
+async def _prepare(model: Preparable) -> None:
+    try:
+        await model.prepare()
+    except Exception:  # noqa: BLE001 - whatever it is, the call itself fails by it and says so
+        return
+
 
 STOPS_BY_RANKINGS = (
     "stop-when-decided counts by borda: no leader by calibrated grades is certain before the last "

@@ -1,4 +1,4 @@
-"""Counting while ballots come in: the outcome so far, and whether more could change it."""
+"""Count ballots as they come in; stop once no ballot can change the leader."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +12,9 @@ from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
-from witan.deliberation.sitting import Sitting
-from witan.deliberation.twins import Twins
+from witan.deliberation.context import Sitting
+from witan.deliberation.duplicates import Twins
 from witan.errors import UnsuitableBallots
-
-__all__ = ["Count"]
 
 SETTLE_SECONDS = 0.03
 """Ballots that arrive this close together are counted together."""

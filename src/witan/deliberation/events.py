@@ -1,4 +1,4 @@
-"""What happens during a session: one stream, of which every surface shows a view.
+"""The events of a session: one stream that every surface renders.
 
 SessionOpened
 ├── per answer     AnswerStarted, AnswerDelta, AnswerDone | AnswerFailed, then GateVerdict
@@ -25,14 +25,6 @@ from witan.core.scale_recognition import declared
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Message, Seat, Spent, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure
-
-__all__ = [
-    "EVENTS", "AnswerDelta", "AnswerDone", "AnswerFailed", "AnswerStarted", "BallotAbstained",
-    "BallotCast", "BallotRepaired", "CallRetried", "Decided", "Event", "GateVerdict",
-    "OutcomeChanged", "ReadBy", "Relation", "ReviewStarted", "Seat", "SessionClosed",
-    "SessionOpened", "SheetDrawn", "SittingInVain", "Spent", "Status", "SynthesisDelta",
-    "SynthesisDone", "SynthesisFailedOver", "SynthesisStarted", "TextWithdrawn",
-]  # fmt: skip
 
 Status = Literal["complete", "degraded", "failed"]
 

@@ -1,4 +1,4 @@
-"""What comes into a history from a file: sessions that Witan did not hold itself."""
+"""Sessions that come into a history from a file."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,6 @@ from datetime import datetime
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry, Entries
 from witan.deliberation.session import Session
-
-__all__ = ["Added", "Imported", "Shown"]
 
 
 @dataclass(frozen=True, slots=True)

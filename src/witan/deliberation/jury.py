@@ -1,17 +1,14 @@
-"""Who judges whose answers: members each other's, or a jury theirs.
+"""Juries and authorship: who judges whose answers.
 
 A juror is recused from whatever its own model wrote, under whichever name that model sat.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from witan.core.ballot import Ballot
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.naming import free_name
 from witan.deliberation.ports import Member, Seat
-
-__all__ = ["Authorship", "double_roles", "told_apart", "wrote"]
 
 
 def wrote(juror: Member | Seat, seat: Member | Seat) -> bool:
@@ -100,3 +97,11 @@ class Authorship:
         if roster is not None:
             roster = tuple(name for name in roster if name not in unsaid)
         return replace(ballot, candidates=roster, authors=self.authors or None)
+
+
+def free_name(wished: str, used: Collection[str]) -> str:
+    """The name, or the first of ``name (2)``, ``name (3)`` … that is not in use."""
+    name, number = wished, 2
+    while name in used:
+        name, number = f"{wished} ({number})", number + 1
+    return name

@@ -1,4 +1,4 @@
-"""Whose text it is, taken out of it: names of models and vendors, on the sheet alone.
+"""Mask the names of models and vendors in answers, on sheets alone.
 
 A reviewer that recognises an author, itself above all, no longer judges the text. Names that can
 mean nothing else are masked wherever they stand. A word that also means other things (Claude,
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from witan.deliberation.ports import Member, Seat
-
-__all__ = ["mask", "names_of"]
 
 MODEL, VENDOR = "[model]", "[vendor]"
 

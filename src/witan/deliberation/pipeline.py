@@ -1,20 +1,18 @@
-"""One question through all stages, and what a complete session would have had besides."""
+"""Run a question through all stages; list what the session lacks."""
 
 from collections.abc import Iterator
 
 from witan.core.wording import listed
 from witan.deliberation import events as e
-from witan.deliberation.answering import answer, gate
-from witan.deliberation.closing import close
+from witan.deliberation.answers import answer, gate
+from witan.deliberation.context import Sitting
 from witan.deliberation.counting import Count
+from witan.deliberation.duplicates import Twins, are_same, same_answers
 from witan.deliberation.masking import mask
-from witan.deliberation.retrying import reinstated
-from witan.deliberation.reviewing import review
+from witan.deliberation.retries import reinstated
+from witan.deliberation.reviews import review
 from witan.deliberation.session import Session
-from witan.deliberation.sitting import Sitting
-from witan.deliberation.twins import Twins, are_same, same_answers
-
-__all__ = ["sit"]
+from witan.deliberation.synthesis import close
 
 
 async def sit(sitting: Sitting) -> Session:

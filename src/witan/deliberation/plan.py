@@ -1,9 +1,10 @@
-"""What a session will ask for, and what it may cost, before any call is made."""
+"""The plan of a session: its calls, their cost, and the length of replies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from witan.core.display import Displayed
@@ -11,8 +12,6 @@ from witan.core.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget
-
-__all__ = ["Plan", "PlanLine", "Written", "check_affordable", "check_priced", "least_call_usd"]
 
 Written: TypeAlias = Literal["none", "some", "all"]
 """How many of the answers are there that will be judged."""
@@ -233,3 +232,48 @@ def least_call_usd(
             alone = price.of(0, line.output_tokens // line.calls)
             found.append(line.worst_usd if known else alone)
     return min(found, default=None)
+
+
+TYPICAL_TOKENS: Mapping[Stage, int] = MappingProxyType(
+    {"answer": 1_000, "review": 300, "repair": 300, "synthesis": 1_000}
+)
+"""Tokens of a reply, a review's for each answer that it judges; sources in docs/deliberation.md."""
+
+BYTES_A_TOKEN = 4
+"""Of prose and code alike, in English; other languages have fewer."""
+
+NOTHING: Mapping[tuple[str, Stage], float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of earlier replies.
+
+    Parameters
+    ----------
+    means
+        Model, as its seat is written, and stage → mean tokens of a reply; the model ``""`` stands
+        for all models together.
+    sessions
+        How many sessions they are read from.
+    """
+
+    means: Mapping[tuple[str, Stage], float] = field(default_factory=lambda: NOTHING)
+    sessions: int = 0
+
+    def tokens(self, model: str, stage: Stage, judged: int) -> float:
+        """Tokens of one reply: of this model, else of all models, else as published.
+
+        Parameters
+        ----------
+        judged
+            How many answers a review judges.
+        """
+        for name in (model, ""):
+            if (name, stage) in self.means:
+                return self.means[name, stage]
+        per_answer = judged if stage in ("review", "repair") else 1
+        return float(TYPICAL_TOKENS[stage] * max(per_answer, 1))
+
+
+TYPICAL = Lengths()

@@ -1,4 +1,4 @@
-"""What the deliberation needs of the world: models, a clock, and whoever listens."""
+"""Ports of the deliberation: models, messages, prices, a clock and a teacher."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,30 +10,8 @@ from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
     from witan.core.learned import Learned
-
-__all__ = [
-    "BilledFailure",
-    "Call",
-    "Clock",
-    "Effort",
-    "Hear",
-    "Member",
-    "Message",
-    "Model",
-    "Options",
-    "Preparable",
-    "Price",
-    "ReasoningListener",
-    "Reply",
-    "Role",
-    "Seat",
-    "Spent",
-    "Stage",
-    "StoredAnswer",
-    "Teacher",
-    "Usage",
-    "deaf",
-]
+import time
+from datetime import UTC
 
 Role = Literal["system", "user", "assistant"]
 Effort = Literal["minimal", "low", "medium", "high"]
@@ -346,3 +324,15 @@ def _sum(one: Any, other: Any) -> Any:
 
 def deaf(text: str) -> None:
     """Hear nothing: for calls that nobody follows as they are written."""
+
+
+class SystemClock:
+    """The clock of the machine that the council runs on."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        return datetime.now(UTC)
+
+    def seconds(self) -> float:
+        """Seconds on a clock that never goes back, from an arbitrary start."""
+        return time.monotonic()

@@ -1,4 +1,4 @@
-"""The one stream of a session: numbers its events, keeps them, then shows them to whoever listens.
+"""Number, keep and show the events of a session.
 
 Where a journal keeps the session, an event is shown once it is durable; the rounds in which that is
 waited for are shared by everything that happened meanwhile, and by every call that is about to be
@@ -22,8 +22,6 @@ from witan.deliberation.events import (
     TextWithdrawn,
 )
 from witan.deliberation.ports import Clock, Stage
-
-__all__ = ["CallGuard", "Journal", "Listener", "Recorder", "anew"]
 
 Listener = Callable[[Event], None]
 """Called with every event, in order; it must not wait."""

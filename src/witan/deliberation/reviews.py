@@ -1,257 +1,506 @@
-"""From the reply of a reviewer to its ballot, or to what is wrong with it.
+"""Stage two: reviewers judge the answers, each on a sheet of its own.
 
-A ladder: the reply as the schema asks for it; then whatever JSON object in it reads as a ballot;
-then a list under the heading FINAL RANKING. Prose in which labels merely occur is no ballot, and
-nothing is a refusal but what cannot be read.
+Every seat ends in a ballot or a reason. Nobody sees its own answer as a candidate, unless that is
+what is to be measured.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any
+from itertools import combinations, groupby
 
-from witan.core.ballot import Ballot, Grade
-from witan.core.blinding import Sheet
-from witan.core.rubric import Rubric
-from witan.core.scale import HOLISTIC, NATIVE, grade_on, read_grade
-from witan.core.scale_recognition import declared
-from witan.deliberation.ballot_forms import Asked, Grades, Reading, chain, is_remark, tied
-from witan.deliberation.blank import is_blank
-from witan.deliberation.events import ReadBy
-from witan.deliberation.reading_json import ambiguous_keys, values_in, whole
-from witan.deliberation.review_words import NOT_GRADED, NOT_RANKED, judges_only, name_candidates
-from witan.deliberation.thoughts import split_thoughts
+import anyio
+
+from witan.core.ballot import Ballot, Grade, Groups
+from witan.core.blinding import Sheet, draw_sheets, mirror
+from witan.core.interpretation import Counting, interpret
+from witan.core.scale import read_grade
+from witan.deliberation import events as e
+from witan.deliberation.ballots import Review, read_review
+from witan.deliberation.calls import Failed, Made
+from witan.deliberation.context import Sitting
+from witan.deliberation.counting import Count
+from witan.deliberation.money import sum_known, worst_usd
+from witan.deliberation.ports import Call, Member, Message
+from witan.deliberation.prompts import repair_messages, review_messages, review_schema
 from witan.errors import InvalidBallot
 
-__all__ = ["LONGEST_REPLY", "Review", "read_review"]
+Grades = Grade | Mapping[str, Grade]
 
-LONGEST_REPLY = 200_000
-"""Characters beyond which a reply, without its reasoning, is not looked into."""
-
-MOST_BALLOTS = 32
-"""Ballots in one reply that are compared with each other; who sends more is asked again."""
-
-_HEADING = re.compile(r"[ \t#*_>]*final[ \t]+ranking[ \t*_]*(?::|$)[ \t*_]*(.*)", re.IGNORECASE)
-_ITEM = re.compile(r"\s*(?:\d{1,3}[.):]|[-*•])\s*(.+)")
-_REMARK = re.compile(r"\s[-–—(]|:")
+Given = Grade | Mapping[str, Grade]
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
-    """A ballot, how it was read, and what had to be overlooked, in sentences."""
+class Merged:
+    """The ballot that counts, and how often the order of the sheet moved its reviewer.
+
+    Parameters
+    ----------
+    flipped
+        Pairs that the two ballots place strictly in opposite orders.
+    compared
+        Pairs that both place strictly.
+    """
 
     ballot: Ballot
-    read_by: ReadBy
+    flipped: int
+    compared: int
+
+
+def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> Merged:
+    """Average two ballots of one reviewer where they agree, and tie what they flip.
+
+    What counts is the order in which each ballot will be counted: by overall grade where criteria
+    are graded. Grades are means, and so are places; neighbours of which some pair is flipped are
+    then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
+    grades, so that the tie stands however the ballot is counted.
+    """
+    how = replace(counting or Counting(), recusal="off")
+    orders = (_order(first, how), _order(second, how))
+    places = (_places(orders[0]), _places(orders[1]))
+    pairs = list(combinations([c for c in places[0] if c in places[1]], 2))
+    signs = {pair: (_sign(places[0], *pair), _sign(places[1], *pair)) for pair in pairs}
+    strict = {pair: both for pair, both in signs.items() if all(both)}
+    agreed = {frozenset(pair) for pair, (one, other) in strict.items() if one == other}
+    flipped = {frozenset(pair) for pair in strict} - agreed
+    groups = _tied(_by_mean_place(*places), flipped, agreed)
+    grades = {c: _mean(first, second, c) for c in {**first.grades, **second.grades}}
+    notes = [ballot.notes for ballot in (first, second) if ballot.notes is not None]
+    merged = replace(
+        first,
+        groups=groups if first.groups or second.groups else (),
+        grades=_shared(grades, groups, flipped),
+        notes="\n\n".join(notes) if notes else None,
+    )
+    return Merged(merged, len(flipped), len(strict))
+
+
+def _order(ballot: Ballot, counting: Counting) -> Groups:
+    """The order in which a ballot is counted; empty where nothing of it is."""
+    votes = interpret(ballot.session, [ballot], counting).votes
+    return votes[0].groups if votes else ()
+
+
+def _shared(
+    grades: Mapping[str, Grades], groups: Groups, flipped: set[frozenset[str]]
+) -> dict[str, Grades]:
+    """The grades, those of candidates that are tied because they were flipped being one."""
+    shared = dict(grades)
+    for group in groups:
+        tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flipped)]
+        given = [grades[c] for c in tied if c in grades]
+        if len(given) > 1:
+            shared |= dict.fromkeys(tied, _mean_of(given))
+    return shared
+
+
+def _places(groups: Groups) -> dict[str, float]:
+    """Mean place of each candidate: two that are tied for the first have 1.5 each."""
+    places: dict[str, float] = {}
+    for group in groups:
+        above = len(places)
+        places.update(dict.fromkeys(group, above + (len(group) + 1) / 2))
+    return places
+
+
+def _sign(places: Mapping[str, float], one: str, other: str) -> int:
+    return (places[one] > places[other]) - (places[one] < places[other])
+
+
+def _levels(heights: Mapping[str, float]) -> Groups:
+    """Candidates from the lowest to the highest; equal ones are tied, in the order given."""
+    ordered = sorted(heights, key=heights.__getitem__)
+    return tuple(tuple(group) for _, group in groupby(ordered, key=heights.__getitem__))
+
+
+def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:
+    """Candidates by the mean of their places; by the one place of those that have only one."""
+    held = {c: [p[c] for p in (first, second) if c in p] for c in {**first, **second}}
+    return _levels({c: sum(places) / len(places) for c, places in held.items()})
+
+
+def _tied(groups: Groups, flipped: set[frozenset[str]], agreed: set[frozenset[str]]) -> Groups:
+    """The same order, with neighbours tied whose order depends on the sheet's."""
+    tied: list[tuple[str, ...]] = []
+    for group in groups:
+        across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
+        if across & flipped and not across & agreed:
+            tied[-1] += group
+        else:
+            tied.append(group)
+    return tuple(tied)
+
+
+def _mean(first: Ballot, second: Ballot, candidate: str) -> Grades:
+    return _mean_of([b.grades[candidate] for b in (first, second) if candidate in b.grades])
+
+
+def _mean_of(given: Sequence[Grades]) -> Grades:
+    """The mean by criterion; where some grade by criterion, single grades beside them fall away."""
+    maps = [each for each in given if isinstance(each, Mapping)]
+    if not maps:
+        return _mean_grade([each for each in given if not isinstance(each, Mapping)])
+    criteria = dict.fromkeys(criterion for each in maps for criterion in each)
+    return {c: _mean_grade([each[c] for each in maps if c in each]) for c in criteria}
+
+
+def _mean_grade(given: Sequence[Grade]) -> Grade:
+    """The mean of what can be read; where all of it is one grade, that grade as given."""
+    read = [(grade, value) for value in given if (grade := read_grade(value)) is not None]
+    if len({grade for grade, _ in read}) > 1:
+        return sum(grade for grade, _ in read) / len(read)
+    return read[0][1] if read else given[0]
+
+
+REVIEW, MIRROR = 2, 3
+"""Which of the session's draws the sheets come from."""
+
+NOT_AWAITED = "was not awaited: the leader could no longer change"
+
+ALONE = "has nothing to compare: there is one answer besides its own"
+
+AUTHOR = "has nothing to judge: it wrote every answer"
+
+SAME = "has nothing to judge: the other answers are the same as its own"
+
+IDLE = (ALONE, AUTHOR, SAME)
+"""Why a reviewer is not asked at all."""
+
+Shown = tuple[tuple[Sheet, Call], ...]
+"""What a reviewer is asked: the sheets it sees, one or two, and the call for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What came of one sheet: a review, or why there is none."""
+
+    review: Review | None
+    reason: str
+    replies: tuple[str, ...]
+    over_budget: bool = False
     notes: tuple[str, ...] = ()
+    misconfigured: bool = False
 
 
-def read_review(
-    reply: str,
-    sheet: Sheet,
-    *,
-    rubric: Rubric | None,
-    holistic: bool,
-    session: str,
-    roster: Sequence[str],
-) -> Review:
-    """Read a reply as the ballot of the reviewer whose sheet it is; its reasoning is passed over.
+async def review(sitting: Sitting, answers: Mapping[str, str], count: Count) -> None:
+    """Have members that answered review each other, or a jury all, in one round or two.
 
-    Without a rubric and without holistic grades only the ranking is read.
-
-    Raises
-    ------
-    InvalidBallot
-        If nothing in the reply ranks or grades at least half of the sheet, or two ballots in it
-        contradict each other.
+    `answers` are masked: nothing in them tells whose they are.
     """
-    asked = Asked.of(sheet, rubric, holistic=holistic)
-    reply = split_thoughts(reply).text
-    if is_blank(reply) or reply.strip() == "null":
-        raise InvalidBallot(sheet.reviewer, "says nothing")
-    if len(reply) > LONGEST_REPLY:
-        problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
-        raise InvalidBallot(sheet.reviewer, problem)
-    said = whole(reply)
-    if isinstance(said, Mapping) and _as_asked(said, sheet, asked, holistic=holistic):
-        _refuse_ambiguous(said, sheet)
-        return Review(_ballot(asked.read(said), sheet, session, roster), "schema")
-    reading = _tolerantly(reply, sheet, asked)
-    notes = (*reading.notes, *_left_out(reading, sheet, asked))
-    return Review(_ballot(reading, sheet, session, roster), "tolerant", notes)
+    for number in range(1, sitting.procedure.review_rounds + 1):
+        peers = dict(count.ballots) if number > 1 else {}
+        await _Round(sitting, number, answers, count, peers).held()
 
 
-def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
-    """The ballot of a reading; a grade that is none is left out, so that a repair asks for it."""
-    ballot = Ballot(
-        reviewer=sheet.reviewer,
-        groups=reading.groups,
-        grades=_legible(reading.grades),
-        session=session,
-        candidates=tuple(roster),
-        positions=sheet.positions,
-        notes=reading.remark and name_candidates(reading.remark, sheet),
-    )
-    return declared(ballot)
+def _notes(reads: Sequence[_Read]) -> Iterator[str]:
+    """What had to be overlooked in the replies, and what their calls went without."""
+    for read in reads:
+        yield from read.notes
+        if read.review is not None:
+            yield from read.review.notes
 
 
-def _legible(grades: Grades) -> Grades:
-    """The grades that can be read, so that writing "n/a" does no more than writing nothing."""
-    legible: dict[str, Grade | Mapping[str, Grade]] = {}
-    for name, given in grades.items():
-        if not isinstance(given, Mapping):
-            if read_grade(given) is not None:
-                legible[name] = given
-        elif held := {k: one for k, one in given.items() if read_grade(one) is not None}:
-            legible[name] = held
-    return legible
+class _Round:
+    """All reviewers at once, each with its own sheet."""
 
+    def __init__(
+        self,
+        sitting: Sitting,
+        number: int,
+        answers: Mapping[str, str],
+        count: Count,
+        peers: Mapping[str, Ballot],
+    ) -> None:
+        self.sitting = sitting
+        self.number = number
+        self.answers = answers
+        self.count = count
+        self.peers = peers
+        self.twins = count.twins
+        self.settled: set[str] = set()
+        graded = sitting.procedure.rubric_scoring
+        self.rubric = sitting.procedure.rubric if graded else None
 
-def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
-    """Refuse a ballot that gives a key two values; which of them is meant is not ours to guess."""
-    if not all(map(is_remark, ambiguous_keys(ballot))):
-        raise InvalidBallot(sheet.reviewer, "contradicts itself: one of its keys has two values")
-
-
-def _as_asked(said: Mapping[str, Any], sheet: Sheet, asked: Asked, *, holistic: bool) -> bool:
-    """Tell whether an object is what the schema describes, to the letter."""
-    ranking, grades = said.get("ranking"), said.get("grades")
-    if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
-        return False
-    ranked = [label for group in ranking for label in group]
-    if sorted(map(str, ranked)) != sorted(sheet.labels) or not all(ranking):
-        return False
-    if not asked.criteria:
-        return grades is None
-    if not isinstance(grades, Mapping) or sorted(grades) != sorted(sheet.labels):
-        return False
-    names = {name for name in asked.criteria.values() if holistic or name != HOLISTIC}
-    return all(_graded_as_asked(given, names) for given in grades.values())
-
-
-def _graded_as_asked(given: object, names: set[str]) -> bool:
-    if not isinstance(given, Mapping):
-        return names == {HOLISTIC} and _is_as_asked(given)
-    return given.keys() == names and all(map(_is_as_asked, given.values()))
-
-
-def _is_as_asked(grade: object) -> bool:
-    """Tell whether a grade is a number from 1 to 10."""
-    read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
-    return read is not None and not read[1]
-
-
-def _tolerantly(reply: str, sheet: Sheet, asked: Asked) -> Reading:
-    """Read the fullest ballot in the reply, where no other ballot in it says otherwise.
-
-    Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
-    an answer that fakes it.
-    """
-    read = [r for said in values_in(reply) for r in _ballots_in(said, sheet, asked)]
-    lists = list(_final_rankings(reply, asked))
-    cast = [reading for reading in (*read, *lists) if _is_enough(reading, sheet)]
-    if any(_contradict(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
-        raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
-    if len(cast) > MOST_BALLOTS:
-        raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
-    fullest = max(read, key=lambda reading: reading.fullness, default=Reading())
-    if _is_enough(fullest, sheet):
-        return fullest
-    listed = lists[-1] if lists else Reading()
-    if _is_enough(listed, sheet):
-        return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
-    raise InvalidBallot(sheet.reviewer, _problem([fullest, listed], sheet))
-
-
-def _contradict(one: Reading, other: Reading) -> bool:
-    """Tell whether two readings place two candidates otherwise, or grade one otherwise."""
-    first, second = (
-        {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
-        for reading in (one, other)
-    )
-    both = [candidate for candidate in first if candidate in second]
-    if any(
-        _order(first[a], first[b]) != _order(second[a], second[b]) for a, b in combinations(both, 2)
-    ):
-        return True
-    graded = [candidate for candidate in one.grades if candidate in other.grades]
-    return any(_graded_otherwise(one.grades[c], other.grades[c]) for c in graded)
-
-
-def _order(a: int, b: int) -> int:
-    return (a > b) - (a < b)
-
-
-def _graded_otherwise(one: Grade | Grades, other: Grade | Grades) -> bool:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return any(_graded_otherwise(one[name], other[name]) for name in one.keys() & other.keys())
-    if isinstance(one, Mapping) or isinstance(other, Mapping):
-        return False
-    return read_grade(one) != read_grade(other)
-
-
-def _ballots_in(said: object, sheet: Sheet, asked: Asked) -> Iterator[Reading]:
-    """Every ballot in a JSON value; what stands inside a ballot is part of it."""
-    pending = [said]
-    while pending:
-        value = pending.pop()
-        if value and isinstance(value, dict | list):
-            reading = asked.read(value)
-            if reading.fullness:
-                _refuse_ambiguous(value, sheet)
-                yield reading
-            else:
-                inner = list(value.values() if isinstance(value, dict) else value)
-                pending.extend(reversed(inner))
-
-
-def _is_enough(reading: Reading, sheet: Sheet) -> bool:
-    """Tell whether at least half of the sheet, and two candidates if it has them, are judged."""
-    judged = max(len(reading.ranked), len(reading.graded))
-    return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
-
-
-def _final_rankings(reply: str, asked: Asked) -> Iterator[Reading]:
-    """The list, or the line, under each heading FINAL RANKING; of many headings, the last ones."""
-    lines = reply.splitlines()
-    headings = [(at, found[1]) for at, line in enumerate(lines) if (found := _HEADING.match(line))]
-    for at, beside in headings[-MOST_BALLOTS:]:
-        yield asked.listed(chain(beside) if beside.strip() else _items(lines[at + 1 :], asked))
-
-
-def _items(lines: Sequence[str], asked: Asked) -> Iterator[list[object]]:
-    """The groups that the items of a list name, up to the first line that is none."""
-    begun = False
-    for line in lines:
-        item = _ITEM.fullmatch(line)
-        if item is not None:
-            named = tied(item[1])
-            if not any(asked.candidate(label) for label in named):
-                named = tied(_REMARK.split(item[1])[0])  # "A – the most complete"
-            begun = True
-            yield named
-        elif ">" in line and not begun:
-            yield from chain(line)
+    async def held(self) -> None:
+        """Hand out the sheets and take the ballots in."""
+        jury = bool(self.sitting.opened.jury)
+        reviewers = [m for m in self.sitting.reviewers if jury or m.name in self.answers]
+        self._take_up()
+        waiting = [member for member in reviewers if member.name not in self.settled]
+        last = self.number == self.sitting.procedure.review_rounds
+        self.count.await_ballots([member.name for member in waiting], last=last)
+        if self._is_over():
+            self._excuse(waiting)
             return
-        elif line.strip():
-            return
+        sheets = self._sheets([member.name for member in reviewers])
+        with anyio.move_on_after(self.sitting.seconds_left()):
+            async with anyio.create_task_group() as group:
+                self.scope = group.cancel_scope
+                for member in waiting:
+                    # Told before it runs: a scheduler may start tasks in any order.
+                    calls = self._calls(member, sheets[member.name])
+                    worst = [worst_usd(member, call) for call in calls]
+                    self.sitting.recorder.emit(
+                        e.ReviewStarted,
+                        seat=member.name,
+                        round=self.number,
+                        worst_usd=sum_known(worst),
+                    )
+                    shown = tuple(zip(sheets[member.name], calls, strict=False))
+                    group.start_soon(self._seat, member, shown, name=f"review:{member.name}")
+        for member in waiting:
+            if member.name not in self.settled:
+                self._give_up(member)
 
+    def _is_over(self) -> bool:
+        """Whether an earlier, interrupted sitting had gone beyond this round."""
+        return any(
+            isinstance(event, e.SynthesisStarted | e.Decided)
+            or (isinstance(event, e.SheetDrawn) and event.round > self.number)
+            for event in self.sitting.earlier
+        )
 
-def _left_out(reading: Reading, sheet: Sheet, asked: Asked) -> Iterator[str]:
-    """Name the answers without a place, and those without a grade."""
-    for left_out, judged, wanted in (
-        (NOT_RANKED, reading.ranked, bool(reading.groups) or not asked.criteria),
-        (NOT_GRADED, reading.graded, bool(asked.criteria)),
-    ):
-        missing = [name for name in sheet.candidates if name not in judged]
-        if wanted and missing:
-            yield f"{left_out}: {', '.join(missing)}"
+    def _excuse(self, waiting: Sequence[Member]) -> None:
+        """Record those as not awaited whom an earlier sitting cancelled, and had no time to."""
+        for event in self.sitting.earlier:
+            if isinstance(event, e.Decided):
+                for member in waiting:
+                    if member.name in event.cancelled and member.name not in self.count.reasons:
+                        self._abstain(member, NOT_AWAITED, awaited=False)
 
+    def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
+        """One sheet per reviewer, or two in opposite orders; drawn again, they are the same."""
+        sitting = self.sitting
+        shown = sitting.procedure.self_review and not sitting.opened.jury
+        own = {name: self.twins.own(each) for name, each in sitting.authorship.own.items()}
+        drawn = draw_sheets(
+            reviewers,
+            self.twins.shown(self.answers),
+            (sitting.seed, REVIEW, self.number),
+            hidden={} if shown else own,
+        )
+        sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
+        if sitting.procedure.mirrored:
+            for seat, name in enumerate(reviewers):
+                seed = (sitting.seed, MIRROR, self.number, seat)
+                sheets[name] = (drawn[name], mirror(drawn[name], seed))
+        for name in reviewers:
+            for turn, sheet in enumerate(sheets[name]):
+                event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
+                if not any(self._same(held, event) for held in sitting.earlier):
+                    sitting.recorder.emit(e.SheetDrawn, **event)
+        return sheets
 
-def _problem(read: Sequence[Reading], sheet: Sheet) -> str:
-    """Say what is wrong with the fullest reading there is."""
-    best = max(read, key=lambda reading: reading.fullness)
-    judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded
-    if not judged:
-        return "holds no ranking of the labels on its sheet"
-    return judges_only(len(judged), len(sheet.candidates))
+    def _same(self, held: e.Event, event: Mapping[str, object]) -> bool:
+        return (
+            isinstance(held, e.SheetDrawn)
+            and held.round == self.number
+            and held.sheet == event["sheet"]
+        )
+
+    def _take_up(self) -> None:
+        """Let stand what an earlier, interrupted sitting had already settled."""
+        for event in self.sitting.earlier:
+            match event:
+                case e.BallotCast() if event.round == self.number:
+                    self.count.ballots[event.seat] = event.ballot
+                    self.settled.add(event.seat)
+                case e.BallotAbstained() if event.round == self.number:
+                    self.count.reasons[event.seat] = event.reason
+                    if event.seq <= self.sitting.final:
+                        self.settled.add(event.seat)
+
+    async def _seat(self, member: Member, shown: Shown) -> None:
+        reads = await self._both(member, shown) if shown else [_Read(None, self._idle(member), ())]
+        ballot = self._settle(member, reads)
+        if await self.count.take(member.name, ballot):
+            self._decided()
+
+    async def _both(self, member: Member, shown: Shown) -> list[_Read]:
+        """Read the reviewer's one sheet, or both at once."""
+        if len(shown) == 1:
+            return [await self._ask(member, *shown[0], mirrored=False)]
+        reads: dict[int, _Read] = {}
+
+        async def one(turn: int, sheet: Sheet, call: Call) -> None:
+            reads[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
+
+        async with anyio.create_task_group() as group:
+            for turn, (sheet, call) in enumerate(shown):
+                group.start_soon(one, turn, sheet, call)
+        return [reads[turn] for turn in sorted(reads)]
+
+    def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
+        """One call per sheet; none where a sheet holds nothing to compare."""
+        if len(sheets[0].candidates) < (1 if self.sitting.procedure.graded else 2):
+            return []
+        return [
+            replace(
+                self.sitting.call("review", member, self._messages(member, sheet)),
+                schema=review_schema(sheet, self.rubric, holistic=self.sitting.procedure.holistic),
+            )
+            for sheet in sheets
+        ]
+
+    def _idle(self, member: Member) -> str:
+        """Why a reviewer is not called."""
+        own = set(self.sitting.authorship.own[member.name])
+        if own >= self.answers.keys():
+            return AUTHOR
+        return (
+            SAME if self.twins.groups and {*self.twins.own(own)} >= self.answers.keys() else ALONE
+        )
+
+    async def _ask(self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool) -> _Read:
+        """Ask for one review; for one repair, should it lack something."""
+        made = await self.sitting.caller.call(member, call)
+        if not isinstance(made, Made):
+            return _Read(None, made.reason, (), made.over_budget)
+        first = made.reply.text
+        review, problem = self._read(first, sheet)
+        read = _Read(review, problem, (first,), notes=made.reply.notes)
+        if not problem:
+            return read
+        repair = replace(
+            call, stage="repair", messages=repair_messages(call.messages, made.text, problem)
+        )
+        self.sitting.recorder.emit(
+            e.BallotRepaired,
+            seat=member.name,
+            round=self.number,
+            mirrored=mirrored,
+            problem=problem,
+            reply=first,
+            worst_usd=worst_usd(member, repair),
+        )
+        made = await self.sitting.caller.call(member, repair)
+        return self._repaired(read, made, sheet)
+
+    def _repaired(self, read: _Read, made: Made | Failed, sheet: Sheet) -> _Read:
+        """Take the repair, or the first review where that has more grades, or neither."""
+        first = read.review
+        if not isinstance(made, Made):
+            if first is not None:
+                return replace(read, notes=(*read.notes, f"no second review: {made.reason}"))
+            reason = f"its review {read.reason}, and the repair failed: {made.reason}"
+            return replace(read, reason=reason, over_budget=made.over_budget)
+        second = made.reply.text
+        review, remaining = self._read(second, sheet)
+        if review and (first is None or len(review.ballot.grades) >= len(first.ballot.grades)):
+            return _Read(review, "", (second,), notes=made.reply.notes)
+        if first is not None:
+            return read
+        after = "is no better" if remaining == read.reason else remaining
+        reason = f"its review {read.reason}, and the repair {after}"
+        return _Read(None, reason, (*read.replies, second))
+
+    def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
+        sitting = self.sitting
+        return review_messages(
+            sitting.question,
+            sheet,
+            self.answers,
+            self.rubric,
+            holistic=sitting.procedure.holistic,
+            conversation=sitting.conversation,
+            files=sitting.files,
+            system=member.options.system,
+            peers={name: b for name, b in self.peers.items() if name != member.name} or None,
+            own=self.peers.get(member.name),
+        )
+
+    def _read(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
+        """Read a reply; return what can be used of it, and what a repair should mend, or ""."""
+        procedure = self.sitting.procedure
+        try:
+            read = read_review(
+                reply,
+                sheet,
+                rubric=self.rubric,
+                holistic=procedure.holistic,
+                session=self.sitting.session,
+                roster=tuple(self.answers),
+            )
+        except InvalidBallot as error:
+            return None, error.problem
+        signed = replace(read, ballot=self.sitting.authorship.signed(read.ballot))
+        return signed, self._lacking(signed.ballot, sheet)
+
+    def _lacking(self, ballot: Ballot, sheet: Sheet) -> str:
+        """Grades that a repair should add, or "": an answer left out counts as graded lowest."""
+        graded = sum(name in ballot.grades for name in sheet.candidates)
+        if not graded:
+            needed = self.sitting.procedure.needs_grades
+            return "ranks the answers without grading them" if needed else ""
+        if self.sitting.procedure.graded and graded < len(sheet.candidates):
+            return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
+        return ""
+
+    def _settle(self, member: Member, reads: Sequence[_Read]) -> Ballot | None:
+        """Record what the seat came to: its ballot, or why it has none."""
+        self.settled.add(member.name)
+        replies = tuple(reply for read in reads for reply in read.replies)
+        found = [read.review for read in reads if read.review is not None]
+        if not found:
+            forbidden = any(read.over_budget for read in reads)
+            lost = all(read.misconfigured for read in reads)
+            self._abstain(
+                member, reads[0].reason, replies, over_budget=forbidden, misconfigured=lost
+            )
+            return None
+        merged = Merged(found[0].ballot, 0, 0)
+        if len(found) == 2:
+            counting = self.sitting.procedure.counting.counting
+            merged = merge(found[0].ballot, found[1].ballot, counting)
+        own = self.sitting.authorship.own[member.name]
+        merged = replace(merged, ballot=self.twins.expand(merged.ballot, own))
+        self.sitting.recorder.emit(
+            e.BallotCast,
+            seat=member.name,
+            round=self.number,
+            ballot=merged.ballot,
+            replies=replies,
+            read_by="tolerant" if any(r.read_by == "tolerant" for r in found) else "schema",
+            notes=tuple(dict.fromkeys(_notes(reads))),
+            flipped=merged.flipped,
+            compared=merged.compared,
+            lost=next((read.reason for read in reads if read.review is None), None),
+            spent=self.sitting.caller.taken(member.name),
+        )
+        return merged.ballot
+
+    def _abstain(
+        self,
+        member: Member,
+        reason: str,
+        replies: tuple[str, ...] = (),
+        *,
+        over_budget: bool = False,
+        awaited: bool = True,
+        misconfigured: bool = False,
+    ) -> None:
+        self.count.reasons[member.name] = reason
+        self.sitting.recorder.emit(
+            e.BallotAbstained,
+            seat=member.name,
+            round=self.number,
+            reason=reason,
+            replies=replies,
+            over_budget=over_budget,
+            awaited=awaited,
+            misconfigured=misconfigured,
+            spent=self.sitting.caller.taken(member.name),
+        )
+
+    def _decided(self) -> None:
+        """Stop waiting: nobody who is still out can change who leads."""
+        assert self.count.leader is not None  # noqa: S101 - what being decided means
+        self.sitting.recorder.emit(
+            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
+        )
+        self.scope.cancel()
+
+    def _give_up(self, member: Member) -> None:
+        if self.count.leader is None:
+            self._abstain(member, self.sitting.out_of_time())
+        else:
+            self._abstain(member, NOT_AWAITED, awaited=False)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from witan.core.ballot import Ballot
 from witan.deliberation.imported_session import Imported
-from witan.deliberation.teaching import model_of
+from witan.deliberation.learning import model_of
 
 __all__ = ["Called"]
 

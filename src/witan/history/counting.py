@@ -19,7 +19,7 @@ from witan.core.casts import Cast
 from witan.core.entering import entries_of_many
 from witan.core.entries import Entries
 from witan.core.settings import Settings
-from witan.deliberation.leaving import (
+from witan.deliberation.entries import (
     counted_ballots,
     entries_of_sessions,
     session_cast,

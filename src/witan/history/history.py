@@ -9,10 +9,9 @@ from typing import Self
 from witan.core.ballot import Ballot
 from witan.core.learned import Learned
 from witan.deliberation.imported_session import Added, Imported
-from witan.deliberation.lengths import Lengths
-from witan.deliberation.ports import Clock
+from witan.deliberation.plan import Lengths
+from witan.deliberation.ports import Clock, SystemClock
 from witan.deliberation.session import Session
-from witan.deliberation.system_clock import SystemClock
 from witan.errors import HistoryConflict, HistoryError
 from witan.history import counting, forgetting, imports, learning, listing, reading, votes
 from witan.history.counting import Weigh

@@ -24,7 +24,7 @@ from witan.core.reliability import reliability_from_shares
 from witan.core.shared_error import MIN_DECIDED
 from witan.core.sums import Names
 from witan.core.window import EARLIEST_US
-from witan.deliberation.lengths import Lengths
+from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Stage
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Params

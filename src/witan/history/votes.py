@@ -17,10 +17,10 @@ from witan.core.blind_vote import (
 from witan.core.blinding import Sheet
 from witan.core.entering import entries_of
 from witan.core.entries import Entries
+from witan.core.escaping import is_blank
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.blank import is_blank
 from witan.deliberation.masking import mask, names_of
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, MissingParameter

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from witan.deliberation.bills import read_cost, read_tokens
-from witan.deliberation.blank import is_blank
+from witan.core.escaping import is_blank
+from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Hear, ReasoningListener, Reply, Usage
 from witan.errors import ModelError
 from witan.models.event_stream import EventStream

@@ -14,7 +14,7 @@ from typing import TypeVar
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
-from witan.deliberation.blank import is_blank
+from witan.core.escaping import is_blank
 from witan.deliberation.ports import Call, Hear, Message, Reply
 from witan.errors import InvalidParameter, ModelError
 from witan.models.loop_guard import VARIABLE, hops

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from anyio import CancelScope, to_thread
 from anyio.lowlevel import RunVar
 
-from witan.deliberation.bills import read_cost, read_tokens
-from witan.deliberation.blank import is_blank
+from witan.core.escaping import is_blank
+from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
 from witan.models.loop_guard import hops_header

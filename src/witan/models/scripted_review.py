@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from witan.deliberation.fences import read_fences
 from witan.deliberation.ports import Call
+from witan.deliberation.prompts import read_fences
 from witan.models.script import Line
 
 __all__ = ["cite", "review_text"]

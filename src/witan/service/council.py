@@ -14,17 +14,16 @@ from anyio.from_thread import start_blocking_portal
 
 from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
+from witan.deliberation.context import Sitting
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.lengths import TYPICAL, Lengths
-from witan.deliberation.limits import Throttles
-from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Member, Message, Teacher
+from witan.deliberation.opening import plan_jury
+from witan.deliberation.plan import TYPICAL, Lengths, Plan
+from witan.deliberation.ports import Member, Message, SystemClock, Teacher
 from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
-from witan.deliberation.replanning import plan_again, plan_jury
+from witan.deliberation.retries import plan_again
 from witan.deliberation.session import Session
-from witan.deliberation.sitting import Sitting
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.throttle import Throttles
 from witan.errors import InvalidParameter, NoCouncil
 from witan.models.connections import Connections
 from witan.models.pydantic_ai_model import Providers

@@ -9,7 +9,7 @@ import anyio
 
 from witan.core.learned import Learned
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.lengths import TYPICAL, Lengths
+from witan.deliberation.plan import TYPICAL, Lengths
 from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError

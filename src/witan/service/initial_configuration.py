@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from math import floor, log10
 from pathlib import Path
 
-from witan.deliberation.lengths import TYPICAL, Lengths
-from witan.deliberation.planning import make_plan
+from witan.deliberation.plan import TYPICAL, Lengths
+from witan.deliberation.planner import make_plan
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError

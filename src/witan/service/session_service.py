@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from platformdirs import user_state_path
 
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.history import History
 from witan.service.config.configuration import Config, profile_config
 from witan.service.config.serve import ServeSettings

@@ -8,6 +8,7 @@ from typing import Literal
 
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
+from witan.deliberation.ports import Spent
 from witan.service.text import counted
 
 __all__ = ["Board", "Line", "Phase", "State"]
@@ -47,7 +48,7 @@ class Line:
     state: State = "waiting"
     words: int = 0
     since: datetime | None = None
-    spent: e.Spent | None = None
+    spent: Spent | None = None
     note: str = ""
     inside_word: bool = False
 
@@ -83,7 +84,7 @@ class Line:
         ends_inside = not text[-1].isspace() if text else self.inside_word
         return replace(self, words=self.words + starts, inside_word=ends_inside)
 
-    def write(self, state: State, text: str, spent: e.Spent, note: str = "") -> "Line":
+    def write(self, state: State, text: str, spent: Spent, note: str = "") -> "Line":
         """The seat once its text is complete."""
         return replace(
             self.stop(state, spent, note),
@@ -91,7 +92,7 @@ class Line:
             inside_word=False,
         )
 
-    def stop(self, state: State, spent: e.Spent, note: str = "") -> "Line":
+    def stop(self, state: State, spent: Spent, note: str = "") -> "Line":
         """The seat once it is done, well or not."""
         took = spent if self.spent is None else self.spent
         if self.spent is not None and spent.calls:

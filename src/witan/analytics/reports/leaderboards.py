@@ -16,7 +16,7 @@ from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.merging import merge, renamed, renamed_codes
 from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
 from witan.core.window import Window
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError, NothingToCount
 from witan.history import History
 

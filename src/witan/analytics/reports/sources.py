@@ -19,7 +19,7 @@ from witan.analytics.rollup import HistoryReductions, Node, Summed, keep_whole, 
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.core.window import Window
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.errors import InvalidParameter
 from witan.history import History
 from witan.history.learning import NO_ALIASES

@@ -11,9 +11,8 @@ from typing import Any, Literal
 import anyio
 
 from witan.core.interpretation import Counting
-from witan.deliberation.lengths import TYPICAL
-from witan.deliberation.plan import check_priced
-from witan.deliberation.planning import seated_separation
+from witan.deliberation.plan import TYPICAL, check_priced
+from witan.deliberation.planner import seated_separation
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError

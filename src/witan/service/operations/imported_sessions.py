@@ -9,7 +9,7 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.teaching import with_learned
+from witan.deliberation.learning import with_learned
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.service.trust import trust_line
 

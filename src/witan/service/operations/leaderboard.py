@@ -10,7 +10,7 @@ from witan.analytics.reports.leaderboards import board_of, boards_over_time
 from witan.analytics.reports.sources import check_rule
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.service.catalogue import operation
 from witan.service.dates import MOMENT
 from witan.service.parameters import Doc, Parameters

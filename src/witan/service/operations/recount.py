@@ -7,8 +7,8 @@ from typing import Any
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
 from witan.deliberation.imported_session import Shown
+from witan.deliberation.learning import taught_for_recount, unlearned
 from witan.deliberation.session import Session
-from witan.deliberation.teaching import taught_for_recount, unlearned
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from witan.core.ballot import Groups
 from witan.core.blind_vote import cast
-from witan.deliberation.system_clock import SystemClock
+from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
 from witan.history.votes import Paper, Vote, VoteResult, read_vote, reveal

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from witan.deliberation.opening import plan_jury
 from witan.deliberation.plan import Plan, Written, least_call_usd
 from witan.deliberation.ports import Message
 from witan.deliberation.recorder import Listener
-from witan.deliberation.replanning import plan_again, plan_jury, plan_rest
+from witan.deliberation.retries import plan_again, plan_rest
 from witan.deliberation.session import Session
 from witan.service.council import Council
 from witan.service.sessions.councils import Councils

@@ -9,12 +9,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from witan.deliberation.events import Event
-from witan.deliberation.lengths import TYPICAL
-from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Message
+from witan.deliberation.plan import TYPICAL, Plan
+from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.recorder import Listener, anew
 from witan.deliberation.session import Session
-from witan.deliberation.system_clock import SystemClock
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.models.loop_guard import HOPS, server_name
 from witan.service.council import Council

@@ -320,8 +320,8 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
     """
     from dataclasses import replace
 
-    from witan.deliberation.planning import seated_separation
-    from witan.deliberation.teaching import with_learned
+    from witan.deliberation.learning import with_learned
+    from witan.deliberation.planner import seated_separation
     from witan.service.trust import separation_sentence
 
     procedure = council.procedure

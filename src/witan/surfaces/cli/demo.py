@@ -49,7 +49,7 @@ def command(fast: bool, degraded: bool, **options: Any) -> int:
 
 def _seat(*, fast: bool, degraded: bool) -> "Hold":
     from witan.deliberation.council import Council
-    from witan.deliberation.system_clock import SystemClock
+    from witan.deliberation.ports import SystemClock
     from witan.service.demonstration import demonstration
 
     shown = demonstration(fast=fast, degraded=degraded)

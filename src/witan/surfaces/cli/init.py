@@ -13,7 +13,7 @@ from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.deliberation.lengths import Lengths
+    from witan.deliberation.plan import Lengths
     from witan.models.seats import SeatSpec
     from witan.service.initial_configuration import Draft
 
@@ -76,7 +76,7 @@ def command(output: Path | None, user: bool, **options: Any) -> int:
 
 def _lengths() -> "Lengths":
     """The lengths of earlier replies, by which `witan plan` expects a cost, too."""
-    from witan.deliberation.lengths import TYPICAL
+    from witan.deliberation.plan import TYPICAL
     from witan.errors import ConfigError
     from witan.service.history_access import configured
     from witan.surfaces.cli.stored_sessions import earlier_lengths

@@ -9,10 +9,10 @@ from dataclasses import replace
 import anyio
 
 from witan.deliberation import events as e
+from witan.deliberation.ports import SystemClock
 from witan.deliberation.record import event_to_json, session_to_json
 from witan.deliberation.recorder import anew
 from witan.deliberation.session import Session
-from witan.deliberation.system_clock import SystemClock
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
 from witan.service.history_access import RecordingPlace

@@ -52,8 +52,8 @@ def command(as_json: bool, **options: Any) -> None:
     before = read_earlier(earlier, options["config"], options["history"])
     import os
 
-    from witan.deliberation.planning import make_plan
-    from witan.deliberation.rehearsal import check_procedure
+    from witan.deliberation.planner import make_plan
+    from witan.deliberation.procedure import check_procedure
     from witan.service.config.configuration import load_config
     from witan.service.council import who_sits, with_list_prices
     from witan.service.history_access import configured

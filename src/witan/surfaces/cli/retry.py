@@ -63,7 +63,7 @@ def command(
     """
     telling = Telling.of(options)
     if plan:
-        from witan.deliberation.replanning import plan_again
+        from witan.deliberation.retries import plan_again
 
         check_planned(telling)
         parent, _ = _parent(session, config, options["history"])

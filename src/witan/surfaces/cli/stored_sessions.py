@@ -13,7 +13,7 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import Imported
-    from witan.deliberation.lengths import Lengths
+    from witan.deliberation.plan import Lengths
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.config.configuration import Config
@@ -54,7 +54,7 @@ _SUFFIXES = frozenset(
 
 def earlier_lengths(config: "Config") -> "Lengths":
     """How long earlier replies were; as published where there is no history to read."""
-    from witan.deliberation.lengths import TYPICAL
+    from witan.deliberation.plan import TYPICAL
 
     if not config.history.enabled:
         return TYPICAL

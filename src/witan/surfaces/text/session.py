@@ -7,6 +7,7 @@ from witan.core.ballot import Ballot
 from witan.core.rubric import Rubric, overall
 from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.deliberation import events as e
+from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.text import Page, counted, listed, number
 from witan.service.trust import duration_text, session_trust
@@ -80,13 +81,13 @@ def _relations(session: Session) -> Iterator[str]:
         yield f"judged by {listed(jury, most=len(jury))}"
 
 
-def _source(seat: e.Seat) -> str:
+def _source(seat: Seat) -> str:
     """How a seat is written, where its name does not say so."""
     told_apart = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
     return f" ({seat.source})" if told_apart else ""
 
 
-def _answer(page: Page, session: Session, seat: e.Seat) -> Iterator[str]:
+def _answer(page: Page, session: Session, seat: Seat) -> Iterator[str]:
     mark = "simulated · " if seat.simulated else ""
     source = _source(seat)
     answer = session.answers.get(seat.name)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from witan.deliberation.costing import Cost
+from witan.deliberation.session import Cost
 from witan.service.text import UNKNOWN, Page
 from witan.service.trust import cost_text
 from witan.surfaces.text.session import relation_text

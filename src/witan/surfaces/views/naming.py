@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
-from witan.deliberation.closing import SYNTHESIS
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.masking import mask, names_of
 from witan.deliberation.session import Session
+from witan.deliberation.synthesis import SYNTHESIS
 from witan.service.text import MANY_NAMES, clean, listed
 
 __all__ = ["CHAIRMAN", "Naming", "seat_called"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from witan.deliberation.costing import Cost
+from witan.deliberation.session import Cost
 from witan.history import SessionSummary
 from witan.service.redaction import redact_summaries
 from witan.service.sessions import RunningSession

@@ -1,4 +1,4 @@
-"""What a session leaves in a history: the rows that leaderboards and audits are summed from."""
+"""Rows that leaderboards and audits sum, derived from a session."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +11,9 @@ from witan.core.entering import entries_of, entries_of_many
 from witan.core.entries import AnswerEntry, Entries
 from witan.core.settings import AUTO, Settings
 from witan.deliberation import events as e
+from witan.deliberation.learning import model_of
+from witan.deliberation.ports import Seat, Spent
 from witan.deliberation.session import Session
-from witan.deliberation.teaching import model_of
-
-__all__ = ["counted_ballots", "entries_of_sessions", "session_cast", "session_entries"]
 
 _ANSWERED = (e.AnswerDone, e.AnswerFailed)
 
@@ -117,7 +116,7 @@ def _models(session: Session) -> dict[str, str]:
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:
     """What the answer of each seat took."""
-    told: dict[str, list[e.Spent]] = {seat.name: [] for seat in session.opened.seats}
+    told: dict[str, list[Spent]] = {seat.name: [] for seat in session.opened.seats}
     for event in session.events:
         if isinstance(event, _ANSWERED) and event.seat in told and event.spent.calls:
             told[event.seat].append(event.spent)
@@ -128,7 +127,7 @@ def _answers(session: Session) -> tuple[AnswerEntry, ...]:
     return tuple([_answer(session, seat, told[seat.name]) for seat in seats])
 
 
-def _answer(session: Session, seat: e.Seat, calls: Sequence[e.Spent]) -> AnswerEntry:
+def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry:
     """What the answer of a seat took, all rounds of a debate and what failed in them included.
 
     A failure has no seconds: they are those of a deadline, and of no answer. An answer that was

@@ -1,4 +1,4 @@
-"""What a session will ask for, and cost at most, measured on the prompts that it will send."""
+"""Plan a session by measuring the prompts that it will send."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,23 +11,23 @@ from witan.core.blinding import Sheet, label_map
 from witan.core.outcome import Prior
 from witan.core.scale import HOLISTIC
 from witan.core.separation import Separation, separation
-from witan.deliberation.answer_prompts import answer_messages, debate_messages
-from witan.deliberation.jury import wrote
-from witan.deliberation.lengths import BYTES_A_TOKEN, TYPICAL, Lengths
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.jury import Authorship, wrote
+from witan.deliberation.masking import mask, names_of
 from witan.deliberation.money import most_input_tokens, sum_known
-from witan.deliberation.plan import Plan, PlanLine
+from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
 from witan.deliberation.procedure import Procedure
-from witan.deliberation.review_prompts import (
+from witan.deliberation.prompts import (
     PROBLEM_BYTES,
     REPLY_LENGTH,
+    answer_messages,
+    debate_messages,
     repair_messages,
     review_messages,
     review_schema,
+    synthesis_messages,
 )
-from witan.deliberation.synthesis_prompts import synthesis_messages
-
-__all__ = ["make_plan", "plan_of", "plan_rejudging", "seated_separation", "separation_of"]
 
 Seated = Member | Seat
 
@@ -460,3 +460,38 @@ def _sheet(candidates: Sequence[str]) -> Sheet:
 @lru_cache(maxsize=64)
 def _drawn(candidates: tuple[str, ...]) -> Sheet:
     return label_map("plan", candidates, (0,))
+
+
+def plan_whole(opened: SessionOpened) -> Plan:
+    """What a session asks for from its beginning."""
+    if opened.answers:
+        return plan_judging(opened, {held.seat: held.text for held in opened.answers})
+    return make_plan(
+        opened.seats,
+        opened.chairmen,
+        opened.procedure,
+        opened.question,
+        jury=opened.jury,
+        conversation=opened.conversation,
+        files=opened.files,
+    )
+
+
+def plan_judging(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
+    """What a session asks for once all answers are there: who has none reviews none."""
+    names = names_of((*opened.seats, *opened.jury))
+    members = [seat for seat in opened.seats if seat.name in answers]
+    own = Authorship.of(opened).own
+    if opened.procedure.self_review and not opened.jury:
+        own = dict.fromkeys(own, ())
+    return plan_rejudging(
+        opened.jury or members,
+        opened.chairmen,
+        opened.procedure,
+        opened.question,
+        conversation=opened.conversation,
+        files=opened.files,
+        answers={seat: mask(text, opened.question, names) for seat, text in answers.items()},
+        own=own,
+        substitutes=opened.jury if opened.answers else members,
+    )

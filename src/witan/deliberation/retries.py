@@ -1,4 +1,4 @@
-"""Retry the seats that failed in an earlier session, and keep what does not depend on them.
+"""Retry the seats that failed in a session; plan what is still to come.
 
 All that comes after what a seat says may depend on it. So the events of the parent are cut at the
 first failure that is retried, and what is kept of them opens the new session, which then goes on
@@ -6,20 +6,18 @@ as an interrupted one does. What was cut off waits in reserve: where those who a
 again, it stands after all, and nobody else is asked for the same a second time.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from witan.deliberation import events as e
-from witan.deliberation.plan import Plan
-from witan.deliberation.planning import plan_of
-from witan.deliberation.planning_stored import plan_judging, plan_whole
-from witan.deliberation.ports import Stage
-from witan.deliberation.reviewing import IDLE
+from witan.deliberation.context import Sitting, standing
+from witan.deliberation.plan import Plan, PlanLine
+from witan.deliberation.planner import plan_judging, plan_of, plan_whole
+from witan.deliberation.ports import Spent, Stage
+from witan.deliberation.procedure import Limits
+from witan.deliberation.reviews import IDLE
 from witan.deliberation.session import Session
-from witan.deliberation.sitting import Sitting, standing
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
-
-__all__ = ["Retrial", "failed_seats", "reinstated", "retrying"]
 
 ANSWERS, GATE, REVIEWS, DECIDED, SYNTHESIS = range(5)
 
@@ -31,7 +29,7 @@ END, NOWHERE = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
 Failure = tuple[Place, str]
 """Where a seat failed, and which."""
 
-NOTHING = e.Spent(cost_usd=0.0, calls=0)
+NOTHING = Spent(cost_usd=0.0, calls=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +268,51 @@ def _renamed(event: e.Event, session: str) -> e.Event:
     if isinstance(event, e.BallotCast):
         return replace(event, ballot=replace(event.ballot, session=session))
     return event
+
+
+def plan_rest(session: Session) -> Plan:
+    """What an interrupted session still asks for when it is taken up, as far as a line tells.
+
+    A seat has a line for all its rounds, which stays whole until the last of them is over. Once the
+    answers are there, they are read as they are.
+    """
+    return plan_of([*_rest(session)])
+
+
+def plan_again(session: Session, seats: Iterable[str] | None, limits: Limits) -> Plan:
+    """What a retry asks for: of these seats that failed, and of whoever depends on them.
+
+    Raises
+    ------
+    NothingToCount, UnknownName, InvalidParameter
+        As of `retrying`.
+    """
+    asked = session.opened
+    as_asked = replace(asked, procedure=replace(asked.procedure, limits=limits))
+    return retrying(as_asked, session, seats).opened.plan
+
+
+def _rest(session: Session) -> Iterator[PlanLine]:
+    procedure, events = session.opened.procedure, standing(session.events)
+    last = procedure.debate_rounds + 1
+    answered = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
+    last = procedure.review_rounds
+    voted = {x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last}
+    reviewing = any(isinstance(x, e.SheetDrawn) for x in events)
+    closing = any(isinstance(x, e.Decided | e.SynthesisStarted) for x in events)
+    known: dict[tuple[str, str], PlanLine] = {}
+    if reviewing:
+        answers = {seat: answer.text for seat, answer in session.answers.items()}
+        judging = plan_judging(session.opened, answers)
+        known = {(line.seat, line.stage): line for line in judging.lines}
+    for line in session.opened.plan.lines:
+        match line.stage:
+            case "answer":
+                over = reviewing or line.seat in answered
+            case "review" | "repair":
+                over = closing or line.seat in voted
+            case _:
+                over = False
+        if not over:
+            found = known.get((line.seat, line.stage), line)
+            yield replace(found, if_needed=line.if_needed)

@@ -1,4 +1,4 @@
-"""Sentences about a review, without the labels of its sheet; those of earlier versions likewise.
+"""Sentences about a review that name answers, not labels of its sheet.
 
 Each sheet has labels of its own: in the record of a session they would stand for other answers.
 """
@@ -10,15 +10,6 @@ from dataclasses import replace
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
-
-__all__ = [
-    "NOT_GRADED",
-    "NOT_ON_SHEET",
-    "NOT_RANKED",
-    "judges_only",
-    "name_candidates",
-    "without_sheet_labels",
-]
 
 NOT_RANKED, NOT_GRADED = "left out of its ranking", "left without a grade"
 

@@ -1,4 +1,4 @@
-"""How much is asked of one provider at once, and in a minute, by all sessions of a council."""
+"""Rate limits of providers, shared by all sessions of a council."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -8,8 +8,6 @@ import anyio
 
 from witan.deliberation.ports import Clock
 from witan.deliberation.procedure import Throttling
-
-__all__ = ["Throttle", "Throttles"]
 
 BURST_SECONDS = 1.0
 """What a full bucket holds: the calls of one second, and one call at least.

@@ -1,4 +1,4 @@
-"""The last stage: one closing text, whoever of the chairmen lives to write it."""
+"""Stage three: a chairman writes the final answer, or the best answer stands."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,15 +7,12 @@ import anyio
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
-from witan.deliberation.answer_prompts import read_verdict
 from witan.deliberation.calls import Made
+from witan.deliberation.context import Sitting
+from witan.deliberation.duplicates import are_same, same_answers
 from witan.deliberation.money import worst_usd
-from witan.deliberation.ports import Member, Message
-from witan.deliberation.sitting import Sitting
-from witan.deliberation.synthesis_prompts import synthesis_messages
-from witan.deliberation.twins import are_same, same_answers
-
-__all__ = ["close"]
+from witan.deliberation.ports import Member, Message, Spent
+from witan.deliberation.prompts import read_verdict, synthesis_messages
 
 SYNTHESIS = 4
 """Which of the session's draws the chairman's labels come from."""
@@ -180,5 +177,5 @@ class _Closing:
             labels=shown,
             approved=read_verdict(text) if mode == "verdict" and len(best) == 1 else None,
             cut=False,
-            spent=e.Spent(cost_usd=0.0, calls=0),
+            spent=Spent(cost_usd=0.0, calls=0),
         )

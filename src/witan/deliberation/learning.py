@@ -1,4 +1,4 @@
-"""What a council learns from its history before it counts, put into the opening of a session."""
+"""Learn priors, reliability and calibration from the history before counting."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,11 +11,9 @@ from witan.core.learned import Learned
 from witan.core.outcome import Unit
 from witan.core.settings import Settings
 from witan.core.uncertainty import MIN_HISTORY
-from witan.deliberation.events import Seat, SessionOpened
-from witan.deliberation.ports import Teacher
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.ports import Seat, Teacher
 from witan.deliberation.session import Session
-
-__all__ = ["model_of", "taught", "taught_for_recount", "unlearned", "with_learned"]
 
 WEIGHTED = "weighted_borda"
 """The rule that asks for the reliability of reviewers."""

@@ -1,11 +1,9 @@
-"""Answers that are the same: judged once, and tied by construction."""
+"""Answers that are the same: judged once and tied by construction."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from witan.core.ballot import Ballot
-
-__all__ = ["Twins", "are_same", "same_answers"]
 
 
 def same_answers(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:

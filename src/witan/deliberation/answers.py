@@ -1,4 +1,4 @@
-"""The first stage: all members answer at once; a straggler does not hold the council."""
+"""Stage one: members answer at once and may revise in debate."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,14 +6,12 @@ import anyio
 
 from witan.core.blinding import draw_nonce, draw_sheets
 from witan.deliberation import events as e
-from witan.deliberation.answer_prompts import answer_messages, debate_messages
 from witan.deliberation.calls import Made
+from witan.deliberation.context import Sitting
 from witan.deliberation.masking import mask
 from witan.deliberation.money import worst_usd
 from witan.deliberation.ports import Call, Member, Message
-from witan.deliberation.sitting import Sitting
-
-__all__ = ["answer", "gate"]
+from witan.deliberation.prompts import answer_messages, debate_messages
 
 Asked = Callable[[Member], tuple[Message, ...]]
 

@@ -1,4 +1,4 @@
-"""A session while it runs: what every stage works with."""
+"""The context that every stage of a running session works with."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,8 +11,6 @@ from witan.deliberation.masking import names_of
 from witan.deliberation.ports import Call, Clock, Member, Message, Stage
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.recorder import Recorder
-
-__all__ = ["Sitting", "standing"]
 
 
 def standing(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -1,0 +1,106 @@
+"""The reference page: every operation of the catalogue, its parameters and its result."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from witan.service.catalogue import CATALOGUE, Operation, find_operation
+from witan.service.parameters import Parameter, adapter_of, parameters_of
+from witan.service.schemas import describe
+
+_HEAD = """\
+# Reference of operations
+
+Each operation is declared once. Its command, its HTTP route, its MCP tool and its form take the
+parameters below, under these names; an option has dashes for underscores and `--` before it. This
+page is made from the declarations."""
+
+_BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+
+
+def reference_page() -> str:
+    """Write the page in Markdown."""
+    operations = [find_operation(name) for name in CATALOGUE]
+    types: dict[str, Any] = {}
+    sections = [_section(each, types) for each in operations]
+    shared = ["## Types", *(_type(name, types[name]) for name in sorted(types))]
+    return "\n\n".join([_HEAD, *sections, *shared]) + "\n"
+
+
+def _section(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
+    schema = describe(adapter_of(operation.result).json_schema(mode="serialization"))
+    types |= schema.pop("$defs", {})
+    result = schema.get("title", "")
+    if "properties" in schema:
+        types[result] = schema
+    places = [f"`witan {operation.name}`", f"`{operation.method} /api{operation.path}`"]
+    places.append(f"MCP tool `{operation.name}`")
+    parts = [f"## {operation.name}", operation.description, " · ".join(places)]
+    if parameters := parameters_of(operation.parameters):
+        heads = ("parameter", "takes", "default", "meaning")
+        parts.append(_table(heads, map(_row, parameters)))
+    parts.append(f"Result: {_kind(schema) if not result else f'[`{result}`](#{result.lower()})'}.")
+    return "\n\n".join(parts)
+
+
+def _row(parameter: Parameter) -> tuple[str, ...]:
+    takes = ", ".join(f"`{each}`" for each in parameter.choices) or _value(parameter)
+    bounds = [f"{_BOUNDS[name]} {bound:g}" for name, bound in parameter.bounds.items()]
+    takes = " ".join([takes, " and ".join(bounds)]).strip()
+    if parameter.many:
+        takes = f"any number of {takes}" if parameter.many == "list" else f"name and {takes}"
+    return f"`{parameter.name}`", takes, _default(parameter), parameter.doc.text
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "required"
+    return "" if parameter.many or parameter.default in (None, False) else f"`{parameter.default}`"
+
+
+def _value(parameter: Parameter) -> str:
+    if parameter.parser is not None:
+        return parameter.parser.expected
+    names: dict[type, str] = {bool: "true or false", int: "whole number", float: "number"}
+    return names.get(parameter.kind, "text")
+
+
+def _type(name: str, schema: Mapping[str, Any]) -> str:
+    parts = [f"### {name}", schema.get("description", "")]
+    if fields := schema.get("properties", {}):
+        rows = (
+            (f"`{each}`", _kind(held), held.get("description", "")) for each, held in fields.items()
+        )
+        parts.append(_table(("field", "is", "meaning"), rows))
+    elif "enum" in schema:
+        parts.append(" · ".join(f"`{each}`" for each in schema["enum"]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _kind(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a shape each
+    """Name the type of a field; types of ours link to their table."""
+    match schema:
+        case {"$ref": str(ref)}:
+            name = ref.rpartition("/")[2]
+            return f"[`{name}`](#{name.lower()})"
+        case {"anyOf": [*kinds]}:
+            return " or ".join(_kind(each) for each in kinds)
+        case {"enum": [*values]}:
+            return ", ".join(f"`{each}`" for each in values)
+        case {"const": value}:
+            return f"`{value}`"
+        case {"type": "array", "items": items}:
+            return f"list of {_kind(items)}"
+        case {"type": "array"}:
+            return "list"
+        case {"type": "object", "additionalProperties": dict(values)}:
+            return f"name to {_kind(values)}"
+        case {"format": "date-time"}:
+            return "time"
+        case _:
+            return str(schema.get("type", "any"))

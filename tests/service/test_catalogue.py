@@ -7,6 +7,7 @@ from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.parameters import adapter_of, parameters_of
 from witan.service.schemas import describe
 from witan.surfaces.cli.app import cli
+from witan.surfaces.cli.generated import with_options
 from witan.surfaces.mcp.tools import TOOLS
 
 OPERATIONS = sorted(CATALOGUE)
@@ -37,7 +38,7 @@ def test_every_parameter_is_an_option(name):
 
     assert names(operation) <= options.keys()
     for each in parameters_of(operation.parameters):
-        assert options[each.name].help == each.doc.text
+        assert options[each.name].help == with_options(each.doc.text, operation.parameters)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -326,7 +326,8 @@ def test_the_options_of_ask_follow_the_course_of_a_session(witan):
     headings = re.findall(r"^(\S[^\n]*):$", witan("ask", "--help").out, re.MULTILINE)
 
     assert headings == [
-        "Question", "Seats", "Deliberation", "Time and money", "History", "Output", "Other",
+        "Question", "Seats", "Deliberation", "Counting", "Ties and intervals", "Time and money",
+        "History", "Output", "Other",
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ schema nor server, and either costs more to import than the count.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
+from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -15,6 +15,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    TypeVar,
     Union,
     cast,
     get_args,
@@ -27,7 +28,11 @@ from annotated_types import Ge, Gt, Le, Lt
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Doc", "Parameter", "Parameters", "Parser", "adapter_of", "parameters_of"]
+Scalar = bool | int | float | str
+"""A value of one's own, such as a parameter of a rule: a number, true or false, else text."""
+
+
+P = TypeVar("P", bound="Parameters")
 
 
 class Parameters:
@@ -48,11 +53,14 @@ class Doc:
         The heading under which help and forms list it.
     metavar
         What stands for the value in help; None: made from the type.
+    option
+        Name of the option on the command line; None: that of the parameter.
     """
 
     text: str
     section: str = ""
     metavar: str | None = None
+    option: str | None = None
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         """Describe the parameter in its JSON schema."""
@@ -69,10 +77,13 @@ class Parser:
         Raises `ValueError` where the text is none.
     expected
         What the text has to be, for messages.
+    numeric
+        A number is taken as well as text.
     """
 
     parse: Callable[[str], Any]
     expected: str
+    numeric: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take text, or a value that is parsed already."""
@@ -81,8 +92,11 @@ class Parser:
         def read(value: Any) -> Any:
             return self.parse(value) if isinstance(value, str) else value
 
+        text = core_schema.str_schema()
+        schema = core_schema.union_schema([core_schema.float_schema(), text])
         return core_schema.no_info_plain_validator_function(
-            read, json_schema_input_schema=core_schema.nullable_schema(core_schema.str_schema())
+            read,
+            json_schema_input_schema=core_schema.nullable_schema(schema if self.numeric else text),
         )
 
 
@@ -106,10 +120,12 @@ class Parameter:
         Its value unless given.
     bounds
         ``ge``, ``gt``, ``le``, ``lt`` and the number that goes with each.
+    group
+        The field of the dataclass that holds it, where that is a dataclass of its own.
     """
 
     name: str
-    kind: type
+    kind: Any
     doc: Doc
     _: KW_ONLY
     choices: tuple[str, ...] = ()
@@ -119,10 +135,16 @@ class Parameter:
     default: Any = None
     bounds: Mapping[str, float] = field(default_factory=dict)
     parser: Parser | None = None
+    group: str = ""
+
+    @property
+    def option(self) -> str:
+        """The option on the command line: ``--max-cost``."""
+        return f"--{self.doc.option or self.name.replace('_', '-')}"
 
 
 def parameters_of(declared: type[Parameters]) -> tuple[Parameter, ...]:
-    """List the parameters that a dataclass declares, in its order.
+    """List the parameters that a dataclass declares, in its order; a group's in its place.
 
     Raises
     ------
@@ -135,7 +157,35 @@ def parameters_of(declared: type[Parameters]) -> tuple[Parameter, ...]:
 @cache
 def _parameters(declared: Any) -> tuple[Parameter, ...]:
     hints = get_type_hints(declared, include_extras=True)
-    return tuple(_parameter(each, hints[each.name]) for each in fields(declared))
+    found: list[Parameter] = []
+    for each in fields(declared):
+        kind, _ = _unwrapped(hints[each.name])
+        if isinstance(kind, type) and issubclass(kind, Parameters):
+            found += (replace(inner, group=each.name) for inner in parameters_of(kind))
+        else:
+            found.append(_parameter(each, hints[each.name]))
+    return tuple(found)
+
+
+def make_parameters(declared: type[P], values: Mapping[str, Any]) -> P:
+    """Make a dataclass of parameters from their values by name, a group's among the others."""
+    own: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    for each in parameters_of(declared):
+        if each.name in values:
+            holder = groups.setdefault(each.group, {}) if each.group else own
+            holder[each.name] = values[each.name]
+    hints = get_type_hints(declared)
+    return declared(**own, **{name: hints[name](**held) for name, held in groups.items()})
+
+
+def given_values(parameters: Parameters) -> dict[str, Any]:
+    """Return the parameters that are not as they are by default, by name."""
+    return {
+        each.name: value
+        for each in parameters_of(type(parameters))
+        if (value := getattr(parameters, each.name)) != each.default
+    }
 
 
 def adapter_of(declared: object) -> "TypeAdapter[Any]":
@@ -156,8 +206,9 @@ def _parameter(declared: Field[Any], hint: Any) -> Parameter:
     if len(docs) != 1:
         raise TypeError(f"{declared.name} needs one Doc, not {len(docs)}")
     parsers = [each for each in metadata if isinstance(each, Parser)]
-    hint, nullable = _without_none(hint)
+    hint, nullable = _without_none(hint, parsed=bool(parsers))
     kind, many = _element(hint)
+    kind, inner = _unwrapped(kind)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     default = (
         declared.default if declared.default_factory is MISSING else declared.default_factory()
@@ -171,7 +222,7 @@ def _parameter(declared: Field[Any], hint: Any) -> Parameter:
         nullable=nullable,
         required=default is MISSING,
         default=None if default is MISSING else default,
-        bounds=_bounds(metadata),
+        bounds=_bounds((*metadata, *inner)),
         parser=parsers[0] if parsers else None,
     )
 
@@ -183,10 +234,12 @@ def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return inner, tuple(metadata)
 
 
-def _without_none(hint: Any) -> tuple[Any, bool]:
+def _without_none(hint: Any, *, parsed: bool) -> tuple[Any, bool]:
     if get_origin(hint) not in (Union, UnionType):
         return hint, False
     others = [each for each in get_args(hint) if each is not NoneType]
+    if parsed and len(others) > 1:
+        return str, True
     if len(others) != 1:
         raise TypeError(f"{hint} has several types; a parameter has one, and may be None")
     return others[0], True

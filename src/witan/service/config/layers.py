@@ -31,18 +31,8 @@ from witan.service.config.schema import (
     fixed_keys,
     within,
 )
-
-__all__ = [
-    "COMMAND_LINE",
-    "TOKEN_VARIABLE",
-    "Setting",
-    "as_option",
-    "dotted",
-    "named_keys",
-    "read_environment",
-    "read_file",
-    "read_overrides",
-]
+from witan.service.council_settings import CouncilSettings
+from witan.service.parameters import parameters_of
 
 PREFIX = "WITAN_"
 
@@ -66,7 +56,7 @@ _LISTS = tuple(
 )
 """Variables that hold several things, with commas between or as JSON."""
 
-_TABLE = re.compile(r"(limits|serve)\.")
+_TABLE = re.compile(r"(limits|counting|serve)\.")
 """Tables that options do not name."""
 
 _EXPECTED = {
@@ -83,9 +73,6 @@ _EXPECTED = {
 
 _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY"})
 """Variables that are not called as their settings are."""
-
-_OPTIONS = {"members": "--member", "chairmen": "--chairman", "max_cost_usd": "--max-cost"}
-"""Options that are not called as their settings are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +123,9 @@ def as_option(error: ConfigError) -> ConfigError:
     if error.where != COMMAND_LINE or error.key.startswith("--"):
         return error
     name = re.split(r"[.\[]", _TABLE.sub("", error.key))[0]
-    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    seats = {"members": "--member", "chairmen": "--chairman"}
+    options = seats | {each.name: each.option for each in parameters_of(CouncilSettings)}
+    option = options.get(name, f"--{name.replace('_', '-')}")
     return ConfigError(COMMAND_LINE, option, error.problem)
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import click
 
 from witan.service.text import clean, counted
-from witan.surfaces.cli.council_options import config_option
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.options import format_options, sources_argument
 from witan.surfaces.cli.reading import Body
 from witan.surfaces.terminal import echo

@@ -8,30 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.cli.history_options import recording_options
+from witan.service.council_settings import CouncilSettings, JurySettings
+from witan.surfaces.cli.generated import parameter_options, take_parameters
+from witan.surfaces.cli.history_options import config_option, recording_options
 from witan.surfaces.cli.session import Say
-from witan.surfaces.cli.stacking import Decorator, section, stacked
+from witan.surfaces.cli.stacking import section, stacked
 
 if TYPE_CHECKING:
     from witan.deliberation.procedure import Procedure
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
-
-__all__ = [
-    "config_option",
-    "council_options",
-    "fast_demo_option",
-    "jury_options",
-    "jury_seated_by",
-    "overrides",
-    "record_options",
-    "say_separation",
-    "seated",
-    "seated_by",
-    "seed_option",
-    "session_options",
-    "telling_options",
-]
 
 
 class PriceType(click.ParamType[tuple[str, tuple[float, float]]]):
@@ -57,25 +43,6 @@ class PriceType(click.ParamType[tuple[str, tuple[float, float]]]):
 
 RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
-
-def _flag(name: str, words: str) -> Decorator[Any]:
-    """A switch that leaves the configuration alone unless it is given."""
-    return click.option(f"--{name}/--no-{name}", default=None, help=words)
-
-
-def _number(name: str, kind: type[int] | type[float], words: str) -> Decorator[Any]:
-    return click.option(f"--{name}", type=kind, metavar="NUMBER", help=words)
-
-
-config_option = section(
-    "History",
-    click.option(
-        "--config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE.toml",
-        help="Read this configuration instead of the project's witan.toml.",
-    ),
-)
 
 profile_option = click.option(
     "--profile",
@@ -201,41 +168,7 @@ _seat_options = section(
     config_option,
 )
 
-_judging_options = section(
-    "Deliberation",
-    click.option(
-        "--mode",
-        type=click.Choice(["consensus", "best", "verdict"]),
-        help="End with one common answer, with the best answer, or by approving or rejecting.",
-    ),
-    click.option("--rule", metavar="NAME", help="Count by this rule; `witan rules` lists them."),
-    click.option("--rubric", metavar="NAME|FILE.toml", help="Have answers graded by this rubric."),
-    _flag("rubric-scoring", "Have reviewers grade by the rubric, or only rank."),
-    _flag("holistic", "Have reviewers also give each answer one overall grade."),
-    _flag("mirrored", "Ask every reviewer a second time, with the answers in reverse order."),
-    _flag("stop-when-decided", "Stop waiting once no ballot could change the leader."),
-    _flag("safety", "Pass answers through the safety gate."),
-    _flag("synthesis", "Write a final answer, or end with the standings."),
-    _number("review-rounds", int, "With 2, reviewers see the others' grades and may revise."),
-    _number("quorum", int, "Fewest ballots for which an outcome is declared."),
-)
-
-_answering_options = section(
-    "Deliberation",
-    _flag(
-        "self-review",
-        "Show reviewers their own answers, too, though their grades for them never count.",
-    ),
-    _number("debate-rounds", int, "Rounds in which members see the others' answers and revise."),
-)
-
-_waiting_options = section(
-    "Time and money",
-    _number("enough", int, "Wait only --grace-seconds more once this many have answered."),
-    _number("grace-seconds", float, "Seconds to wait for stragglers, with --enough."),
-)
-
-_limit_options = section(
+price_option = section(
     "Time and money",
     click.option(
         "--price",
@@ -245,43 +178,24 @@ _limit_options = section(
         metavar="SEAT=IN,OUT",
         help="Price of a seat, in US dollars per million tokens read and written.",
     ),
-    _number("max-cost", float, "US dollars to spend; no call is made that could exceed them."),
-    _number("max-tokens", int, "Most tokens in one reply."),
-    _number("call-seconds", float, "Seconds for one call, retries included."),
-    _number("stage-seconds", float, "Seconds for one round of answers or reviews."),
-    _number("session-seconds", float, "Seconds for the whole session."),
-    _number("attempts", int, "Attempts at each call, the first one included."),
-    _number("hedge-seconds", float, "Seconds of silence after which a call is made a second time."),
 )
 
-OVERRIDING = (
-    "members", "jury", "chairmen", "mode", "rule", "rubric", "rubric_scoring", "holistic",
-    "mirrored", "self_review", "stop_when_decided", "safety", "synthesis", "review_rounds",
-    "debate_rounds", "enough", "quorum", "max_tokens", "call_seconds", "stage_seconds",
-    "session_seconds", "grace_seconds", "attempts", "hedge_seconds",
-)  # fmt: skip
-"""Options that are called as in the configuration."""
-
-
 council_options = stacked(
-    _question_options,
-    _seat_options,
-    _judging_options,
-    _answering_options,
-    _waiting_options,
-    _limit_options,
+    _question_options, _seat_options, parameter_options(CouncilSettings), price_option
 )
 """The question, who sits, how they deliberate, within which limits."""
 
-jury_options = stacked(_seat_options, _judging_options, _limit_options)
+jury_options = stacked(_seat_options, parameter_options(JurySettings), price_option)
 """Who sits as a jury, how it reviews and closes, within which limits."""
 
 
-def overrides(options: Mapping[str, Any]) -> dict[str, Any]:
+def overrides(
+    options: Mapping[str, Any], settings: type[JurySettings] = CouncilSettings
+) -> dict[str, Any]:
     """What the options of `council_options`, or of `jury_options`, set in the configuration."""
-    given = {name: options[name] for name in OVERRIDING if options.get(name) not in (None, ())}
-    prices = dict(options["prices"])
-    return {**given, "max_cost_usd": options["max_cost"], "price": prices or None}
+    seats = {name: options[name] for name in ("members", "jury", "chairmen") if options[name]}
+    given = take_parameters(settings, {**options}).given()
+    return {**seats, **given, "price": dict(options["prices"]) or None}
 
 
 def seated(
@@ -350,7 +264,7 @@ def jury_seated_by(
     """
     if options["members"] and options["jury"]:
         raise click.UsageError("--member and --jury name the same here; use one of them")
-    given = overrides(options)
+    given = overrides(options, JurySettings)
     if jurors := options["jury"] or options["members"]:
         given |= {"members": jurors, "jury": ()}
     return _seated_by(options, given, say, place)

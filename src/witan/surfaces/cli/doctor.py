@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.text import UNKNOWN, Page, counted, listed
-from witan.surfaces.cli.council_options import config_option
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import echo
 

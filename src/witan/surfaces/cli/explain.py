@@ -7,9 +7,8 @@ import click
 
 from witan.errors import MissingParameter
 from witan.service.text import Page
-from witan.surfaces.cli.council_options import config_option
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.options import (
     counting_options,
     format_options,

@@ -11,9 +11,13 @@ import click
 
 from witan.errors import HistoryError, NothingToCount, UnknownName
 from witan.service.text import clean, counted, listed
-from witan.surfaces.cli.council_options import config_option
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.history_options import history_option, window_of, window_options
+from witan.surfaces.cli.history_options import (
+    config_option,
+    history_option,
+    window_of,
+    window_options,
+)
 from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import echo
 

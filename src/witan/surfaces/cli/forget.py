@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from witan.service.text import clean, counted
-from witan.surfaces.cli.council_options import config_option
-from witan.surfaces.cli.history_options import Moment, history_option
+from witan.surfaces.cli.history_options import Moment, config_option, history_option
 from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import confirm, echo
 

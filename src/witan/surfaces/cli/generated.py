@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -10,14 +10,21 @@ import click
 
 from witan.errors import InvalidParameter
 from witan.service.catalogue import Operation
-from witan.service.parameters import Parameter, Parser, parameters_of
+from witan.service.option_types import scalar_of
+from witan.service.parameters import (
+    Parameter,
+    Parameters,
+    Parser,
+    Scalar,
+    make_parameters,
+    parameters_of,
+)
 from witan.service.text import Page
 from witan.surfaces.cli.options import chart_option, json_option
-from witan.surfaces.cli.stacking import Decorator, SectionedCommand, section
+from witan.surfaces.cli.stacking import Decorator, SectionedCommand, section, stacked
 from witan.surfaces.terminal import echo
 
-__all__ = ["parameter_options", "value_command"]
-
+P = TypeVar("P", bound=Parameters)
 R = TypeVar("R")
 
 Text = Callable[[Page, R], Iterator[str]]
@@ -53,9 +60,8 @@ def value_command(
     def run(as_json: bool, **given: Any) -> int:
         paths = {name: path for name in drawn if (path := given.pop(name.lstrip("-"))) is not None}
         _check_charts(paths.values())
-        names = {parameter.name for parameter in parameters_of(operation.parameters)}
-        with _options_named(names):
-            parameters = operation.parameters(**{name: given.pop(name) for name in names})
+        with named_options(operation.parameters):
+            parameters = take_parameters(operation.parameters, given)
             with open_service(given) as service:
                 result = operation.handler(service, parameters)
         if as_json:
@@ -80,29 +86,33 @@ def value_command(
         operation.name,
         cls=SectionedCommand,
         short_help=operation.summary,
-        help=f"{_with_options(operation)}\n\n{notes}",
+        help=f"{with_options(operation.description, operation.parameters)}\n\n{notes}",
         epilog=examples,
     )(decorated)
 
 
-def _with_options(operation: Operation[Any, Any]) -> str:
-    """Call parameters by their options in the description of an operation."""
-    names = "|".join(each.name for each in parameters_of(operation.parameters))
-    return re.sub(
-        rf"`({names})`", lambda found: f"--{found[1].replace('_', '-')}", operation.description
-    )
+def with_options(text: str, declared: type[Parameters]) -> str:
+    """Call the parameters that stand in backticks in a text by their options."""
+    options = {each.name: each.option for each in parameters_of(declared)}
+    return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), text)
+
+
+def take_parameters(declared: type[P], options: dict[str, Any]) -> P:
+    """Make the parameters that a dataclass declares from options, and remove those."""
+    names = [each.name for each in parameters_of(declared)]
+    return make_parameters(declared, {name: options.pop(name) for name in names})
 
 
 @contextmanager
-def _options_named(parameters: Collection[str]) -> Iterator[None]:
+def named_options(declared: type[Parameters]) -> Iterator[None]:
     """Name the option where a parameter is refused."""
     try:
         yield
     except InvalidParameter as error:
-        if error.name not in parameters:
+        options = {each.name: each.option for each in parameters_of(declared)}
+        if error.name not in options:
             raise
-        option = f"--{error.name.replace('_', '-')}"
-        raise InvalidParameter(option, error.value, error.expected) from None
+        raise InvalidParameter(options[error.name], error.value, error.expected) from None
 
 
 def _check_charts(paths: Iterable[str]) -> None:
@@ -119,38 +129,62 @@ def _draw(charts: Mapping[str, Any]) -> None:
         save_chart(chart, path)
 
 
-def parameter_options(declared: type) -> Decorator[Any]:
+def parameter_options(declared: type[Parameters]) -> Decorator[Any]:
     """Make an option of each parameter that a dataclass declares."""
-    made = [
-        section(parameter.doc.section or "Options", _option(parameter))
-        for parameter in parameters_of(declared)
-    ]
-
-    def apply(command: Any) -> Any:
-        for decorate in reversed(made):
-            command = decorate(command)
-        return command
-
-    return apply
+    return stacked(
+        *(
+            section(
+                each.doc.section or "Options", _option(each, with_options(each.doc.text, declared))
+            )
+            for each in parameters_of(declared)
+        )
+    )
 
 
-def _option(parameter: Parameter) -> Decorator[Any]:
-    name = f"--{parameter.name.replace('_', '-')}"
+def _option(parameter: Parameter, words: str) -> Decorator[Any]:
+    name = parameter.option
     if parameter.kind is bool:
         flag = f"{name}/--no-{name[2:]}" if parameter.nullable or parameter.default else name
         switch = None if "/" in flag else True
         return click.option(
-            flag, is_flag=switch, default=parameter.default, help=parameter.doc.text
+            flag, parameter.name, is_flag=switch, default=parameter.default, help=words
         )
     return click.option(
         name,
-        type=_type(parameter),
-        default=parameter.default,
+        parameter.name,
+        type=str if parameter.many == "mapping" else _type(parameter),
+        default=None if parameter.many else parameter.default,
         show_default=parameter.default is not None and not parameter.many,
-        multiple=parameter.many == "list",
+        multiple=bool(parameter.many),
+        callback=_READERS[parameter.many](parameter) if parameter.many else None,
         metavar=parameter.doc.metavar or (None if parameter.choices else _metavar(parameter)),
-        help=parameter.doc.text,
+        help=words,
     )
+
+
+def _list(parameter: Parameter) -> Callable[..., Any]:
+    """Read an option as often as given."""
+    return lambda _context, _option, values: values or parameter.default
+
+
+def _mapping(parameter: Parameter) -> Callable[..., Any]:
+    """Read ``NAME=VALUE`` as often as given; names may hold the sign, values may not."""
+    kind = _type(parameter)
+
+    def read(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
+        found = {}
+        for value in values:
+            name, equals, text = (each.strip() for each in value.rpartition("="))
+            if not (name and equals and text):
+                written = parameter.doc.metavar or "NAME=VALUE"
+                raise click.BadParameter(f"{value!r} is not of the form {written}", ctx, param)
+            found[name] = kind.convert(text, param, ctx) if kind else scalar_of(text)
+        return found or parameter.default
+
+    return read
+
+
+_READERS = {"list": _list, "mapping": _mapping}
 
 
 def _metavar(parameter: Parameter) -> str:
@@ -158,6 +192,9 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _type(parameter: Parameter) -> Any:
+    """The click type of a value; None: a `Scalar`, of which any text is one."""
+    if parameter.kind == Scalar:
+        return None
     if parameter.parser is not None:
         return _Parsed(parameter.parser)
     if parameter.choices:
@@ -171,7 +208,7 @@ def _type(parameter: Parameter) -> Any:
             min_open="gt" in bounds,
             max_open="lt" in bounds,
         )
-    return parameter.kind
+    return click.types.convert_type(parameter.kind)
 
 
 class _Parsed(click.ParamType[Any]):
@@ -189,4 +226,5 @@ class _Parsed(click.ParamType[Any]):
         try:
             return self.parser.parse(value)
         except ValueError:
-            self.fail(f"{value.strip()!r} is no time; expected {self.parser.expected}.", param, ctx)
+            expected = self.parser.expected
+            self.fail(f"{value.strip()!r} cannot be read; expected {expected}.", param, ctx)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Moment",
+    "config_option",
     "history_option",
     "recorded_by",
     "recording_options",
@@ -47,6 +48,16 @@ class Moment(click.ParamType[datetime]):
             self.fail(f"{text.strip()!r} is no time; expected {EXPECTED}.", param, ctx)
         return read
 
+
+config_option = section(
+    "History",
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE.toml",
+        help="Read this configuration instead of the project's witan.toml.",
+    ),
+)
 
 history_option = section(
     "History",

@@ -19,9 +19,8 @@ from witan.errors import (
     WitanError,
 )
 from witan.service.text import clean, counted, listed
-from witan.surfaces.cli.council_options import config_option
 from witan.surfaces.cli.exit_statuses import Status, status_of
-from witan.surfaces.cli.history_options import Moment, history_option
+from witan.surfaces.cli.history_options import Moment, config_option, history_option
 from witan.surfaces.cli.options import (
     column_option,
     files_argument,

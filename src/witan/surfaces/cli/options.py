@@ -9,8 +9,7 @@ import click
 
 from witan.errors import InvalidParameter
 from witan.service.option_types import scalar_of
-from witan.surfaces.cli.council_options import config_option
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.stacking import Decorator, section, stacked
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import UnknownName, WitanError
-from witan.surfaces.cli.council_options import config_option, session_options
-from witan.surfaces.cli.history_options import recorded_by
+from witan.surfaces.cli.council_options import session_options
+from witan.surfaces.cli.history_options import config_option, recorded_by
 from witan.surfaces.cli.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.cli.session import Say, hold
 from witan.surfaces.cli.session_options import Telling

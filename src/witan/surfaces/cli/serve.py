@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.cli.council_options import config_option, fast_demo_option
-from witan.surfaces.cli.history_options import recorded_by, recording_options
+from witan.surfaces.cli.council_options import fast_demo_option
+from witan.surfaces.cli.history_options import config_option, recorded_by, recording_options
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:

@@ -8,8 +8,12 @@ from typing import Any
 import click
 
 from witan.service.text import Page
-from witan.surfaces.cli.council_options import config_option
-from witan.surfaces.cli.history_options import history_option, window_of, window_options
+from witan.surfaces.cli.history_options import (
+    config_option,
+    history_option,
+    window_of,
+    window_options,
+)
 from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import echo
 

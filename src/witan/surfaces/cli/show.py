@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from witan.service.text import Page
-from witan.surfaces.cli.council_options import config_option, record_options
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.council_options import record_options
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:

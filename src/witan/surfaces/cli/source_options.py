@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.cli.council_options import config_option
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.options import format_options
 from witan.surfaces.cli.stacking import section, stacked
 from witan.surfaces.terminal import echo

@@ -8,8 +8,7 @@ import click
 
 from witan.errors import InvalidBallot, InvalidParameter, MissingParameter
 from witan.service.text import Page, clean
-from witan.surfaces.cli.council_options import config_option
-from witan.surfaces.cli.history_options import history_option
+from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import ask, confirm, echo, page_through
 

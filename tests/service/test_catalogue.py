@@ -1,10 +1,13 @@
 """Every operation is on every surface, with every parameter that it declares."""
 
+from dataclasses import dataclass
+
 import click
 import pytest
 
-from witan.service.catalogue import CATALOGUE, find_operation
-from witan.service.parameters import adapter_of, parameters_of
+from witan.service.catalogue import CATALOGUE, find_operation, operation, redact
+from witan.service.operations.rules import RuleList
+from witan.service.parameters import Parameters, adapter_of, parameters_of
 from witan.service.schemas import describe
 from witan.surfaces.cli.app import cli
 from witan.surfaces.cli.generated import with_options
@@ -13,8 +16,8 @@ from witan.surfaces.mcp.tools import TOOLS
 OPERATIONS = sorted(CATALOGUE)
 
 
-def names(operation):
-    return {each.name for each in parameters_of(operation.parameters)}
+def names(declared):
+    return {each.name for each in parameters_of(declared.parameters)}
 
 
 @pytest.fixture(scope="module")
@@ -31,23 +34,24 @@ def document():
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_parameter_is_an_option(name):
-    """An option bears the name of its parameter, with dashes, and its sentence."""
-    operation = find_operation(name)
+    """An option or argument bears the name of its parameter; an option also its sentence."""
+    declared = find_operation(name)
     command = cli.get_command(click.Context(cli), name)
-    options = {each.name: each for each in command.params if isinstance(each, click.Option)}
+    params = {each.name: each for each in command.params}
 
-    assert names(operation) <= options.keys()
-    for each in parameters_of(operation.parameters):
-        assert options[each.name].help == with_options(each.doc.text, operation.parameters)
+    assert names(declared) <= params.keys()
+    for each in parameters_of(declared.parameters):
+        words = with_options(each.doc.text, declared.parameters)
+        assert each.doc.positional or params[each.name].help == words
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_parameter_is_taken_over_http(name, document):
     """The route has each parameter, and a typed answer."""
-    operation = find_operation(name)
-    [held] = document["paths"][f"/api{operation.path}"].values()
+    declared = find_operation(name)
+    [held] = document["paths"][f"/api{declared.path}"].values()
 
-    assert {each["name"] for each in held["parameters"]} == names(operation)
+    assert {each["name"] for each in held["parameters"]} == names(declared)
     assert "$ref" in held["responses"]["200"]["content"]["application/json"]["schema"]
 
 
@@ -73,3 +77,29 @@ def test_every_field_of_a_result_is_described(name):
         if "description" not in held and "$ref" not in held
     ]
     assert lacking == []
+
+
+def test_a_result_of_an_undeclared_type_is_refused():
+    """A type that is neither redacted nor declared public reaches no client."""
+
+    @dataclass(frozen=True)
+    class Secrets(Parameters):
+        key: str = "k"
+
+    def reveal(_: object, given: Secrets) -> Secrets:
+        return given
+
+    with pytest.raises(TypeError, match="neither redacted nor public"):
+        redact(Secrets())
+    with pytest.raises(TypeError, match="neither redacted nor public"):
+        operation("rules", get="/secrets", tag="reports")(reveal)
+
+
+def test_a_result_of_a_derived_type_is_refused():
+    """What is said of a type does not hold of the types that are derived from it."""
+
+    class Longer(RuleList):
+        pass
+
+    with pytest.raises(TypeError, match="neither redacted nor public"):
+        redact(Longer(()))

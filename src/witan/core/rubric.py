@@ -44,7 +44,15 @@ GRAIN = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What an answer looks like that deserves a grade from `low` to `high`."""
+    """What an answer looks like that deserves a grade from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high
+        The grades that it stands for.
+    text
+        What such an answer is like.
+    """
 
     low: int
     high: int
@@ -57,8 +65,12 @@ class Criterion:
 
     Parameters
     ----------
+    name
+        What ballots call it.
     weight
         Its share of the overall grade.
+    description
+        The question that a grade answers.
     anchors
         Best band first; empty when the description has to do.
     """
@@ -71,7 +83,17 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """With a grade under `below` on `criterion`, the overall grade is at most `at_most`."""
+    """With a grade under `below` on `criterion`, the overall grade is at most `at_most`.
+
+    Parameters
+    ----------
+    criterion
+        What is graded poorly.
+    below
+        The grade under which the ceiling holds.
+    at_most
+        The highest overall grade then.
+    """
 
     criterion: str
     below: float

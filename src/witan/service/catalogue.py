@@ -10,12 +10,15 @@ from typing import Any, Generic, Literal, TypeVar
 
 from witan.service.parameters import Parameters
 
-__all__ = ["CATALOGUE", "Operation", "Row", "find_operation", "operation"]
-
 P = TypeVar("P", bound=Parameters)
 R = TypeVar("R")
+T = TypeVar("T")
+C = TypeVar("C", bound=type)
 
 Kind = Literal["value", "session", "stream"]
+
+Pool = Literal["kept", "session", "brought"]
+"""Threads that count: over the history, one session, or ballots that a client sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
         row.name: row
         for row in (
             Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
+            Row("rules", "List the rules, and when to take which.", "rules"),
+            Row("rubrics", "List the rubrics, or show one.", "rubrics"),
         )
     }
 )
@@ -54,8 +59,12 @@ class Operation(Generic[P, R]):
     ----------
     description
         A paragraph: what it does and what a caller has to know.
+    needs
+        The type of what it works on; ``object``: nothing.
     kind
         ``value``: returns a result; ``session``: starts a session; ``stream``: yields events.
+    pool
+        Threads of a server in which it waits its turn; None: it takes no time worth a queue.
     method, path
         The HTTP route.
     changes, destroys
@@ -67,16 +76,55 @@ class Operation(Generic[P, R]):
     description: str
     parameters: type[P]
     result: type[R]
+    needs: Any
     handler: Callable[[Any, P], R]
     method: str
     path: str
     tag: str
     kind: Kind = "value"
+    pool: Pool | None = None
     changes: bool = False
     destroys: bool = False
 
 
-def operation(
+_REDACTORS: dict[type, Callable[[Any], Any]] = {}
+
+
+def redact(result: T) -> T:
+    """Return a result as clients of a server may see it, by its type.
+
+    Raises
+    ------
+    TypeError
+        If nobody has said what of exactly this type clients may see.
+    """
+    found: T = _redactor(type(result))(result)
+    return found
+
+
+def redacts(result: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
+    """Register the function below as what redacts results of a type."""
+
+    def register(redactor: Callable[[T], T]) -> Callable[[T], T]:
+        _REDACTORS[result] = redactor
+        return redactor
+
+    return register
+
+
+def public(result: C) -> C:
+    """Declare that results of a type hold no path, command, URL or prompt of the server."""
+    _REDACTORS[result] = lambda found: found
+    return result
+
+
+def _redactor(result: type) -> Callable[[Any], Any]:
+    if result not in _REDACTORS:
+        raise TypeError(f"{result.__name__} is neither redacted nor public")
+    return _REDACTORS[result]
+
+
+def operation(  # noqa: PLR0913 - a declaration says all of it in one place
     name: str,
     *,
     get: str | None = None,
@@ -84,10 +132,17 @@ def operation(
     delete: str | None = None,
     tag: str,
     kind: Kind = "value",
+    pool: Pool | None = None,
     changes: bool = False,
     destroys: bool = False,
 ) -> Callable[[Callable[[Any, P], R]], Operation[P, R]]:
-    """Declare the operation of that name; its parameters and result are the handler's types."""
+    """Declare the operation of that name; its parameters and result are the handler's types.
+
+    Raises
+    ------
+    TypeError
+        If its result is neither redacted nor public.
+    """
     [(method, path)] = [
         (method, path)
         for method, path in (("GET", get), ("POST", post), ("DELETE", delete))
@@ -97,18 +152,22 @@ def operation(
     def declare(handler: Callable[[Any, P], R]) -> Operation[P, R]:
         hints = {**handler.__annotations__}
         result = hints.pop("return")
-        parameters = list(hints.values())[-1]
+        needs, parameters = hints.values()
+        if kind == "value":
+            _redactor(result)
         return Operation(
             name,
             CATALOGUE[name].summary,
             cleandoc(handler.__doc__ or ""),
             parameters,
             result,
+            needs,
             handler,
             method,
             path,
             tag,
             kind,
+            pool,
             changes,
             destroys,
         )

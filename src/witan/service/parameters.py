@@ -55,12 +55,15 @@ class Doc:
         What stands for the value in help; None: made from the type.
     option
         Name of the option on the command line; None: that of the parameter.
+    positional
+        The command line takes it as an argument: one, or all ``words`` that are left.
     """
 
     text: str
     section: str = ""
     metavar: str | None = None
     option: str | None = None
+    positional: Literal["", "one", "words"] = ""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         """Describe the parameter in its JSON schema."""
@@ -139,7 +142,9 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """The option on the command line: ``--max-cost``."""
+        """The option on the command line: ``--max-cost``; or the argument: ``NAME``."""
+        if self.doc.positional:
+            return self.doc.metavar or self.name.upper()
         return f"--{self.doc.option or self.name.replace('_', '-')}"
 
 

@@ -11,13 +11,14 @@ from witan.analytics.reports.sources import check_rule
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
-from witan.service.catalogue import operation
+from witan.service.catalogue import operation, public
 from witan.service.dates import MOMENT
 from witan.service.parameters import Doc, Parameters
 from witan.service.reports import ReportService
 from witan.service.text import counted
 
-__all__ = ["LeaderboardParameters", "leaderboard", "scores_over_time"]
+# Models are called by the names that `ReportService.aliases` gives them.
+public(Leaderboard)
 
 Since = Annotated[
     datetime | None,
@@ -73,7 +74,7 @@ class LeaderboardParameters(Parameters):
         )
 
 
-@operation("leaderboard", get="/leaderboard", tag="reports")
+@operation("leaderboard", get="/leaderboard", tag="reports", pool="kept")
 def leaderboard(service: ReportService, given: LeaderboardParameters) -> Leaderboard:
     """Rank models by their scores across the sessions of the history.
 

@@ -3,7 +3,8 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -30,17 +31,20 @@ R = TypeVar("R")
 Text = Callable[[Page, R], Iterator[str]]
 """Renders a result as lines of text."""
 
+NO_FORMATS: Mapping[str, Any] = MappingProxyType({})
+
 Open = Callable[[Mapping[str, Any]], AbstractContextManager[Any]]
 """Opens what the operation works on, from the options that are no parameters of it."""
 
 
 def value_command(
     operation: Operation[Any, R],
-    open_service: Open,
-    text: Text[R],
+    open_service: Open = lambda _: nullcontext(),
     *,
+    text: Text[R],
     options: Sequence[Decorator[Any]] = (),
-    charts: Mapping[str, tuple[str, Callable[[R], Any]]] | None = None,
+    formats: Mapping[str, tuple[str, Callable[[R], str]]] = NO_FORMATS,
+    charts: Mapping[str, tuple[str, Callable[[R], Any]]] = NO_FORMATS,
     examples: str = "",
     notes: str = "",
 ) -> click.Command:
@@ -50,15 +54,19 @@ def value_command(
     ----------
     options
         Options that say what the operation works on, which `open_service` reads.
+    formats
+        Option to its help and to the text that it prints in place of the usual one.
     charts
         Option to its help and to what draws the result.
     notes
         What only the command has: its files, its exit statuses.
     """
-    drawn = charts or {}
 
     def run(as_json: bool, **given: Any) -> int:
-        paths = {name: path for name in drawn if (path := given.pop(name.lstrip("-"))) is not None}
+        paths = {name: path for name in charts if (path := given.pop(name.lstrip("-"))) is not None}
+        wanted = [name for name in formats if given.pop(name.lstrip("-"))]
+        if len(wanted) + as_json > 1:
+            raise click.UsageError(f"Choose {' or '.join([*wanted, '--json'])}, not both.")
         _check_charts(paths.values())
         with named_options(operation.parameters):
             parameters = take_parameters(operation.parameters, given)
@@ -68,9 +76,11 @@ def value_command(
             from witan.service.json_output import to_json
 
             echo(to_json(result))
+        elif wanted:
+            echo(formats[wanted[0]][1](result))
         else:
             echo("\n".join(text(Page.of(sys.stdout), result)))
-        _draw({path: drawn[name][1](result) for name, path in paths.items()})
+        _draw({path: charts[name][1](result) for name, path in paths.items()})
         return 0
 
     decorated: Any = run
@@ -78,7 +88,8 @@ def value_command(
         parameter_options(operation.parameters),
         *options,
         json_option,
-        *(chart_option(name, words) for name, (words, _) in drawn.items()),
+        *(_format_option(name, words) for name, (words, _) in formats.items()),
+        *(chart_option(name, words) for name, (words, _) in charts.items()),
     ]
     for decorate in reversed(decorators):
         decorated = decorate(decorated)
@@ -89,6 +100,10 @@ def value_command(
         help=f"{with_options(operation.description, operation.parameters)}\n\n{notes}",
         epilog=examples,
     )(decorated)
+
+
+def _format_option(name: str, words: str) -> Decorator[Any]:
+    return section("Output", click.option(name, is_flag=True, help=words))
 
 
 def with_options(text: str, declared: type[Parameters]) -> str:
@@ -142,6 +157,8 @@ def parameter_options(declared: type[Parameters]) -> Decorator[Any]:
 
 
 def _option(parameter: Parameter, words: str) -> Decorator[Any]:
+    if parameter.doc.positional:
+        return _argument(parameter)
     name = parameter.option
     if parameter.kind is bool:
         flag = f"{name}/--no-{name[2:]}" if parameter.nullable or parameter.default else name
@@ -185,6 +202,18 @@ def _mapping(parameter: Parameter) -> Callable[..., Any]:
 
 
 _READERS = {"list": _list, "mapping": _mapping}
+
+
+def _argument(parameter: Parameter) -> Decorator[Any]:
+    words = parameter.doc.positional == "words"
+    metavar = parameter.option if parameter.required else f"[{parameter.option}]"
+    return click.argument(
+        parameter.name,
+        nargs=-1 if words else 1,
+        required=parameter.required,
+        metavar=f"{metavar}..." if words else metavar,
+        callback=(lambda _, __, value: " ".join(value) or None) if words else None,
+    )
 
 
 def _metavar(parameter: Parameter) -> str:

@@ -6,8 +6,6 @@ from witan.surfaces.cli.generated import value_command
 from witan.surfaces.cli.source_options import open_reports, source_options
 from witan.surfaces.text.leaderboard import leaderboard_text
 
-__all__ = ["command"]
-
 EXAMPLES = """\b
 Examples:
   witan leaderboard --since 30d --category coding
@@ -19,7 +17,7 @@ Examples:
 command = value_command(
     leaderboard,
     open_reports,
-    leaderboard_text,
+    text=leaderboard_text,
     options=[source_options],
     charts={
         "--plot": (

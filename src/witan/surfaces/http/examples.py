@@ -2,27 +2,6 @@
 
 from witan.surfaces.http.documents import Responses, either, refused, streamed_events, told
 
-__all__ = [
-    "AUDIT",
-    "COMPARED",
-    "COUNTED",
-    "EVENTS",
-    "EXPLAINED",
-    "FORGOTTEN",
-    "FOUND",
-    "HEALTH",
-    "METRICS",
-    "PAPER",
-    "PLAN",
-    "PROFILES",
-    "RECORD",
-    "RECOUNTED",
-    "REVEALED",
-    "RUBRICS",
-    "RULES",
-    "STARTED",
-]
-
 SESSION = "20261122-043640-acfc3ee97f"
 
 HERE = f"/api/sessions/{SESSION}"
@@ -290,20 +269,6 @@ AUDIT = {
         },
     ),
     **refused(409),
-}
-
-RULES: Responses = {
-    200: told(
-        "Every rule.",
-        {"rules": [{"name": "borda", "needs": "rankings", "source": "Borda 1781", "version": 1}]},
-    )
-}
-
-RUBRICS: Responses = {
-    200: told(
-        "Every rubric.",
-        {"rubrics": [{"name": "general", "criteria": [{"name": "accuracy", "weight": 0.35}]}]},
-    )
 }
 
 PROFILES: Responses = {

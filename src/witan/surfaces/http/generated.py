@@ -8,20 +8,24 @@ from typing import Annotated, Any, get_type_hints
 from fastapi import APIRouter, Query, Request, Response
 
 from witan.service.catalogue import Operation
+from witan.service.dispatch import dispatch
 from witan.service.parameters import parameters_of
-from witan.surfaces.http.access import ServiceOf
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.documents import refused
-from witan.surfaces.http.replies import reply_in_turn
-
-__all__ = ["add_value_route"]
+from witan.surfaces.http.replies import reply
+from witan.surfaces.http.staying import while_there
 
 
 def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     """Add the route of an operation that returns a value and takes its parameters as a query."""
 
-    async def endpoint(request: Request, service: ServiceOf, **given: Any) -> Response:
+    async def endpoint(
+        request: Request, service: ServiceOf, client: ClientOf, **given: Any
+    ) -> Response:
         parameters = operation.parameters(**given)
-        return await reply_in_turn(request, lambda: operation.handler(service.reports, parameters))
+        return await while_there(
+            request, lambda: dispatch(operation, service, client, parameters, reply)
+        )
 
     endpoint.__signature__ = _signature(operation.parameters, endpoint)  # type: ignore[attr-defined]
     router.add_api_route(
@@ -42,7 +46,7 @@ def _signature(declared: type, endpoint: Callable[..., Awaitable[Response]]) -> 
     ours = get_type_hints(endpoint, include_extras=True)
     fixed = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=ours[name])
-        for name in ("request", "service")
+        for name in ("request", "service", "client")
     ]
     docs = {each.name: each.doc.text for each in parameters_of(declared)}
     queried = [

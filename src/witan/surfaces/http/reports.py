@@ -12,8 +12,10 @@ from witan.errors import InvalidBallot, InvalidParameter
 from witan.history.votes import Paper, prepare_paper
 from witan.service.dates import moment
 from witan.service.json_output import session_object
-from witan.service.operations import catalogues, reports
+from witan.service.operations import reports
 from witan.service.operations.leaderboard import leaderboard
+from witan.service.operations.rubrics import rubrics
+from witan.service.operations.rules import rules
 from witan.service.operations.sessions import count_again, history_of
 from witan.service.operations.sessions import profiles as catalogue_of
 from witan.service.operations.voting import check_unvoted, read_outward, vote, voter
@@ -26,8 +28,6 @@ from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
 from witan.surfaces.http.schemas import RecountBody, VoteBody
 from witan.surfaces.text.vote import paper_object, revealed_object
 from witan.version import __version__
-
-__all__ = ["router"]
 
 router = operations()
 
@@ -194,18 +194,8 @@ async def audit(
     return await reply_in_turn(request, report)
 
 
-@router.get("/rules", tags=["counting"], summary="The rules to count by", responses=examples.RULES)
-async def rules() -> Response:
-    """Name every rule: what it reads, what it satisfies, where it is from."""
-    return reply(catalogues.rules())
-
-
-@router.get(
-    "/rubrics", tags=["counting"], summary="The rubrics to grade by", responses=examples.RUBRICS
-)
-async def rubrics() -> Response:
-    """Name every rubric, its criteria and their weights."""
-    return reply(catalogues.rubrics())
+add_value_route(router, rules)
+add_value_route(router, rubrics)
 
 
 @router.get(

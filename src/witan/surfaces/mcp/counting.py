@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from witan.core.rules import RULES
 from witan.service.error_wording import as_request
 from witan.service.json_output import explanation_object, session_object
-from witan.service.operations import catalogues
 from witan.service.operations.ballots import (
     BallotUpload,
     columns_given,
@@ -16,6 +14,8 @@ from witan.service.operations.ballots import (
     tally_of,
 )
 from witan.service.operations.recount import settings_given
+from witan.service.operations.rubrics import rubrics
+from witan.service.operations.rules import rules
 from witan.service.operations.sessions import count_again
 from witan.service.text import Page, clean, counted
 from witan.service.worker_pool import run_counting
@@ -23,19 +23,18 @@ from witan.surfaces.mcp.arguments import (
     BallotsArguments,
     CompareArguments,
     ExplainArguments,
-    NoArguments,
     RecountArguments,
     TallyArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
+from witan.surfaces.mcp.generated import value_tool
 from witan.surfaces.text.comparison import comparison_text
 from witan.surfaces.text.explanation import explanation_text
 from witan.surfaces.text.outcome import outcome_text
 from witan.surfaces.text.outcomes import Digest, summary_text
+from witan.surfaces.text.rubrics import rubrics_text
 from witan.surfaces.text.rules import rules_text
 from witan.version import __version__
-
-__all__ = ["COUNTING"]
 
 SHOWN = 10
 """Sessions that are shown in full; more of them have a line each."""
@@ -90,21 +89,6 @@ async def recount(call: Call, body: RecountArguments) -> Reply:
     return Reply(text, {"witan": __version__, "sessions": [session_object(outcome)]})
 
 
-async def rules(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
-    """Name the rules."""
-    return Reply("\n".join(rules_text(PAGE, [*RULES.values()])), catalogues.rules())
-
-
-async def rubrics(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
-    """Name the rubrics."""
-    told = catalogues.rubrics()
-    lines = [
-        f"{rubric['name']}: {', '.join(criterion.name for criterion in rubric['criteria'])}"
-        for rubric in told["rubrics"]
-    ]
-    return Reply("\n".join(lines), told)
-
-
 def _posted(body: BallotsArguments) -> BallotUpload:
     return BallotUpload(body.ballots.encode(), body.format, columns_given(body.column), body.scale)
 
@@ -153,20 +137,6 @@ COUNTING: tuple[Tool[Any], ...] = (
         recount,
         reads=True,
     ),
-    Tool(
-        "rules",
-        "The rules to count by",
-        "Name every rule to count by, what it needs, and when to take which.",
-        NoArguments,
-        rules,
-        reads=True,
-    ),
-    Tool(
-        "rubrics",
-        "The rubrics to grade by",
-        "Name every rubric that reviewers can grade by, and its criteria.",
-        NoArguments,
-        rubrics,
-        reads=True,
-    ),
+    value_tool(rules, rules_text),
+    value_tool(rubrics, rubrics_text),
 )

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from witan.service.catalogue import Operation
+from witan.service.dispatch import dispatch
 from witan.service.parameters import adapter_of
 from witan.service.text import Page
-from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.calls import Call, Reply, Tool
-
-__all__ = ["lean", "value_tool"]
 
 PAGE = Page()
 
@@ -20,11 +18,10 @@ def value_tool(
     """Make the tool of an operation that returns a value."""
 
     async def work(call: Call, given: Any) -> Reply:
-        def result() -> Reply:
-            found = operation.handler(call.service.reports, given)
-            return Reply("\n".join(text(PAGE, found)), found)
+        def render(result: Any) -> Reply:
+            return Reply("\n".join(text(PAGE, result)), result)
 
-        return await run_counting(result)
+        return await dispatch(operation, call.service, call.client, given, render)
 
     return Tool(
         operation.name,

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import unquote
 
 import anyio
@@ -11,19 +12,21 @@ from witan.core.window import Window
 from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
 from witan.history import SessionSummary
+from witan.service.catalogue import Operation
+from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations import catalogues, reports
+from witan.service.operations import reports
 from witan.service.operations.imported_sessions import record_object
-from witan.service.operations.leaderboard import LeaderboardParameters, leaderboard
+from witan.service.operations.leaderboard import leaderboard
+from witan.service.operations.rubrics import rubrics
+from witan.service.operations.rules import rules
 from witan.service.operations.sessions import history_of, imported_of, profiles
-from witan.service.sessions import Service
+from witan.service.sessions import LOCAL, Service
 from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.text.sessions import origin_text
 from witan.surfaces.web.beside import beside
-
-__all__ = ["listed", "read", "templates"]
 
 JSON, HTML = "application/json", "text/html"
 
@@ -121,6 +124,9 @@ async def read(service: Service, uri: str) -> tuple[str, str]:
         if uri.endswith(PAGE):
             return await _page(service, name), HTML
         return await _record(service, name), JSON
+    if uri in REPORTS:
+        operation = REPORTS[uri]
+        return await dispatch(operation, service, LOCAL, operation.parameters(), to_json), JSON
     if uri not in READ:
         named = [template.uri_template for template in templates()]
         raise UnknownName("resource", uri, [*FIXED, *named])
@@ -152,36 +158,28 @@ async def _sessions(service: Service) -> str:
     )
 
 
-async def _leaderboard(service: Service) -> str:
-    return await run_counting(
-        lambda: to_json(leaderboard.handler(service.reports, LeaderboardParameters()))
-    )
-
-
 async def _audit(service: Service) -> str:
     history, config = history_of(service), service.config
     return await run_counting(lambda: to_json(reports.audit_report(history, config, Window())))
-
-
-async def _rules(service: Service) -> str:  # noqa: ARG001 - as every resource
-    return to_json(catalogues.rules())
-
-
-async def _rubrics(service: Service) -> str:  # noqa: ARG001 - as every resource
-    return to_json(catalogues.rubrics())
 
 
 async def _profiles(service: Service) -> str:
     return to_json(profiles(service))
 
 
+REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
+    {
+        "witan://leaderboard": leaderboard,
+        "witan://rules": rules,
+        "witan://rubrics": rubrics,
+    }
+)
+"""Operations that can be read as they are without any parameter given."""
+
 READ: Mapping[str, Callable[[Service], Awaitable[str]]] = MappingProxyType(
     {
         "witan://sessions": _sessions,
-        "witan://leaderboard": _leaderboard,
         "witan://audit": _audit,
-        "witan://rules": _rules,
-        "witan://rubrics": _rubrics,
         "witan://profiles": _profiles,
     }
 )

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["AUTO_WORDS", "SITUATIONS", "Situation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -61,13 +59,4 @@ SITUATIONS = (
         speaks_against="elo depends on the order and on k; comparisons inside a session are not "
         "independent, so only errors clustered by session hold (94–95 % at 95 %; others 48–85 %).",
     ),
-)
-
-AUTO_WORDS = (
-    "auto is not a rule but a choice among two, made for each session by itself.",
-    "It takes calibrated if at least two ballots grade at least two candidates and not all of "
-    "them are flat; else borda. The outcome says which it took, and why.",
-    "It does not change over to schulze from ten reviewers on, as is sometimes advised: in "
-    "simulation that gains 1 to 2 points where reviewers err as in Mallows' model, and loses 4 "
-    "where they err as in Plackett and Luce's, and nobody knows which of the two a council is.",
 )

@@ -1,20 +1,26 @@
 """The rules as text: when to take which, and all of one."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from witan.service.operations.rules import RuleEntry, RuleList
 from witan.service.text import Page
-from witan.surfaces.text.rule_guide import AUTO_WORDS, SITUATIONS
+from witan.surfaces.text.rule_guide import SITUATIONS
 from witan.surfaces.text.tables import Column, table
 
-if TYPE_CHECKING:
-    from witan.core.rules import Rule
 
-__all__ = ["auto_text", "rule_text", "rules_text"]
+def rules_text(page: Page, found: RuleList) -> Iterator[str]:
+    """List rules, and when to take which; of a single one everything; of none how auto chooses."""
+    if not found.rules:
+        yield page.sentence("auto", "bold")
+        yield from map(page.sentence, found.auto)
+    elif len(found.rules) == 1:
+        yield from _rule(page, found.rules[0])
+    else:
+        yield from _list(page, found.rules)
 
 
-def rules_text(page: Page, rules: list["Rule"]) -> Iterator[str]:
-    """Every rule in one line, then when to take which."""
+def _list(page: Page, rules: Sequence[RuleEntry]) -> Iterator[str]:
     columns = [Column("rule", "left"), Column("needs", "left"), Column("what it is", "left")]
     rows = [["auto", "ballots", "calibrated where grades can carry it, else borda (the default)."]]
     rows += [[rule.name, rule.needs, rule.summary] for rule in rules]
@@ -42,20 +48,12 @@ def _folded(page: Page, columns: list[Any], rows: list[list[str]]) -> Iterator[s
         yield page.sentence(f"{name:{first}}{needs:{second}}{summary}", hang=first + second)
 
 
-def auto_text(page: Page) -> Iterator[str]:
-    """What is taken where no rule is named."""
-    yield page.sentence("auto", "bold")
-    for sentence in AUTO_WORDS:
-        yield page.sentence(sentence)
-
-
-def rule_text(page: Page, rule: "Rule") -> Iterator[str]:
-    """All that the registry knows of a rule."""
+def _rule(page: Page, rule: RuleEntry) -> Iterator[str]:
     lower = "low" if rule.lower_is_better else "high"
     yield page.sentence(rule.name, "bold")
     yield page.sentence(rule.summary)
     yield ""
-    axioms = ", ".join(sorted(axiom.value for axiom in rule.satisfies)) or "none claimed"
+    axioms = ", ".join(rule.satisfies) or "none claimed"
     parameters = ", ".join(f"{key}={value}" for key, value in rule.parameters.items()) or "none"
     for label, text in (
         ("needs", rule.needs),
@@ -71,7 +69,7 @@ def rule_text(page: Page, rule: "Rule") -> Iterator[str]:
         yield page.sentence(f"{label:13} {text}", hang=14)
 
 
-def _tie_break(rule: "Rule") -> str:
+def _tie_break(rule: RuleEntry) -> str:
     if rule.tie_break == "none":
         return "share a rank"
     by = "first places" if rule.tie_break == "wins" else "Borda"

@@ -40,18 +40,17 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
         ([(1, 1, 1), (2, 2, 3), (3, 2, 3)],
          "a has the best mean score, above every other model beyond noise (95%)."),
         ([(1, 1, 2), (2, 1, 2), (3, 3, 3)],
-         "a has the best mean score, but b cannot be told apart from it at 95%."),
+         "a has the best mean score, but too close to call against b at 95%."),
         ([(1, 1, 2), (1, 1, 2), (3, 3, 3)],
-         "a and b share the best mean score, and cannot be told apart at 95%."),
+         "a and b share the best mean score, and are too close to call at 95%."),
         ([(1, 1, 3), (2, 1, 3), (3, 1, 3)],
-         "a has the best mean score, but no two models can be told apart at 95%."),
+         "a has the best mean score, but all models are too close to call at 95%."),
         ([(1, 1, 7)] + [(k, 1, 8) for k in range(2, 8)] + [(8, 2, 8)],
-         "a has the best mean score, but b, c, d, e and 2 more cannot be told apart from it at "
-         "95%."),
+         "a has the best mean score, but too close to call against b, c, d, e and 2 more at 95%."),
         ([(1, 1, 4), (2, 1, 3), (3, 2, 4), (4, 2, 4), (5, 5, 5)],
-         "a has the best mean score, but b, c and d cannot be told apart from it at 95%."),
+         "a has the best mean score, but too close to call against b, c and d at 95%."),
         ([(1, 1, 3), (1, 1, 3), (3, 1, 3), (4, 4, 4)],
-         "a and b share the best mean score, but c cannot be told apart from them at 95%."),
+         "a and b share the best mean score, but too close to call against c at 95%."),
     ],
 )  # fmt: skip
 def test_it_says_who_leads_and_from_whom_that_can_be_told(lines, sentence):
@@ -74,8 +73,8 @@ def test_groups_that_never_met_are_told_one_by_one():
 
     assert said[0] == (
         "Models with a rank fall into 2 groups that never met, each ranked by itself: in group 1, "
-        "a has the best mean score, but b cannot be told apart from it at 95%; in group 2, a has "
-        "the best mean score, but no two models can be told apart at 95%."
+        "a has the best mean score, but too close to call against b at 95%; in group 2, a has "
+        "the best mean score, but all models are too close to call at 95%."
     )
     assert "into 5 groups" in said[1]
     assert said[1].endswith(

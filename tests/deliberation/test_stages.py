@@ -366,7 +366,7 @@ class TestSynthesis:
         assert session.status == "complete"
 
     async def test_tied_answers_stand_beside_each_other(self):
-        """Where the leaders cannot be told apart, mode best shows each under its label."""
+        """Where the leaders are too close to call, mode best shows each under its label."""
         seated = [member("a", "bc"), member("b", "ac"), member("c", "ab")]
 
         session = await asked(council(seated, mode="best", rubric_scoring=False))

@@ -16,7 +16,7 @@ def sessions(name):
 
 
 def test_the_ballots_show_a_leader_a_tie_an_abstention_and_recusal():
-    """One leader is clear, two cannot be told apart, a seat abstains, an own answer is graded."""
+    """One leader is clear, two are too close to call, a seat abstains, an own answer is graded."""
     cast = sessions("ballots.jsonl")
     clear, close = tally(cast["capital-gains"]), tally(cast["cold-start"])
 

@@ -15,9 +15,9 @@ class TestOneSession:
         assert said.status == 0
         assert said.err == ""
         assert said.lines[0].startswith("q1 · borda · chosen automatically")
-        assert said.lines[1] == "x is ahead, but cannot be told apart from y."
+        assert said.lines[1] == "x is ahead, but too close to call against y."
         assert said.lines[-4] == (
-            "4 of 5 reviewers · x and y cannot be told apart · 2 ballots could end the lead · "
+            "4 of 5 reviewers · x and y are too close to call · 2 ballots could end the lead · "
             "effective votes unknown"
         )
         assert said.lines[-3] == "x beats every rival head to head."
@@ -261,11 +261,11 @@ class TestWhatIsWrong:
 
     @pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-winner"], 5)])
     def test_a_tie_is_an_error_only_if_a_winner_is_required(self, witan, council, options, status):
-        """Since x cannot be told apart from y, it is 5 with --require-winner, 0 without."""
+        """Since x is too close to call against y, it is 5 with --require-winner, 0 without."""
         said = witan("tally", council, *options)
 
         assert said.status == status
-        assert said.lines[1] == "x is ahead, but cannot be told apart from y."
+        assert said.lines[1] == "x is ahead, but too close to call against y."
 
 
 class TestBadLines:

@@ -159,7 +159,7 @@ class TestStandings:
         assert "no intervals" in words(spec)
 
     def test_a_tier_of_several_is_boxed_and_labelled(self):
-        """Only a box that holds more than one line says that they cannot be told apart."""
+        """Only a box that holds more than one line says that they are too close to call."""
         spec = standings_chart(
             outcome(standing("a"), standing("b", 2), standing("c", 3, 0.1, tier=2))
         )
@@ -167,7 +167,7 @@ class TestStandings:
         shared, single = spec["datasets"]["tiers"]
         a, b, c = (line["y"] for line in spec["datasets"]["lines"])
         assert shared["top"] < a < b < shared["bottom"] <= single["top"] < c < single["bottom"]
-        assert (shared["label"], single["label"]) == ("cannot be told apart", "")
+        assert (shared["label"], single["label"]) == ("too close to call", "")
 
     def test_a_candidate_without_votes_is_listed_without_a_dot(self):
         """Borda's 0 for a candidate nobody ranked is no measurement, so it is not drawn."""
@@ -231,7 +231,7 @@ class TestStandings:
 
     def test_a_long_interpretation_is_wrapped_and_stays_whole_in_the_description(self):
         """A title over many candidates does not outgrow the picture."""
-        sentence = "; ".join(f"model-{k} and model-{k}b cannot be told apart" for k in range(50))
+        sentence = "; ".join(f"model-{k} and model-{k}b are too close to call" for k in range(50))
 
         spec = standings_chart(outcome(standing("a"), interpretation=sentence))
 

@@ -123,6 +123,6 @@ def test_sentences_are_folded_at_words():
     """A long sentence is folded to the width, later lines hanging."""
     page = Page(width=30)
 
-    assert page.sentence("gpt-4o leads clearly; the others cannot be told apart.", hang=2) == (
-        "gpt-4o leads clearly; the\n  others cannot be told apart."
+    assert page.sentence("gpt-4o leads clearly; the others are too close to call.", hang=2) == (
+        "gpt-4o leads clearly; the\n  others are too close to\n  call."
     )

@@ -265,11 +265,11 @@ def _difference(counted: Counted, outcome: Outcome, top: Sequence[int]) -> Step:
 def _verdict(outcome: Outcome, names: Sequence[str], p: float, votes: int) -> str:
     pair = f"{names[0]} and {names[1]}"
     if votes < 2:
-        return f"{pair} cannot be told apart: one of them has fewer than two votes."
+        return f"{pair} are too close to call: one of them has fewer than two votes."
     limit = 1 - outcome.level
     if p < limit:
-        return f"p is under {limit:.2g}: {pair} are told apart."
-    return f"p is not under {limit:.2g}: {pair} cannot be told apart."
+        return f"p is under {limit:.2g}: {pair} differ."
+    return f"p is not under {limit:.2g}: {pair} are too close to call."
 
 
 def _intervals(counted: Counted, outcome: Outcome) -> Step:

@@ -185,9 +185,9 @@ class Leaderboard(Displayed):
     provisional
         Models listed apart, likewise.
     contenders
-        Models below the first rank of their group that cannot be told apart from it: somebody who
-        has it is not above them beyond noise. Where one has it alone, its worst rank is one more
-        than these.
+        Models below the first rank of their group that are too close to call against it: somebody
+        who has it is not above them beyond noise. Where one has it alone, its worst rank is one
+        more than these.
     p_beats
         Confidence that the model of row i is stronger than that of row j, by the ratings; rows
         are `lines`, then `provisional`. None: no chain of comparisons joins them, or no error.

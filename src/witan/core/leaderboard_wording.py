@@ -53,13 +53,12 @@ def _who_leads(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
 def _how_surely(board: Leaderboard, lines: tuple[LeaderboardLine, ...], level: str) -> str:
     shared = sum(line.rank == 1 for line in lines) > 1
     if all(line.rank_low == 1 and line.rank_high == len(lines) for line in lines):
-        return f"but no two models can be told apart at {level}"
+        return f"but all models are too close to call at {level}"
     known = {*board.contenders}
     if contenders := [line.model for line in lines if line.model in known]:
-        first = "them" if shared else "it"
-        return f"but {_named(contenders)} cannot be told apart from {first} at {level}"
+        return f"but too close to call against {_named(contenders)} at {level}"
     if shared:
-        return f"and cannot be told apart at {level}"
+        return f"and are too close to call at {level}"
     return f"above every other model beyond noise ({level})"
 
 

@@ -144,7 +144,7 @@ class Outcome(Displayed):
         ``p_beats[i][j]``: probability that the candidate of line i would be placed above that of
         line j by another draw of such reviewers; None where it cannot be estimated.
     unresolved
-        Pairs of candidates that cannot be told apart at the stated level.
+        Pairs of candidates that are too close to call at the stated level.
     disputed_by
         Whom the fit places above the first line beyond noise, against the order of the rule.
     condorcet_winner, cycles

@@ -118,7 +118,7 @@ def _p_beats(view: View) -> tuple[tuple[float | None, ...], ...]:
 
 
 def _unresolved(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
-    """Pairs with votes that cannot be told apart."""
+    """Pairs with votes that are too close to call."""
     return tuple(
         (view.names[view.order[i]], view.names[view.order[j]])
         for i in range(len(view.order))

@@ -56,7 +56,7 @@ def _tier_clauses(placed: Sequence[Standing]) -> list[str]:
         if number == min(groups):
             clauses.append(_first_clause(names, placed, alone=len(groups) == 1))
         elif len(names) > 1:
-            clauses.append(f"{listed(names)} cannot be told apart")
+            clauses.append(f"{listed(names)} are too close to call")
     return clauses
 
 
@@ -68,6 +68,6 @@ def _first_clause(names: Sequence[str], placed: Sequence[Standing], *, alone: bo
     if len(shared) == len(names):
         return f"{lead} for first place"
     if alone:
-        return f"{lead}, but no two candidates can be told apart"
+        return f"{lead}, but all candidates are too close to call"
     others = [name for name in names if name not in shared]
-    return f"{lead}, but cannot be told apart from {listed(others)}"
+    return f"{lead}, but too close to call against {listed(others)}"

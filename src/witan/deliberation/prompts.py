@@ -477,7 +477,7 @@ yours first, and perhaps nothing else."""
 
 _EVIDENCE = """\
 The standings are evidence, not an order: an answer that is placed low may be right on a point, \
-and where answers cannot be told apart, none of them is the better one. Do not guess who wrote \
+and where answers are too close to call, none of them is the better one. Do not guess who wrote \
 what, and use no name for an answer but its label."""
 
 _CONSENSUS = """\
@@ -548,7 +548,7 @@ def _votes(sheet: Sheet, votes: Mapping[str, bool | None]) -> Iterator[str]:
 
 
 def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
-    """The ranking, what cannot be told apart in it, and who ranked otherwise."""
+    """The ranking, what is too close to call in it, and who ranked otherwise."""
     shown = [line for line in outcome.standings if line.candidate in sheet.candidates]
     placed = [line for line in shown if line.votes > 0]
     lines = [f"{line.rank}. {_cited(sheet, line.candidate)}" for line in placed]

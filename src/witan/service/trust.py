@@ -105,7 +105,7 @@ def _tied(outcome: Outcome) -> str:
     if outcome.disputed_by:
         return f"the fit places {listed(outcome.disputed_by)} above {listed(outcome.leaders)}"
     if len(tied) > 1:
-        return f"{listed(tied)} cannot be told apart"
+        return f"{listed(tied)} are too close to call"
     if len(outcome.standings) < 2:
         return ""
     return f"{tied[0]} leads clearly at {outcome.level * 100:g}% confidence"

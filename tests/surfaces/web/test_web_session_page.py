@@ -265,11 +265,11 @@ class TestRanking:
     """Dots with intervals, in the boxes of their tiers."""
 
     def test_a_tie_is_one_box_and_nobody_in_it_leads_clearly(self):
-        """Whoever cannot be told apart shares a box that says so."""
+        """Whoever are too close to call shares a box that says so."""
         root = page(closed())
         boxes = root.one("table", class_="standings").all("tbody")
 
-        assert "cannot be told apart" in boxes[0].text
+        assert "too close to call" in boxes[0].text
         assert root.all(class_="clear") == []
 
     def test_a_clear_leader_stands_alone(self):
@@ -374,7 +374,7 @@ class TestConcord:
         panel = page(Session.of(story.closed())).one(class_="concord")
 
         assert "Reviewer cyd ranks dan above ada." in panel.text
-        assert "cannot be told apart" in panel.text
+        assert "too close to call" in panel.text
 
     def test_nobody_is_said_to_stand_above_whom_it_is_not_told_apart_from(self):
         """Of two boxes some pair is told apart, and not every one."""
@@ -499,9 +499,9 @@ class TestAnswers:
         cards = page(closed()).all("article", class_="answer")
 
         assert [card.one(class_="facts").all("span")[0].text for card in cards] == [
-            "rank 1, not told apart from bob and cyd",
-            "rank 2, not told apart from ada and cyd",
-            "rank 3, not told apart from ada and bob",
+            "rank 1, too close to call against bob and cyd",
+            "rank 2, too close to call against ada and cyd",
+            "rank 3, too close to call against ada and bob",
         ]
 
     def test_the_rank_of_an_answer_that_stands_alone_is_its_rank(self):

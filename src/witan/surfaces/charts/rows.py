@@ -11,7 +11,7 @@ __all__ = ["boxed", "cells", "dots", "headed"]
 
 
 def boxed(dataset: str, y: Spec, width: float) -> Spec:
-    """A light box behind rows that cannot be told apart one from the next."""
+    """A light box behind rows that are too close to call."""
     return {
         "data": {"name": dataset},
         "mark": {"type": "rect", "color": BOX, "cornerRadius": 3, "aria": False},

@@ -116,7 +116,7 @@ def _laid_out(standings: Sequence[Standing]) -> tuple[list[Spec], list[Spec], fl
             lines.append({"y": depth + 0.5, **_line(member)})
             depth += 1
         if in_play:
-            label = "cannot be told apart" if several else ""
+            label = "too close to call" if several else ""
             boxes.append({"top": top, "bottom": depth, "middle": top + 0.42, "label": label})
         depth += 0.2
     return lines, boxes, round(depth, 6)

@@ -108,7 +108,7 @@ _IMPORT = told(
     "What is known of a session that came in as ballots.",
     {
         "under_way": False,
-        "trust": "2 of 2 reviewers · a and b cannot be told apart · 1 ballot could end the lead",
+        "trust": "2 of 2 reviewers · a and b are too close to call · 1 ballot could end the lead",
         "record_problem": None,
         "witan_imported": 1,
         "session": "exam/1",

@@ -130,7 +130,7 @@ def _rank(outcome: Outcome | None, name: str, naming: Naming) -> str:
         for each in pair
         if each != name
     ]
-    apart = f", not told apart from {listed(others, most=3)}" if others else ""
+    apart = f", too close to call against {listed(others, most=3)}" if others else ""
     return f"rank {held[0].rank}{apart}"
 
 

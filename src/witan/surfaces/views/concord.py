@@ -16,7 +16,7 @@ DISSENTS = PAIRS = 8
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two candidates that cannot be told apart.
+    """Two candidates that are too close to call.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from witan.surfaces.views.trend import Trend, trend
 
 __all__ = ["BoardView", "board_view"]
 
-TIED = "neighbours cannot be told apart"
+TIED = "neighbours too close to call"
 
 SHADES = ((0.95, 1), (0.8, 2), (0.65, 3), (0.5, 4))
 """Confidence from which a cell has a shade."""

@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A tier: lines that cannot be told apart, or one that stands alone.
+    """A tier: lines that are too close to call, or one that stands alone.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _boxes(outcome: Outcome, naming: Naming, scale: Scale, before: Outcome | Non
     boxes = []
     for (in_play, _), held in groupby(outcome.standings, key=lambda s: (_in_play(s), s.tier)):
         tier = list(held)
-        label = "cannot be told apart" if in_play and len(tier) > 1 else ""
+        label = "too close to call" if in_play and len(tier) > 1 else ""
         lines = [_line(each, outcome, naming, _dot(scale, each), digits) for each in tier]
         shifted = [_shifted(line, each, ranks) for line, each in zip(lines, tier, strict=True)]
         boxes.append(Box(label, tuple(shifted), in_play))

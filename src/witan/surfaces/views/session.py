@@ -300,7 +300,7 @@ def _leading(outcome: Outcome | None, naming: Naming) -> str:
     if len(outcome.leaders) > 1:
         return f"{names} share the first place"
     tied = [name for name in outcome.tied_for_best if name not in outcome.leaders]
-    apart = f", not told apart from {naming.listed(tied)}" if tied else ""
+    apart = f", too close to call against {naming.listed(tied)}" if tied else ""
     return f"{names} leads{apart}"
 
 

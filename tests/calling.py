@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import anyio
 import numpy as np
 
-from witan.deliberation.calls import Caller, Failed, Made
+from witan.deliberation.calls import Caller, CallFailure, CallResult
 from witan.deliberation.money import Purse
 from witan.deliberation.ports import Call, Hear, Member, Message, Price, Reply, Usage
 from witan.deliberation.procedure import Limits, Throttling
@@ -125,14 +125,14 @@ class Table:
             purse=self.purse,
             clock=LoopClock(),
             rng=np.random.default_rng(7),
-            notice=lambda *told: self.notices.append(told),
-            withdraw=lambda *whose: self.withdrawn.append(whose),
+            on_retry=lambda *told: self.notices.append(told),
+            on_withdraw=lambda *whose: self.withdrawn.append(whose),
         )
         self.heard: list[str] = []
 
     async def ask(
         self, script: Script, name: str = "a", price: Price | None = PRICE
-    ) -> Made | Failed:
+    ) -> CallResult | CallFailure:
         member = Member(name, script, provider="p", price=price)
         return await self.caller.call(member, CALL, self.heard.append)
 

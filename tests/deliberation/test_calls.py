@@ -7,7 +7,7 @@ import pytest
 from trio.testing import MockClock
 
 from calling import HANGS, Script, Step, Table, busy, fails, says
-from witan.deliberation.calls import Failed, Made
+from witan.deliberation.calls import CallFailure, CallResult
 from witan.deliberation.ports import Hear, Reply, Usage
 from witan.deliberation.procedure import Throttling
 from witan.errors import ModelError
@@ -32,7 +32,7 @@ class TestReply:
 
         made = await table.ask(Script(says("be", "cause", after=0.02)))
 
-        assert isinstance(made, Made)
+        assert isinstance(made, CallResult)
         assert made.reply.text == "because"
         assert table.heard == ["be", "cause"]
         assert made.spent.usage == Usage(10, 5)
@@ -53,7 +53,7 @@ class TestReply:
             for _ in range(3):
                 group.start_soon(one)
 
-        assert [type(result) for result in results] == [Made] * 3
+        assert [type(result) for result in results] == [CallResult] * 3
         assert all(result.spent.seconds < 1.0 for result in results)
 
 
@@ -67,7 +67,7 @@ class TestDeadline:
 
         failed = await table.ask(script)
 
-        assert isinstance(failed, Failed)
+        assert isinstance(failed, CallFailure)
         assert failed.reason == "timed out after 0.05 s"
         assert failed.spent.cost_usd is None
         assert 0.05 - 1e-6 <= failed.spent.seconds < 2
@@ -150,7 +150,7 @@ class TestRetries:
 
         made = await table.ask(Script(fails(busy()), fails(busy(429)), says("yes")))
 
-        assert isinstance(made, Made)
+        assert isinstance(made, CallResult)
         assert [told[:4] for told in table.notices] == [
             ("a", "answer", 1, "is busy (503)"),
             ("a", "answer", 2, "is busy (429)"),
@@ -183,7 +183,7 @@ class TestRetries:
             group.start_soon(other)
             made = await table.ask(Script(fails(busy(429, retry_after=0.6)), says("yes")))
 
-        assert isinstance(made, Made)
+        assert isinstance(made, CallResult)
         assert table.notices[0][4] == 0.6
         assert begun[0] - start >= 0.6 - 1e-6
 

@@ -9,7 +9,7 @@ from sniffio import current_async_library
 from trio.testing import MockClock
 
 from calling import CALL, Script, Table, busy, fails, mute, returns, says
-from witan.deliberation.calls import Made
+from witan.deliberation.calls import CallResult
 from witan.deliberation.ports import Member, Usage
 from witan.errors import MissingKey, ModelError
 
@@ -59,7 +59,7 @@ class TestForeign:
     @pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
     async def test_what_python_calls_passing_is_tried_again(self, error):
         """A time-out or a dropped connection of its own may pass."""
-        assert isinstance(await Table().ask(Script(fails(error), says("yes"))), Made)
+        assert isinstance(await Table().ask(Script(fails(error), says("yes"))), CallResult)
 
     async def test_what_ends_a_program_is_not_caught(self):
         """A model that exits ends the program, with its own status."""

@@ -7,7 +7,7 @@ import pytest
 
 from councils import council, member
 from markup import parsed
-from witan.deliberation.citations import Strange, check_citations
+from witan.deliberation.citations import CitationProblems, check_citations
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.service.text import Page
@@ -50,7 +50,7 @@ class TestReading:
     )
     def test_a_label_of_nobody(self, text, unresolved):
         """A label in brackets that no answer has is found."""
-        assert check_citations(text, LABELS) == Strange(unresolved)
+        assert check_citations(text, LABELS) == CitationProblems(unresolved)
 
     @pytest.mark.parametrize(
         ("text", "known", "doubtful"),
@@ -69,7 +69,7 @@ class TestReading:
     )
     def test_what_may_be_something_else(self, text, known, doubtful):
         """A letter that names something else in the text or the question is in doubt."""
-        assert check_citations(text, LABELS, [known]) == Strange((), tuple(doubtful))
+        assert check_citations(text, LABELS, [known]) == CitationProblems((), tuple(doubtful))
 
     @pytest.mark.parametrize(
         "text",
@@ -99,19 +99,19 @@ class TestReading:
     )
     def test_other_brackets(self, text):
         """Footnotes, tasks, links, code, indices, classes and formulas are no citations."""
-        assert check_citations(text, LABELS) == Strange()
+        assert check_citations(text, LABELS) == CitationProblems()
 
     def test_brackets_of_the_question(self):
         """What stands in the question in brackets is no label that somebody made up."""
         known = ["What does [Q] do?"]
-        assert check_citations("Press [Q]. It ends [Z], says [A].", LABELS, known) == Strange(
-            ("Z",)
-        )
-        assert check_citations("Press [Q] or [Z], says [A].", LABELS, known) == Strange()
+        assert check_citations(
+            "Press [Q]. It ends [Z], says [A].", LABELS, known
+        ) == CitationProblems(("Z",))
+        assert check_citations("Press [Q] or [Z], says [A].", LABELS, known) == CitationProblems()
 
     def test_labels_of_two_letters(self):
         """Where there are more answers than letters, labels have two."""
-        assert check_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == Strange(("AZ",))
+        assert check_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == CitationProblems(("AZ",))
 
     @pytest.mark.parametrize("text", ["[A", "`", "``` ", "[Z] ", "\\[", "[ ", "[A,", "$$ "])
     def test_it_takes_time_by_its_length(self, text):

@@ -5,7 +5,7 @@ import pytest
 from trio.testing import MockClock
 
 from calling import HANGS, PRICE, Script, Table, busy, fails, mute, says
-from witan.deliberation.calls import Made
+from witan.deliberation.calls import CallResult
 from witan.deliberation.procedure import Throttling
 from witan.errors import ModelError
 
@@ -109,7 +109,7 @@ class TestHedge:
 
         made = await table.ask(script)
 
-        assert isinstance(made, Made)
+        assert isinstance(made, CallResult)
         assert (script.requests, table.notices) == (1, [])
 
     @pytest.mark.parametrize("places", [1, 2])

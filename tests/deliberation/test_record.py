@@ -23,9 +23,9 @@ from witan.deliberation.procedure import Limits, Procedure, Throttling
 from witan.deliberation.record import (
     event_from_json,
     event_to_json,
-    plain,
     session_from_json,
     session_to_json,
+    to_plain,
 )
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
@@ -146,7 +146,7 @@ class TestRoundTrip:
 
         again = json.loads(event_to_json(event))
 
-        declared = {"event": event.kind, **plain(event)}
+        declared = {"event": event.kind, **to_plain(event)}
         del declared["provisional"]
         assert json.dumps(again) == json.dumps(declared)
 

@@ -8,9 +8,9 @@ import pytest
 from councils import QUESTION, council, member, members
 from juries import overheard
 from witan.deliberation.money import most_input_tokens
-from witan.deliberation.opening import plan_jury
+from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.procedure import Limits, Procedure
-from witan.deliberation.retries import plan_again, plan_rest
+from witan.deliberation.retries import plan_remaining, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount
 from witan.models.scripted import Line
@@ -47,7 +47,7 @@ class TestTakingUp:
         whole = await asked(seated, seated[2:], **ROUNDS)
         for n in range(1, len(whole.events)):
             before = Session.of(whole.events[:n])
-            plan = plan_rest(before)
+            plan = plan_remaining(before)
             heard = overheard(members("abc"))
             with anyio.fail_after(20):
                 async with council(heard, heard[2:], attempts=1, **ROUNDS) as opened:
@@ -60,8 +60,8 @@ class TestTakingUp:
         """Once the closing text is begun, it alone is left."""
         whole = await asked(members("abc"))
         kinds = [event.kind for event in whole.events]
-        half = plan_rest(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))
-        last = plan_rest(Session.of(whole.events[: kinds.index("synthesis_started") + 1]))
+        half = plan_remaining(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))
+        last = plan_remaining(Session.of(whole.events[: kinds.index("synthesis_started") + 1]))
 
         assert {line.stage for line in half.lines} == {"review", "repair", "synthesis"}
         assert {line.stage for line in last.lines} == {"synthesis"}
@@ -70,7 +70,7 @@ class TestTakingUp:
         """Nothing of an interrupted session is final."""
         whole = await asked([*members("ab"), member("c", answers=DOWN)])
         failed = [event.kind for event in whole.events].index("answer_failed")
-        left = plan_rest(Session.of(whole.events[: failed + 1]))
+        left = plan_remaining(Session.of(whole.events[: failed + 1]))
 
         assert ("c", "answer") in planned(left)
 
@@ -81,18 +81,18 @@ class TestAskingAgain:
     async def test_it_is_the_plan_that_the_retry_opens_with(self):
         """Under the limits of the day."""
         before = await asked([member("a", "ab"), member("b", "ab", reviews=DOWN)])
-        plan = plan_again(before, None, Limits(max_tokens=100))
+        plan = plan_retry(before, None, Limits(max_tokens=100))
         async with council(members("ab", "ab"), max_tokens=100) as opened:
             after = await opened.retry(before)
 
         assert plan == after.opened.plan
-        assert plan != plan_again(before, None, before.opened.procedure.limits)
+        assert plan != plan_retry(before, None, before.opened.procedure.limits)
 
     @pytest.mark.parametrize("options", [{}, {"self_review": True, "mirrored": True}])
     async def test_answers_that_stand_are_read_as_they_are(self, options):
         """Not as if they filled their limits; no prompt is longer than planned."""
         before = await asked([*members("ab"), member("c", reviews=DOWN)], **options)
-        plan = plan_again(before, None, before.opened.procedure.limits)
+        plan = plan_retry(before, None, before.opened.procedure.limits)
         heard = overheard(members("abc"))
         async with council(heard, attempts=1, **options) as opened:
             await opened.retry(before)
@@ -110,7 +110,7 @@ class TestAskingAgain:
     async def test_where_nobody_failed_there_is_none(self):
         """The refusal is that of the retry."""
         with pytest.raises(NothingToCount, match="no seat failed"):
-            plan_again(await asked(members("ab", "ab")), None, Limits())
+            plan_retry(await asked(members("ab", "ab")), None, Limits())
 
 
 class TestAnotherJury:
@@ -120,7 +120,7 @@ class TestAnotherJury:
         """Jurors are named apart from those who answered."""
         before = await asked(members("abc"))
         jury = [*members("ax", "ab"), member("b", "ab")]
-        plan = plan_jury(before, jury, (), Procedure())
+        plan = plan_rejudgment(before, jury, (), Procedure())
         async with council(jury) as opened:
             after = await opened.rejudge(before)
 

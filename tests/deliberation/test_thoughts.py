@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from councils import council, member
 from witan.deliberation import events as e
 from witan.deliberation.ports import Call, Hear, Member, Price, Reply
-from witan.deliberation.replies import ThoughtFilter, split_thoughts
+from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.session import Session
 
 pytestmark = pytest.mark.anyio
@@ -83,7 +83,7 @@ PIECES = (
 
 def streamed(text: str, size: int) -> tuple[str, int]:
     """What is heard of a text in pieces of this size, and how often it was withdrawn."""
-    thoughts, heard = ThoughtFilter(), ""
+    thoughts, heard = ReasoningFilter(), ""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     for piece in [*pieces, None]:
         before = thoughts.withdrawals
@@ -98,14 +98,14 @@ class TestSplitting:
     @pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
     def test_reasoning_is_set_apart(self, text):
         """Whatever tags a template has, the text is without them and what they enclose."""
-        split = split_thoughts(text)
+        split = split_reasoning(text)
 
         assert (split.text, split.reasoning) == ("Four.", "Hm.")
 
     @pytest.mark.parametrize("text", SPOKEN.values(), ids=SPOKEN)
     def test_what_a_text_talks_about_stays(self, text):
         """Tags in code, or in the middle of a sentence, are part of the text."""
-        assert split_thoughts(text).text == text
+        assert split_reasoning(text).text == text
 
     @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13])
     @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ class TestSplitting:
         """Wherever a stream is cut, what is heard in the end is what the whole text says."""
         heard, _ = streamed(text, size)
 
-        assert re.sub(r"<\|return\|>$", "", heard) == split_thoughts(text).text
+        assert re.sub(r"<\|return\|>$", "", heard) == split_reasoning(text).text
 
     @pytest.mark.parametrize("size", [1, 4, 100])
     def test_only_a_lone_closing_tag_withdraws(self, size):
@@ -125,7 +125,7 @@ class TestSplitting:
 
     def test_a_closing_tag_in_quotes(self):
         """Reasoning that talks of its own closing tag goes on."""
-        split = split_thoughts('<think>Is it `</think>` or "</think>"?</think>Four.')
+        split = split_reasoning('<think>Is it `</think>` or "</think>"?</think>Four.')
 
         assert split.text == "Four."
 
@@ -139,7 +139,7 @@ class TestSplitting:
 
         for size in (1, 7, 199, 200, 201, 4_096, len(text)):
             assert streamed(text, size) == ("Four.", 0)
-        assert split_thoughts(text).text == "Four."
+        assert split_reasoning(text).text == "Four."
 
     @pytest.mark.parametrize("quote", ['"', "'", "`", "“”"])
     def test_quotes_on_both_sides_of_the_end(self, quote):
@@ -147,7 +147,7 @@ class TestSplitting:
         word = f"{quote[0]}stop{quote[-1]}"
 
         for end in ("", "."):
-            split = split_thoughts(f"<think>It is {word}{end}</think>{word} it is.")
+            split = split_reasoning(f"<think>It is {word}{end}</think>{word} it is.")
             assert split.text == f"{word} it is."
 
     @given(
@@ -160,11 +160,11 @@ class TestSplitting:
     def test_no_cut_changes_anything(self, start, rest, size):
         """Whatever a text consists of and wherever it is cut, the whole and the pieces agree."""
         text = start + rest
-        whole = ThoughtFilter()
+        whole = ReasoningFilter()
         whole.feed(text)
         whole.close()
 
-        pieces = ThoughtFilter()
+        pieces = ReasoningFilter()
         for at in range(0, len(text), size):
             pieces.feed(text[at : at + size])
         pieces.close()
@@ -184,7 +184,7 @@ class TestSplitting:
             took = []
             for times in (1_000, 4_000):
                 started = process_time()
-                split_thoughts(text * times)
+                split_reasoning(text * times)
                 took.append(process_time() - started)
             assert took[1] < 12 * took[0] + 0.2, text
 

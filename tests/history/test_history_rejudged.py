@@ -9,7 +9,7 @@ from lessons import lessons
 from witan.analytics.reports import leaderboard
 from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
-from witan.deliberation.opening import stored_answers
+from witan.deliberation.opening import collect_answers
 from witan.deliberation.session import Session
 from witan.history.schema import bucket_of
 
@@ -22,7 +22,7 @@ def rejudged(name: str, parent: str) -> list[e.Event]:
         replace(s, name=f"{s.name}'s twin", source=f"test:twin-{s.name}") for s in opened.seats
     )
     opened = replace(
-        opened, jury=jury, answers=stored_answers(first), parent=parent, relation="rejudged"
+        opened, jury=jury, answers=collect_answers(first), parent=parent, relation="rejudged"
     )
     events = [opened]
     for event in later:

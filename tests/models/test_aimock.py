@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from witan.deliberation.ports import Call, Message, Model, Stage, deaf
+from witan.deliberation.ports import Call, Message, Model, Stage, ignore_text
 from witan.errors import ModelError
 from witan.models.connections import Connections
 from witan.models.openai_compatible import OpenAICompatible
@@ -74,7 +74,7 @@ async def failures(model: Model) -> list[ModelError]:
     errors = []
     for asked in (call(), review()):
         with pytest.raises(ModelError) as caught:
-            await model.complete(asked, deaf)
+            await model.complete(asked, ignore_text)
         assert KEY not in str(caught.value)
         errors.append(caught.value)
     return errors
@@ -106,7 +106,7 @@ async def test_a_review_satisfies_its_schema(aimock, model):
     """A review comes in one piece, as JSON."""
     aimock.say(REVIEW, userMessage="Rank")
 
-    reply = await model.complete(review(), deaf)
+    reply = await model.complete(review(), ignore_text)
 
     assert json.loads(reply.text) == json.loads(REVIEW)
     [entry] = aimock.requests()
@@ -117,7 +117,7 @@ async def test_a_reply_at_its_limit_is_cut(aimock, model):
     """A reply that ended for want of tokens says so."""
     aimock.load({"match": {}, "response": {"content": TEXT, "finishReason": "length"}})
 
-    assert (await model.complete(call(), deaf)).cut
+    assert (await model.complete(call(), ignore_text)).cut
 
 
 async def test_a_rate_limit(aimock, model):
@@ -167,7 +167,7 @@ async def test_a_stream_that_is_cut_off(aimock, model):
     )
 
     with pytest.raises(ModelError) as caught:
-        await model.complete(call(), deaf)
+        await model.complete(call(), ignore_text)
 
     assert caught.value.transient
 
@@ -201,7 +201,7 @@ async def test_fixtures_tell_calls_apart(aimock, model):
 
     async def told(system: str) -> str:
         said = (Message("system", f"You are a {system}."), Message("user", "Who?"))
-        return (await model.complete(Call("answer", said, max_tokens=9), deaf)).text
+        return (await model.complete(Call("answer", said, max_tokens=9), ignore_text)).text
 
     assert await told("poet") == "a poet"
     assert await told("judge") == "a judge"

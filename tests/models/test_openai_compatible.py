@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from misbehaving import MisbehavingServer
-from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
+from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, ignore_text
 from witan.errors import ConfigError, InvalidParameter, ModelError
 from witan.models.connections import Connections
 from witan.models.loop_guard import HOPS
@@ -63,7 +63,7 @@ def call(stage: Stage = "answer", *, schema: Any = None, **options: Any) -> Call
 async def failure(model: OpenAICompatible, asked: Call | None = None) -> ModelError:
     """The error of a call that fails, and that shows no key."""
     with pytest.raises(ModelError) as caught:
-        await model.complete(call() if asked is None else asked, deaf)
+        await model.complete(call() if asked is None else asked, ignore_text)
     assert KEY not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
     return caught.value
 
@@ -100,7 +100,7 @@ class TestReplies:
 
     async def test_what_is_sent(self, server, model):
         """Only what was asked for is in the request, with the key in its header."""
-        await model.complete(call(), deaf)
+        await model.complete(call(), ignore_text)
 
         sent = server.received[0]
         assert sent.path == "/v1/chat/completions"
@@ -120,9 +120,9 @@ class TestReplies:
     async def test_a_call_says_through_whom_it_comes(self, server, model):
         """By the servers on whose behalf the task runs; without one, by nothing."""
         token = HOPS.set(("one", "two"))
-        await model.complete(call(), deaf)
+        await model.complete(call(), ignore_text)
         HOPS.reset(token)
-        await model.complete(call(), deaf)
+        await model.complete(call(), ignore_text)
 
         assert [each.headers.get("witan-via") for each in server.received] == ["one, two", None]
 
@@ -130,7 +130,7 @@ class TestReplies:
         """Reviews and repairs are not streamed; options and schema are sent with them."""
         asked = call("review", schema=SCHEMA, temperature=0.0, reasoning_effort="low")
 
-        await model.complete(asked, deaf)
+        await model.complete(asked, ignore_text)
 
         body = server.received[0].body
         assert "stream" not in body
@@ -145,7 +145,7 @@ class TestReplies:
         """The absence of a key and the name of the limit are as the caller says."""
         model = seated(server.url, connections, key=None, max_tokens_field="max_completion_tokens")
 
-        await model.complete(call(), deaf)
+        await model.complete(call(), ignore_text)
 
         sent = server.received[0]
         assert "authorization" not in sent.headers
@@ -158,7 +158,7 @@ class TestReplies:
         server.fault("m", "ignores stream" if stage == "answer" else "streams unasked")
         server.fault("m", "says", text="Blue.")
 
-        assert (await model.complete(call(stage), deaf)).text == "Blue."
+        assert (await model.complete(call(stage), ignore_text)).text == "Blue."
 
     async def test_a_server_that_packs_unasked(self, server, model):
         """A reply that comes compressed all the same is unpacked."""
@@ -166,7 +166,7 @@ class TestReplies:
         server.fault("m", "200", headers={"Content-Encoding": "gzip"})
         server.fault("m", "body", raw=gzip.compress(said))
 
-        assert (await model.complete(call(), deaf)).text == "Blue."
+        assert (await model.complete(call(), ignore_text)).text == "Blue."
 
     async def test_a_server_that_never_lets_go(self, server, model):
         """A finished text is returned even if its stream never ends."""
@@ -174,14 +174,14 @@ class TestReplies:
         server.fault("m", "says", text="Blue.")
 
         with anyio.fail_after(5):
-            assert (await model.complete(call(), deaf)).text == "Blue."
+            assert (await model.complete(call(), ignore_text)).text == "Blue."
 
     async def test_calls_at_once(self, model):
         """Fifty calls at once each get their reply."""
         replies: list[Reply] = []
 
         async def one() -> None:
-            replies.append(await model.complete(call(), deaf))
+            replies.append(await model.complete(call(), ignore_text))
 
         async with anyio.create_task_group() as group:
             for _ in range(50):
@@ -336,8 +336,8 @@ class TestDialects:
         server.fault("m", "refuses", field="response_format", status=status)
         asked = call("review", schema=SCHEMA)
 
-        await model.complete(asked, deaf)
-        await model.complete(asked, deaf)
+        await model.complete(asked, ignore_text)
+        await model.complete(asked, ignore_text)
 
         forms = [each.body.get("response_format", {}).get("type") for each in server.calls()]
         assert forms == ["json_schema", "json_object", None, None]
@@ -348,7 +348,7 @@ class TestDialects:
         asked = call("review", schema=SCHEMA)
 
         for _ in range(2):
-            await model.complete(asked, deaf)
+            await model.complete(asked, ignore_text)
 
         forms = [each.body["response_format"]["type"] for each in server.calls()]
         assert forms == ["json_schema", "json_object", "json_object"]
@@ -365,7 +365,7 @@ class TestDialects:
     async def test_a_form_that_passed_is_not_given_up(self, server, model):
         """Once a schema was accepted, a nameless 400 has another cause."""
         asked = call("review", schema=SCHEMA)
-        await model.complete(asked, deaf)
+        await model.complete(asked, ignore_text)
         server.fault("m", "400", words="Too long.")
 
         await failure(model, asked)
@@ -379,7 +379,7 @@ class TestDialects:
         asked = call("review", schema=SCHEMA)
         await failure(model, asked)
 
-        await model.complete(asked, deaf)
+        await model.complete(asked, ignore_text)
 
         forms = [each.body["response_format"]["type"] for each in server.calls()]
         assert forms == ["json_schema"] * 2
@@ -406,7 +406,7 @@ class TestDialects:
         asked = call(temperature=0.2, reasoning_effort="low")
         server.fault("m", "says", text="Blue.")
 
-        replies = [await model.complete(asked, deaf) for _ in range(2)]
+        replies = [await model.complete(asked, ignore_text) for _ in range(2)]
 
         assert [reply.text for reply in replies] == ["Blue."] * 2
         first, second, third = (each.body for each in server.calls())
@@ -422,7 +422,7 @@ class TestDialects:
         server.fault("m", "refuses", field=field, words=words)
 
         for _ in range(2):
-            await model.complete(call(), deaf)
+            await model.complete(call(), ignore_text)
 
         limits = [
             each.body.keys() & {"max_tokens", "max_completion_tokens"} for each in server.calls()
@@ -474,7 +474,7 @@ class TestDialects:
         """The limit is sent under its other name where a code or that name says so."""
         server.fault("m", "400", times=1, words=words, **said)
 
-        await model.complete(call(), deaf)
+        await model.complete(call(), ignore_text)
 
         sent = [LIMITS & each.body.keys() for each in server.calls()]
         assert sent == [{"max_tokens"}, {"max_completion_tokens"}]
@@ -494,7 +494,7 @@ class TestDialects:
         server.fault("m", "forbids", place=place, wrapped=wrapped)
         server.fault("m", "says", text="Blue.")
 
-        reply = await model.complete(call(temperature=0.2), deaf)
+        reply = await model.complete(call(temperature=0.2), ignore_text)
 
         first, second = (each.body for each in server.calls())
         assert first.keys() - second.keys() == {gone}
@@ -537,9 +537,9 @@ class TestDialects:
         noted = ("the server does not take temperature",)
 
         replies = [
-            await model.complete(call(temperature=0.2, reasoning_effort="low"), deaf),
-            await model.complete(call(temperature=0.2), deaf),
-            await model.complete(call(), deaf),
+            await model.complete(call(temperature=0.2, reasoning_effort="low"), ignore_text),
+            await model.complete(call(temperature=0.2), ignore_text),
+            await model.complete(call(), ignore_text),
         ]
 
         assert [reply.notes for reply in replies] == [noted, noted, ()]
@@ -549,7 +549,7 @@ class TestDialects:
         words = "Not supported together with max_tokens"
         server.fault("m", "400", times=1, words=words, param="temperature")
 
-        await model.complete(call(temperature=0.2), deaf)
+        await model.complete(call(temperature=0.2), ignore_text)
 
         assert "temperature" not in server.calls()[1].body
         assert "max_tokens" in server.calls()[1].body
@@ -565,7 +565,7 @@ class TestCancelling:
 
         for _ in range(20):
             with anyio.move_on_after(0.03) as scope:
-                await model.complete(call(), deaf)
+                await model.complete(call(), ignore_text)
             assert scope.cancelled_caught
 
         assert server.open_connections() == 0

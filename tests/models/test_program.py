@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from witan.deliberation.ports import Call, Message, deaf
+from witan.deliberation.ports import Call, Message, ignore_text
 from witan.errors import InvalidParameter, ModelError
 from witan.models.loop_guard import HOPS
 from witan.models.program import Program
@@ -33,13 +33,15 @@ def python(code: str) -> Program:
 
 async def failure(program: Program) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await program.complete(call(), deaf)
+        await program.complete(call(), ignore_text)
     return caught.value
 
 
 async def test_the_prompt_goes_in_and_the_answer_comes_out():
     """A single message is written to standard input as it stands; no shell reads the command."""
-    reply = await Program("p", "tr a-z A-Z").complete(call(Message("user", "how $HOME é")), deaf)
+    reply = await Program("p", "tr a-z A-Z").complete(
+        call(Message("user", "how $HOME é")), ignore_text
+    )
 
     assert reply.text == "HOW $HOME é"
 
@@ -48,7 +50,7 @@ async def test_a_conversation_says_who_speaks():
     """Several messages are headed by their roles."""
     said = (Message("system", "Be brief."), Message("user", "Why?"))
 
-    reply = await Program("p", "cat").complete(call(*said), deaf)
+    reply = await Program("p", "cat").complete(call(*said), ignore_text)
 
     assert reply.text == "System:\nBe brief.\n\nUser:\nWhy?\n"
 
@@ -72,14 +74,14 @@ async def test_a_prompt_that_is_not_read_does_no_harm():
     """A program may close its input at once, however long the prompt is."""
     long = Message("user", "x" * 1_000_000)
 
-    reply = await python("import os; os.close(0); print('done')").complete(call(long), deaf)
+    reply = await python("import os; os.close(0); print('done')").complete(call(long), ignore_text)
 
     assert reply.text == "done\n"
 
 
 async def test_a_prompt_that_no_utf8_holds_is_told_all_the_same():
     """Half a character becomes a question mark, and the rest arrives."""
-    reply = await Program("p", "cat").complete(call(Message("user", "a \ud83d b")), deaf)
+    reply = await Program("p", "cat").complete(call(Message("user", "a \ud83d b")), ignore_text)
 
     assert reply.text == "a ? b"
 
@@ -136,7 +138,7 @@ async def test_cancelling_kills_the_program_and_its_children(tmp_path):
     )
 
     async with anyio.create_task_group() as group:
-        group.start_soon(python(code).complete, call(), deaf)
+        group.start_soon(python(code).complete, call(), ignore_text)
         with anyio.fail_after(10):
             while not (pids.exists() and pids.read_text().endswith(".")):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
@@ -152,7 +154,7 @@ async def test_a_child_left_behind_does_not_hold_the_reply(tmp_path):
 
     with anyio.fail_after(10):
         reply = await Program("p", f"sh -c 'sleep 60 & echo $! > {pids}; echo said'").complete(
-            call(), deaf
+            call(), ignore_text
         )
 
     assert reply.text == "said\n"
@@ -190,7 +192,9 @@ class TestCircles:
     async def test_a_program_is_told_on_whose_behalf_it_runs(self):
         """The servers that asked, and itself, under a name that does not tell its command."""
         token = HOPS.set(("one", "two"))
-        reply = await python("import os; print(os.environ['WITAN_VIA'])").complete(call(), deaf)
+        reply = await python("import os; print(os.environ['WITAN_VIA'])").complete(
+            call(), ignore_text
+        )
         HOPS.reset(token)
         one, two, own = reply.text.strip().split(", ")
 
@@ -200,7 +204,9 @@ class TestCircles:
     async def test_a_program_that_holds_this_council_is_not_run(self, monkeypatch):
         """However its path is written; another one is."""
         code = "import os; print(os.environ['WITAN_VIA'])"
-        monkeypatch.setenv("WITAN_VIA", (await python(code).complete(call(), deaf)).text.strip())
+        monkeypatch.setenv(
+            "WITAN_VIA", (await python(code).complete(call(), ignore_text)).text.strip()
+        )
         link = shlex.join(
             [
                 str(Path(sys.executable).parent / ".." / "bin" / Path(sys.executable).name),
@@ -212,12 +218,12 @@ class TestCircles:
 
         for same in (python(code), Program("p", link)):
             assert "would be a member of itself" in str(await failure(same))
-        assert (await Program("p", "echo well").complete(call(), deaf)).text == "well\n"
+        assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
 
     async def test_programs_hold_councils_within_each_other_so_deep_alone(self, monkeypatch):
         """Programs that never are the same would multiply all the same."""
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, elsewhere")
-        assert (await Program("p", "echo well").complete(call(), deaf)).text == "well\n"
+        assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, program-d")
 
         assert "4 programs hold councils" in str(await failure(Program("p", "echo well")))

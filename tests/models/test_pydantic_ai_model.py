@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, deaf
+from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, ignore_text
 from witan.errors import MissingKey, ModelError
 from witan.models.pydantic_ai_model import Providers, PydanticAIModel
 from witan.models.seats import SeatSpec
@@ -193,7 +193,7 @@ def refuses(status: int, words: str, kind: str = "invalid_request_error", **head
 
 async def failure(model: PydanticAIModel, asked: Call | None = None) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await model.complete(call() if asked is None else asked, deaf)
+        await model.complete(call() if asked is None else asked, ignore_text)
     assert KEY not in repr(caught.value)
     assert str(caught.value).startswith("critic: ")
     return caught.value
@@ -222,7 +222,7 @@ class TestAnswering:
         )
         server.then(says("Yes."))
 
-        await model.complete(call(*said), deaf)
+        await model.complete(call(*said), ignore_text)
 
         [body] = server.received
         turns = [(m["role"], m["content"][0]["text"]) for m in body["messages"]]
@@ -240,7 +240,7 @@ class TestAnswering:
         """A temperature is passed on."""
         server.then(says("Yes."))
 
-        await model.complete(call(options=Options(temperature=0.25)), deaf)
+        await model.complete(call(options=Options(temperature=0.25)), ignore_text)
 
         assert server.received[0]["temperature"] == 0.25
 
@@ -261,7 +261,7 @@ class TestAnswering:
         """A reply that ended for want of tokens says so."""
         server.then(says("Seven met", stop="max_tokens"))
 
-        assert (await model.complete(call(), deaf)).cut
+        assert (await model.complete(call(), ignore_text)).cut
 
     async def test_silence_is_no_reply(self, server, model):
         """White space is not an answer; asking again may help."""
@@ -313,7 +313,7 @@ class TestReviewing:
         server.then(no, lambda handler: handler.json(200, in_words))
         server.then(lambda handler: handler.json(200, in_words))
 
-        replies = [await model.complete(review, deaf) for _ in range(3)]
+        replies = [await model.complete(review, ignore_text) for _ in range(3)]
 
         assert [json.loads(reply.text) for reply in replies] == [REVIEW] * 3
         forms = ["output_config" in body or "tools" in body for body in server.received]
@@ -497,9 +497,9 @@ class TestConnections:
         ]
         for model in models:
             server.then(says("Yes."), says("Yes."))
-            await model.complete(call(), deaf)
+            await model.complete(call(), ignore_text)
             await model.aclose()
-            await model.complete(call(), deaf)
+            await model.complete(call(), ignore_text)
 
         assert server.opened == 1
         await providers.aclose()
@@ -516,7 +516,7 @@ class TestConnections:
         async with Council(specs[:2], specs[2], environment=environment) as council:
             for member in (*council.members, *council.chairmen):
                 server.then(says("Yes."))
-                await member.model.complete(call(), deaf)
+                await member.model.complete(call(), ignore_text)
 
         assert server.opened == 1
         assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
@@ -533,7 +533,7 @@ class TestConnections:
 
         server.then(hang)
         async with anyio.create_task_group() as group:
-            group.start_soon(model.complete, call(), deaf)
+            group.start_soon(model.complete, call(), ignore_text)
             assert await anyio.to_thread.run_sync(arrived.wait, 5)
             group.cancel_scope.cancel()
 
@@ -545,7 +545,7 @@ class TestConnections:
 
         async def once() -> str:
             server.then(says("Yes."))
-            reply = await model.complete(call(), deaf)
+            reply = await model.complete(call(), ignore_text)
             await model.aclose()
             return reply.text
 

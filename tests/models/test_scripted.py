@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 from witan.core.blinding import draw_sheets
 from witan.core.rubrics import RUBRICS
 from witan.deliberation.ballots import read_review
-from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, deaf
+from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, ignore_text
 from witan.deliberation.prompts import fence, review_messages, review_schema
 from witan.errors import ConfigError, ModelError
 from witan.models.script import Line, Script, read_script
@@ -49,7 +49,7 @@ async def reviewed(line: Line, *criteria: str, answers: dict[str, str] = ANSWERS
     """The review that a line writes of these answers."""
     member = Scripted("m", reviews=[line])
     asked = call(sheet(**answers), "review", schema=schema(*criteria))
-    return json.loads((await member.complete(asked, deaf)).text)
+    return json.loads((await member.complete(asked, ignore_text)).text)
 
 
 class TestSaying:
@@ -57,7 +57,7 @@ class TestSaying:
 
     async def test_a_text_is_said(self):
         """A text answers every call; words count as tokens."""
-        reply = await Scripted("m", answers=["Seven metres."]).complete(call(), deaf)
+        reply = await Scripted("m", answers=["Seven metres."]).complete(call(), ignore_text)
 
         assert reply == Reply("Seven metres.", Usage(2, 2))
 
@@ -65,20 +65,20 @@ class TestSaying:
         """A line may want something to stand in the prompt."""
         member = Scripted("m", answers=[Line("Nine.", contains="winter"), "Seven."])
 
-        assert (await member.complete(call("And in winter?"), deaf)).text == "Nine."
-        assert (await member.complete(call("How deep?"), deaf)).text == "Seven."
+        assert (await member.complete(call("And in winter?"), ignore_text)).text == "Nine."
+        assert (await member.complete(call("How deep?"), ignore_text)).text == "Seven."
 
     async def test_a_function_writes_from_the_call(self):
         """A function sees the whole call."""
         member = Scripted("m", answers=[lambda asked: asked.messages[-1].text.upper()])
 
-        assert (await member.complete(call("why"), deaf)).text == "WHY"
+        assert (await member.complete(call("why"), ignore_text)).text == "WHY"
 
     @pytest.mark.parametrize("stage", ["answer", "synthesis"])
     async def test_nothing_that_fits(self, stage):
         """A script without a line for a call says so, and trying again is no use."""
         with pytest.raises(ModelError, match=f"^m: its script has nothing to say to this {stage}"):
-            await Scripted("m").complete(call(stage=stage), deaf)
+            await Scripted("m").complete(call(stage=stage), ignore_text)
 
     async def test_it_is_heard_a_few_words_at_a_time(self):
         """What is heard adds up to the reply, spaces and line ends included."""
@@ -126,7 +126,7 @@ class TestFailing:
         line = Line(error="is overloaded", status=status, retry_after=1.5)
 
         with pytest.raises(ModelError, match=r"^m: is overloaded$") as caught:
-            await Scripted("m", answers=[line]).complete(call(), deaf)
+            await Scripted("m", answers=[line]).complete(call(), ignore_text)
 
         error = caught.value
         assert (error.status, error.retry_after, error.transient) == (status, 1.5, transient)
@@ -144,14 +144,14 @@ class TestFailing:
     async def test_it_says_nothing(self):
         """An empty reply is the error that it is with every other model."""
         with pytest.raises(ModelError, match=r"^m: said nothing$") as caught:
-            await Scripted("m", answers=[Line(empty=True)]).complete(call(), deaf)
+            await Scripted("m", answers=[Line(empty=True)]).complete(call(), ignore_text)
 
         assert caught.value.transient
 
     async def test_it_hangs(self):
         """A call that never ends ends with its deadline."""
         with anyio.move_on_after(0.05) as scope:
-            await Scripted("m", answers=[Line(hang=True)]).complete(call(), deaf)
+            await Scripted("m", answers=[Line(hang=True)]).complete(call(), ignore_text)
 
         assert scope.cancelled_caught
 
@@ -170,7 +170,7 @@ class TestFailing:
             said, asked = [], call(text)
             for _ in range(4):
                 try:
-                    said.append((await member.complete(asked, deaf)).text)
+                    said.append((await member.complete(asked, ignore_text)).text)
                 except ModelError as error:
                     said.append(error.problem)
             return said
@@ -185,7 +185,7 @@ class TestFailing:
         problems, asked = [], call()
         for _ in range(4):
             with pytest.raises(ModelError) as caught:
-                await member.complete(asked, deaf)
+                await member.complete(asked, ignore_text)
             problems.append(caught.value.problem)
 
         assert problems == ["busy", "down", "down", "down"]
@@ -201,7 +201,7 @@ class TestFailing:
             for _ in range(2):
                 await checkpoint()
                 try:
-                    said[number].append((await member.complete(asked, deaf)).text)
+                    said[number].append((await member.complete(asked, ignore_text)).text)
                 except ModelError as error:
                     said[number].append(error.problem)
 
@@ -217,7 +217,7 @@ class TestFailing:
 
         for _ in range(2):
             with anyio.move_on_after(0.02) as scope:
-                await member.complete(call(), deaf)
+                await member.complete(call(), ignore_text)
             assert scope.cancelled_caught
 
 
@@ -257,7 +257,7 @@ class TestReviewing:
 
     async def test_a_member_without_a_script_for_it_reviews(self):
         """Reviews need no line of their own."""
-        reply = await Scripted("m").complete(call(sheet(**ANSWERS), "review"), deaf)
+        reply = await Scripted("m").complete(call(sheet(**ANSWERS), "review"), ignore_text)
 
         assert json.loads(reply.text)["ranking"] == [["A", "B", "C"]]
 
@@ -277,7 +277,7 @@ class TestReviewing:
         """A literal reply is sent as it stands, malformed or not."""
         member = Scripted("m", reviews=["B is best, I think {1}"])
 
-        reply = await member.complete(call(sheet(**ANSWERS), "review"), deaf)
+        reply = await member.complete(call(sheet(**ANSWERS), "review"), ignore_text)
 
         assert reply.text == "B is best, I think {1}"
 
@@ -285,8 +285,10 @@ class TestReviewing:
         """A review can be malformed and its repair in order; without repairs it stays malformed."""
         asked = call(sheet(**ANSWERS), "repair")
 
-        stubborn = await Scripted("m", reviews=["prose"]).complete(asked, deaf)
-        willing = await Scripted("m", reviews=["prose"], repairs=[Line()]).complete(asked, deaf)
+        stubborn = await Scripted("m", reviews=["prose"]).complete(asked, ignore_text)
+        willing = await Scripted("m", reviews=["prose"], repairs=[Line()]).complete(
+            asked, ignore_text
+        )
 
         assert stubborn.text == "prose"
         assert json.loads(willing.text)["ranking"]
@@ -303,7 +305,7 @@ class TestReviewing:
         line = Line(prefers=("since it was", "about seven"), grades={"Rain": {"accuracy": 1}})
         told = Call("review", asked, 500, schema=review_schema(sheet, rubric, holistic=True))
 
-        reply = await Scripted("m", reviews=[line]).complete(told, deaf)
+        reply = await Scripted("m", reviews=[line]).complete(told, ignore_text)
         review = read_review(
             reply.text, sheet, rubric=rubric, holistic=True, session="s", roster=candidates
         )
@@ -317,7 +319,7 @@ class TestReviewing:
         line = Line("As [{1}] and [{2}] say {so}, {3}.", prefers=("since it", "no such phrase"))
 
         reply = await Scripted("m", synthesis=[line]).complete(
-            call(sheet(**ANSWERS), "synthesis"), deaf
+            call(sheet(**ANSWERS), "synthesis"), ignore_text
         )
 
         assert reply.text == "As [B] and [?] say {so}, {3}."
@@ -389,7 +391,7 @@ class TestFiles:
 
         member = Scripted.load(path)
 
-        assert (await member.complete(call(), deaf)).text == "Seven."
+        assert (await member.complete(call(), ignore_text)).text == "Seven."
         assert member.name == f"script:{path}"
         assert Scripted.load(path, "critic").name == "critic"
 

@@ -6,89 +6,91 @@ import anyio
 
 from witan.core.blinding import draw_nonce, draw_sheets
 from witan.deliberation import events as e
-from witan.deliberation.calls import Made
-from witan.deliberation.context import Sitting
+from witan.deliberation.calls import CallResult
+from witan.deliberation.context import SessionContext
 from witan.deliberation.masking import mask
 from witan.deliberation.money import worst_usd
 from witan.deliberation.ports import Call, Member, Message
 from witan.deliberation.prompts import answer_messages, debate_messages
 
-Asked = Callable[[Member], tuple[Message, ...]]
+PromptBuilder = Callable[[Member], tuple[Message, ...]]
 
 ANSWER, DEBATE = 0, 1
 """Which of the session's draws the fences of files, and the sheets of a debate, come from."""
 
 
-async def answer(sitting: Sitting) -> dict[str, str]:
+async def answer(context: SessionContext) -> dict[str, str]:
     """Ask every member, and let them debate; return the answers by seat, in seat order.
 
     Where the answers come from an earlier session nobody is asked.
     """
-    if sitting.opened.answers:
-        return {held.seat: held.text for held in sitting.opened.answers}
-    verdict = sitting.procedure.mode == "verdict"
-    nonce = draw_nonce((sitting.seed, ANSWER))
+    if context.opened.answers:
+        return {held.seat: held.text for held in context.opened.answers}
+    verdict = context.procedure.mode == "verdict"
+    nonce = draw_nonce((context.seed, ANSWER))
 
     def first(member: Member) -> tuple[Message, ...]:
         return answer_messages(
-            sitting.question,
-            conversation=sitting.conversation,
-            files=sitting.files,
+            context.question,
+            conversation=context.conversation,
+            files=context.files,
             system=member.options.system,
             verdict=verdict,
             nonce=nonce,
         )
 
-    most = len(sitting.members)
-    enough = most if sitting.retries else sitting.procedure.enough or most
-    answers = await _Round(sitting, 1, enough).held(sitting.members, first)
-    for number in range(2, sitting.procedure.debate_rounds + 2):
+    most = len(context.members)
+    enough = most if context.retries else context.procedure.enough or most
+    answers = await _Round(context, 1, enough).run(context.members, first)
+    for number in range(2, context.procedure.debate_rounds + 2):
         if len(answers) < 2:
             break
-        answers |= await _debate(sitting, number, answers)
+        answers |= await _debate(context, number, answers)
     return answers
 
 
-async def _debate(sitting: Sitting, number: int, answers: Mapping[str, str]) -> dict[str, str]:
+async def _debate(
+    context: SessionContext, number: int, answers: Mapping[str, str]
+) -> dict[str, str]:
     """One round in which everyone sees the others' answers, under labels, and may revise."""
-    present = [member for member in sitting.members if member.name in answers]
+    present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
-    masked = {seat: mask(answers[seat], sitting.question, sitting.names) for seat in seats}
+    masked = {seat: mask(answers[seat], context.question, context.names) for seat in seats}
     sheets = draw_sheets(
-        seats, seats, (sitting.seed, DEBATE, number), hidden={seat: seat for seat in seats}
+        seats, seats, (context.seed, DEBATE, number), hidden={seat: seat for seat in seats}
     )
 
     def again(member: Member) -> tuple[Message, ...]:
         return debate_messages(
-            sitting.question,
-            conversation=sitting.conversation,
-            files=sitting.files,
+            context.question,
+            conversation=context.conversation,
+            files=context.files,
             system=member.options.system,
             own=answers[member.name],
             sheet=sheets[member.name],
             answers=masked,
-            verdict=sitting.procedure.mode == "verdict",
+            verdict=context.procedure.mode == "verdict",
         )
 
-    return await _Round(sitting, number, len(present)).held(present, again)
+    return await _Round(context, number, len(present)).run(present, again)
 
 
-def gate(sitting: Sitting, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Check every answer, say what was found, and return the flags of those that failed.
 
     What the gate of an earlier session found in a stored answer stands, and is not said again.
     """
-    failed = {held.seat: held.flags for held in sitting.opened.answers if held.flags}
-    if not sitting.procedure.safety:
+    failed = {held.seat: held.flags for held in context.opened.answers if held.flags}
+    if not context.procedure.safety:
         return failed
-    judged = {held.seat for held in sitting.opened.answers if held.flags is not None}
-    told = {event.seat for event in sitting.earlier if isinstance(event, e.GateVerdict)}
+    judged = {held.seat for held in context.opened.answers if held.flags is not None}
+    told = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
         if seat in judged:
             continue
-        verdict = sitting.check(text)
+        verdict = context.check(text)
         if seat not in told:
-            sitting.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
+            context.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
         if not verdict.passed:
             failed[seat] = verdict.flags
     return failed
@@ -97,37 +99,37 @@ def gate(sitting: Sitting, answers: Mapping[str, str]) -> dict[str, tuple[str, .
 class _Round:
     """All members at once, each until it is done, the stage is, or enough others were."""
 
-    def __init__(self, sitting: Sitting, number: int, enough: int) -> None:
-        self.sitting = sitting
+    def __init__(self, context: SessionContext, number: int, enough: int) -> None:
+        self.context = context
         self.number = number
         self.enough = enough
         self.answers = {
             event.seat: event.text
-            for event in sitting.earlier
+            for event in context.earlier
             if isinstance(event, e.AnswerDone) and event.round == number
         }
         self.failed = {
             event.seat
-            for event in sitting.earlier
+            for event in context.earlier
             if isinstance(event, e.AnswerFailed)
             and event.round == number
-            and event.seq <= sitting.final
+            and event.seq <= context.final
         }
 
-    async def held(self, members: Sequence[Member], asked: Asked) -> dict[str, str]:
+    async def run(self, members: Sequence[Member], asked: PromptBuilder) -> dict[str, str]:
         """Ask those who have not answered yet; leave no seat without a word on why."""
-        closed = any(isinstance(event, e.SheetDrawn) for event in self.sitting.earlier)
+        closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
         settled = {*self.answers, *self.failed}
         waiting = [m for m in members if m.name not in settled and not closed]
         grace_ran_out = False
-        with anyio.move_on_after(self.sitting.seconds_left()):
+        with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 self._begin_grace()
                 for member in waiting:
                     # Told before it runs: a scheduler may start tasks in any order.
-                    call = self.sitting.call("answer", member, asked(member))
-                    self.sitting.recorder.emit(
+                    call = self.context.call("answer", member, asked(member))
+                    self.context.recorder.emit(
                         e.AnswerStarted,
                         seat=member.name,
                         round=self.number,
@@ -141,52 +143,52 @@ class _Round:
         return {m.name: self.answers[m.name] for m in members if m.name in self.answers}
 
     async def _seat(self, member: Member, call: Call) -> None:
-        sitting, recorder = self.sitting, self.sitting.recorder
+        context, recorder = self.context, self.context.recorder
 
-        def hear(text: str) -> None:
+        def on_text(text: str) -> None:
             recorder.emit(e.AnswerDelta, seat=member.name, round=self.number, text=text)
 
-        made = await sitting.caller.call(member, call, hear)
-        if not isinstance(made, Made):
+        result = await context.caller.call(member, call, on_text)
+        if not isinstance(result, CallResult):
             self.failed.add(member.name)
             recorder.emit(
                 e.AnswerFailed,
                 seat=member.name,
                 round=self.number,
-                reason=made.reason,
-                over_budget=made.over_budget,
-                misconfigured=made.misconfigured,
-                spent=sitting.caller.taken(member.name),
+                reason=result.reason,
+                over_budget=result.over_budget,
+                misconfigured=result.misconfigured,
+                spent=context.caller.collect_spent(member.name),
             )
             return
-        self.answers[member.name] = made.text
+        self.answers[member.name] = result.text
         recorder.emit(
             e.AnswerDone,
             seat=member.name,
             round=self.number,
-            text=made.text,
-            cut=made.reply.cut,
-            notes=made.reply.notes,
-            reasoning=made.reasoning,
-            spent=sitting.caller.taken(member.name),
+            text=result.text,
+            cut=result.reply.cut,
+            notes=result.reply.notes,
+            reasoning=result.reasoning,
+            spent=context.caller.collect_spent(member.name),
         )
         self._begin_grace()
 
     def _begin_grace(self) -> None:
         """Once enough have answered, the rest have the shorter of what they had and the grace."""
         if len(self.answers) >= self.enough:
-            grace = anyio.current_time() + self.sitting.limits.grace_seconds
+            grace = anyio.current_time() + self.context.limits.grace_seconds
             self.scope.deadline = min(self.scope.deadline, grace)
 
     def _give_up(self, member: Member, grace_ran_out: bool) -> None:
-        reason = self.sitting.out_of_time()
+        reason = self.context.out_of_time()
         if grace_ran_out:
-            waited = self.sitting.limits.grace_seconds
+            waited = self.context.limits.grace_seconds
             reason = f"did not finish within {waited:g} s of the {self.enough} answers awaited"
-        self.sitting.recorder.emit(
+        self.context.recorder.emit(
             e.AnswerFailed,
             seat=member.name,
             round=self.number,
             reason=reason,
-            spent=self.sitting.caller.taken(member.name),
+            spent=self.context.caller.collect_spent(member.name),
         )

@@ -20,7 +20,7 @@ from witan.core.rubric import Rubric
 from witan.core.scale import FAILED, HOLISTIC, NATIVE, PASSED, grade_on, read_grade
 from witan.core.scale_recognition import declared
 from witan.deliberation.events import ReadBy
-from witan.deliberation.replies import ambiguous_keys, split_thoughts, values_in, whole
+from witan.deliberation.replies import ambiguous_keys, find_json_values, parse_json, split_reasoning
 from witan.deliberation.review_notes import (
     NOT_GRADED,
     NOT_ON_SHEET,
@@ -52,19 +52,19 @@ _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 
 def is_remark(key: str) -> bool:
     """Tell whether a key holds what a reviewer writes beside its ballot."""
-    return _folded(key) in _NOTES
+    return _fold_key(key) in _NOTES
 
 
-def tied(text: str) -> list[object]:
+def split_ties(text: str) -> list[object]:
     """The labels that a text places equal: ``B = C``."""
     return list(re.split(r"[=~&]", text))
 
 
-def chain(text: str) -> list[list[object]]:
+def split_groups(text: str) -> list[list[object]]:
     """Groups of labels, best first: ``A > B = C``, or ``A, B, C``."""
     if ">" in text:
-        return [tied(part.replace(",", "=")) for part in text.split(">")]
-    return [tied(part) for part in re.split(r"[,;\n]", text)]
+        return [split_ties(part.replace(",", "=")) for part in text.split(">")]
+    return [split_ties(part) for part in re.split(r"[,;\n]", text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Reading:
     @property
     def graded(self) -> tuple[str, ...]:
         """The candidates that have a grade which can be read."""
-        return tuple(c for c, given in self.grades.items() if any(_readable(given)))
+        return tuple(c for c, given in self.grades.items() if any(_readable_grades(given)))
 
     @property
     def fullness(self) -> int:
@@ -101,7 +101,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReviewForm:
     """What one reviewer was asked: to rank these labels, and perhaps to grade them.
 
     Parameters
@@ -117,7 +117,7 @@ class Asked:
     criteria: Mapping[str, str]
 
     @classmethod
-    def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "Asked":
+    def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "ReviewForm":
         """What a sheet asks, under a rubric or none."""
         names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
         if holistic or rubric is not None:
@@ -125,7 +125,7 @@ class Asked:
         labels = zip(sheet.labels, sheet.candidates, strict=True)
         return cls(
             {label.casefold(): candidate for label, candidate in labels},
-            {_folded(name): name for name in names},
+            {_fold_key(name): name for name in names},
         )
 
     @property
@@ -145,28 +145,38 @@ class Asked:
     def read(self, said: Mapping[str, Any] | Sequence[Any]) -> Reading:
         """Read one JSON object, or a list of objects, each of them about one label."""
         if not isinstance(said, Mapping):
-            about = [item for item in said if isinstance(item, Mapping) and _of(item, _LABELS)]
+            about = [
+                item for item in said if isinstance(item, Mapping) and _first_value(item, _LABELS)
+            ]
             return self.read({"grades": about})
-        overlooked = _Overlooked()
-        ranking, grades, remark = (_of(said, keys) for keys in (_RANKINGS, _GRADES, _NOTES))
+        oversights = _Oversights()
+        ranking, grades, remark = (
+            _first_value(said, keys) for keys in (_RANKINGS, _GRADES, _NOTES)
+        )
         if grades is None and ranking is None and self._is_graded_by_label(said):
             grades = said
         elif grades is None and isinstance(ranking, list):
             grades = [item for item in ranking if isinstance(item, Mapping)]
         elif ranking is None and isinstance(grades, list):
-            ranking = [i for i in grades if isinstance(i, Mapping) and _of(i, _PLACES) is not None]
-        groups = self._ranked(_groups(ranking), overlooked)
-        graded = self._graded(grades, overlooked)
-        said_beside = _text(remark) if isinstance(remark, str) and remark.strip() else None
-        return Reading(groups, graded, said_beside, overlooked.notes())
+            ranking = [
+                i for i in grades if isinstance(i, Mapping) and _first_value(i, _PLACES) is not None
+            ]
+        groups = self._read_ranking(_read_groups(ranking), oversights)
+        graded = self._read_grades(grades, oversights)
+        said_beside = (
+            _replace_surrogates(remark) if isinstance(remark, str) and remark.strip() else None
+        )
+        return Reading(groups, graded, said_beside, oversights.notes())
 
-    def listed(self, groups: Iterable[Iterable[object]]) -> Reading:
+    def read_list(self, groups: Iterable[Iterable[object]]) -> Reading:
         """Read groups of labels that were written as a list."""
-        overlooked = _Overlooked()
-        ranked = self._ranked(groups, overlooked)
-        return Reading(ranked, notes=overlooked.notes())
+        oversights = _Oversights()
+        ranked = self._read_ranking(groups, oversights)
+        return Reading(ranked, notes=oversights.notes())
 
-    def _ranked(self, groups: Iterable[Iterable[object]], overlooked: "_Overlooked") -> Groups:
+    def _read_ranking(
+        self, groups: Iterable[Iterable[object]], oversights: "_Oversights"
+    ) -> Groups:
         """Labels as candidates; of a repeated one the first place counts."""
         seen: dict[str, None] = {}
         kept = []
@@ -175,9 +185,9 @@ class Asked:
             for label in group:
                 name = self.candidate(label)
                 if name is None:
-                    overlooked(NOT_ON_SHEET)
+                    oversights(NOT_ON_SHEET)
                 elif name in seen:
-                    overlooked.of("ranked more than once: {}; the first place counts", name)
+                    oversights.of("ranked more than once: {}; the first place counts", name)
                 else:
                     names.append(name)
                     seen[name] = None
@@ -192,21 +202,21 @@ class Asked:
             for key, value in said.items()
         )
 
-    def _graded(self, said: object, overlooked: "_Overlooked") -> Grades:
+    def _read_grades(self, said: object, oversights: "_Oversights") -> Grades:
         grades: dict[str, Grade | Mapping[str, Grade]] = {}
         pairs = list(self._by_label(said))
         if not self.criteria:
             if pairs:
-                overlooked("grades were not asked for; dropped")
+                oversights("grades were not asked for; dropped")
             return grades
         for label, given in pairs:
             name = self.candidate(label)
             if name is None:
-                overlooked(NOT_ON_SHEET)
+                oversights(NOT_ON_SHEET)
             elif name in grades:
-                overlooked.of("graded more than once: {}; the first grade counts", name)
+                oversights.of("graded more than once: {}; the first grade counts", name)
             else:
-                read = self._grade(given, overlooked)
+                read = self._read_grade(given, oversights)
                 if read is not None:
                     grades[name] = read
         return grades
@@ -215,12 +225,12 @@ class Asked:
         """Label and what it is given: from a map, a list of objects, or a map per criterion."""
         if isinstance(said, list):
             for item in said:
-                if isinstance(item, Mapping) and _of(item, _LABELS) is not None:
-                    inner = _of(item, _GRADES)
-                    beside = _without(item, (*_LABELS, *_PLACES))
+                if isinstance(item, Mapping) and _first_value(item, _LABELS) is not None:
+                    inner = _first_value(item, _GRADES)
+                    beside = _drop_keys(item, (*_LABELS, *_PLACES))
                     given = inner if isinstance(inner, Mapping) else beside
                     if given:
-                        yield _of(item, _LABELS), given
+                        yield _first_value(item, _LABELS), given
         elif isinstance(said, Mapping) and self._is_by_criterion(said):
             turned: dict[str, dict[str, Any]] = {}
             for criterion, column in said.items():
@@ -232,35 +242,35 @@ class Asked:
 
     def _is_by_criterion(self, said: Mapping[str, Any]) -> bool:
         return all(
-            _folded(key) in self.criteria
+            _fold_key(key) in self.criteria
             and self.candidate(key) is None
             and isinstance(column, Mapping)
             for key, column in said.items()
         )
 
-    def _grade(
-        self, given: object, overlooked: "_Overlooked"
+    def _read_grade(
+        self, given: object, oversights: "_Oversights"
     ) -> Grade | Mapping[str, Grade] | None:
         """One grade, or grades by criterion; None where there is none."""
         if not isinstance(given, Mapping):
-            return _scalar(given, overlooked)
+            return _read_scalar(given, oversights)
         known: dict[str, Grade] = {}
         for key, value in given.items():
-            criterion = self.criteria.get(_folded(key))
+            criterion = self.criteria.get(_fold_key(key))
             if criterion is None:
-                if _folded(key) not in (*_NOTES, *_GRADE):
-                    overlooked("no criterion of the rubric: {}; dropped", key)
+                if _fold_key(key) not in (*_NOTES, *_GRADE):
+                    oversights("no criterion of the rubric: {}; dropped", key)
             elif criterion not in known:
-                read = _scalar(value, overlooked)
+                read = _read_scalar(value, oversights)
                 if read is not None:
                     known[criterion] = read
         if not known:
-            wrapped = _of(given, _GRADE)
-            return None if wrapped is None else _scalar(wrapped, overlooked)
+            wrapped = _first_value(given, _GRADE)
+            return None if wrapped is None else _read_scalar(wrapped, oversights)
         return known if self.by_criterion else known[HOLISTIC]
 
 
-class _Overlooked:
+class _Oversights:
     """What a reading has to overlook, kind by kind, so that a flood of it stays a few sentences."""
 
     def __init__(self) -> None:
@@ -268,7 +278,7 @@ class _Overlooked:
 
     def __call__(self, what: str, *shown: object) -> None:
         kind = self.found.setdefault(what, {})
-        kind.update(dict.fromkeys(_shown(each) for each in shown))
+        kind.update(dict.fromkeys(_quote_value(each) for each in shown))
 
     def of(self, what: str, candidate: str) -> None:
         """Overlook something of a candidate, which the sentence names: labels stay on a sheet."""
@@ -276,65 +286,65 @@ class _Overlooked:
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for each kind."""
-        return tuple(kind.format(_listed(list(shown))) for kind, shown in self.found.items())
+        return tuple(kind.format(_join_shown(list(shown))) for kind, shown in self.found.items())
 
 
-def _listed(shown: Sequence[str]) -> str:
+def _join_shown(shown: Sequence[str]) -> str:
     more = len(shown) - _SHOWN
     return ", ".join(shown[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _shown(value: object) -> str:
+def _quote_value(value: object) -> str:
     if isinstance(value, str):
-        return repr(_text(value[:_LONGEST_LABEL]))
+        return repr(_replace_surrogates(value[:_LONGEST_LABEL]))
     return "a list or map" if isinstance(value, dict | list) else json.dumps(value)
 
 
-def _text(said: str) -> str:
+def _replace_surrogates(said: str) -> str:
     """The same as text that can be written: half a surrogate pair, which JSON can hold, cannot."""
     return said.encode("utf-8", "replace").decode("utf-8")
 
 
-def _folded(key: str) -> str:
+def _fold_key(key: str) -> str:
     if key.isascii() and key.isalpha() and key.islower():
         return key  # as nearly all are written
     return _GAPS.sub("_", key.strip().casefold())
 
 
-def _of(said: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def _first_value(said: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """The value of the first of these keys that an object has, in any case; None: it has none."""
-    held = {_folded(key): value for key, value in reversed(list(said.items()))}
+    held = {_fold_key(key): value for key, value in reversed(list(said.items()))}
     return next((held[key] for key in keys if held.get(key) is not None), None)
 
 
-def _without(said: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    return {key: value for key, value in said.items() if _folded(key) not in (*keys, *_NOTES)}
+def _drop_keys(said: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in said.items() if _fold_key(key) not in (*keys, *_NOTES)}
 
 
-def _readable(given: Grade | Mapping[str, Grade]) -> Iterator[bool]:
+def _readable_grades(given: Grade | Mapping[str, Grade]) -> Iterator[bool]:
     values = given.values() if isinstance(given, Mapping) else (given,)
     return (read_grade(value) is not None for value in values)
 
 
-def _scalar(given: object, overlooked: _Overlooked) -> Grade | None:
+def _read_scalar(given: object, oversights: _Oversights) -> Grade | None:
     """A grade as given; what `witan.core.scale.read_grade` makes of it is its business."""
     if type(given) is int or type(given) is float:  # as nearly all are
         return given
     if isinstance(given, Mapping):
-        given = _of(given, _GRADE)
+        given = _first_value(given, _GRADE)
     if (
         isinstance(given, str)
         and len(given) <= _LONGEST_GRADE
         and given.strip().casefold() not in PASSED | FAILED  # who is asked for 1-10 says no word
     ):
-        return _text(given)
+        return _replace_surrogates(given)
     if isinstance(given, int | float) and not isinstance(given, bool):
         return given
-    overlooked("no grade: {}; dropped", given)
+    oversights("no grade: {}; dropped", given)
     return None
 
 
-def _place(said: object) -> float | None:
+def _read_place(said: object) -> float | None:
     """A place as a number or as written: ``1``, ``"2."``, ``"3rd"``."""
     if isinstance(said, str):
         written = _PLACE.fullmatch(said.strip())
@@ -344,38 +354,38 @@ def _place(said: object) -> float | None:
     return float(said)
 
 
-def _groups(said: object) -> list[list[object]]:
+def _read_groups(said: object) -> list[list[object]]:
     """Groups of labels, best first, from any of the forms of a ranking."""
     if isinstance(said, str):
-        return chain(said)
+        return split_groups(said)
     if isinstance(said, Mapping):
-        return _by_place([(_place(place), label) for label, place in said.items()]) or _by_place(
-            [(_place(place), labels) for place, labels in said.items()]
-        )
+        return _group_by_place(
+            [(_read_place(place), label) for label, place in said.items()]
+        ) or _group_by_place([(_read_place(place), labels) for place, labels in said.items()])
     if not isinstance(said, list):
         return []
     about = [item for item in said if isinstance(item, Mapping)]
     if not about:
-        return [_group(item) for item in said]
-    return _by_place([(_place(_of(item, _PLACES)), _of(item, _LABELS)) for item in about]) or [
-        _group(_of(item, _LABELS)) for item in about
-    ]
+        return [_as_group(item) for item in said]
+    return _group_by_place(
+        [(_read_place(_first_value(item, _PLACES)), _first_value(item, _LABELS)) for item in about]
+    ) or [_as_group(_first_value(item, _LABELS)) for item in about]
 
 
-def _group(said: object) -> list[object]:
+def _as_group(said: object) -> list[object]:
     if isinstance(said, list):
         return said
-    return tied(said) if isinstance(said, str) else [said]
+    return split_ties(said) if isinstance(said, str) else [said]
 
 
-def _by_place(placed: Sequence[tuple[float | None, object]]) -> list[list[object]]:
+def _group_by_place(placed: Sequence[tuple[float | None, object]]) -> list[list[object]]:
     """Groups from places, the smallest first; none where a place is no number."""
     known = [(place, said) for place, said in placed if place is not None]
     if len(known) < len(placed):
         return []
     ordered = sorted(known, key=itemgetter(0))
     return [
-        [label for _, said in level for label in _group(said)]
+        [label for _, said in level for label in _as_group(said)]
         for _, level in groupby(ordered, key=itemgetter(0))
     ]
 
@@ -419,19 +429,19 @@ def read_review(
         If nothing in the reply ranks or grades at least half of the sheet, or two ballots in it
         contradict each other.
     """
-    asked = Asked.of(sheet, rubric, holistic=holistic)
-    reply = split_thoughts(reply).text
+    asked = ReviewForm.of(sheet, rubric, holistic=holistic)
+    reply = split_reasoning(reply).text
     if is_blank(reply) or reply.strip() == "null":
         raise InvalidBallot(sheet.reviewer, "says nothing")
     if len(reply) > LONGEST_REPLY:
         problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
         raise InvalidBallot(sheet.reviewer, problem)
-    said = whole(reply)
-    if isinstance(said, Mapping) and _as_asked(said, sheet, asked, holistic=holistic):
+    said = parse_json(reply)
+    if isinstance(said, Mapping) and _matches_schema(said, sheet, asked, holistic=holistic):
         _refuse_ambiguous(said, sheet)
         return Review(_ballot(asked.read(said), sheet, session, roster), "schema")
-    reading = _tolerantly(reply, sheet, asked)
-    notes = (*reading.notes, *_left_out(reading, sheet, asked))
+    reading = _read_tolerantly(reply, sheet, asked)
+    notes = (*reading.notes, *_list_omissions(reading, sheet, asked))
     return Review(_ballot(reading, sheet, session, roster), "tolerant", notes)
 
 
@@ -440,7 +450,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
     ballot = Ballot(
         reviewer=sheet.reviewer,
         groups=reading.groups,
-        grades=_legible(reading.grades),
+        grades=_drop_illegible(reading.grades),
         session=session,
         candidates=tuple(roster),
         positions=sheet.positions,
@@ -449,7 +459,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
     return declared(ballot)
 
 
-def _legible(grades: Grades) -> Grades:
+def _drop_illegible(grades: Grades) -> Grades:
     """The grades that can be read, so that writing "n/a" does no more than writing nothing."""
     legible: dict[str, Grade | Mapping[str, Grade]] = {}
     for name, given in grades.items():
@@ -467,7 +477,9 @@ def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
         raise InvalidBallot(sheet.reviewer, "contradicts itself: one of its keys has two values")
 
 
-def _as_asked(said: Mapping[str, Any], sheet: Sheet, asked: Asked, *, holistic: bool) -> bool:
+def _matches_schema(
+    said: Mapping[str, Any], sheet: Sheet, asked: ReviewForm, *, holistic: bool
+) -> bool:
     """Tell whether an object is what the schema describes, to the letter."""
     ranking, grades = said.get("ranking"), said.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
@@ -480,31 +492,31 @@ def _as_asked(said: Mapping[str, Any], sheet: Sheet, asked: Asked, *, holistic: 
     if not isinstance(grades, Mapping) or sorted(grades) != sorted(sheet.labels):
         return False
     names = {name for name in asked.criteria.values() if holistic or name != HOLISTIC}
-    return all(_graded_as_asked(given, names) for given in grades.values())
+    return all(_grades_match_schema(given, names) for given in grades.values())
 
 
-def _graded_as_asked(given: object, names: set[str]) -> bool:
+def _grades_match_schema(given: object, names: set[str]) -> bool:
     if not isinstance(given, Mapping):
-        return names == {HOLISTIC} and _is_as_asked(given)
-    return given.keys() == names and all(map(_is_as_asked, given.values()))
+        return names == {HOLISTIC} and _is_native_grade(given)
+    return given.keys() == names and all(map(_is_native_grade, given.values()))
 
 
-def _is_as_asked(grade: object) -> bool:
+def _is_native_grade(grade: object) -> bool:
     """Tell whether a grade is a number from 1 to 10."""
     read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
     return read is not None and not read[1]
 
 
-def _tolerantly(reply: str, sheet: Sheet, asked: Asked) -> Reading:
+def _read_tolerantly(reply: str, sheet: Sheet, asked: ReviewForm) -> Reading:
     """Read the fullest ballot in the reply, where no other ballot in it says otherwise.
 
     Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
     an answer that fakes it.
     """
-    read = [r for said in values_in(reply) for r in _ballots_in(said, sheet, asked)]
-    lists = list(_final_rankings(reply, asked))
+    read = [r for said in find_json_values(reply) for r in _find_ballots(said, sheet, asked)]
+    lists = list(_find_final_rankings(reply, asked))
     cast = [reading for reading in (*read, *lists) if _is_enough(reading, sheet)]
-    if any(_contradict(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
+    if any(_contradicts(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
         raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
     if len(cast) > MOST_BALLOTS:
         raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
@@ -514,10 +526,10 @@ def _tolerantly(reply: str, sheet: Sheet, asked: Asked) -> Reading:
     listed = lists[-1] if lists else Reading()
     if _is_enough(listed, sheet):
         return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
-    raise InvalidBallot(sheet.reviewer, _problem([fullest, listed], sheet))
+    raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, listed], sheet))
 
 
-def _contradict(one: Reading, other: Reading) -> bool:
+def _contradicts(one: Reading, other: Reading) -> bool:
     """Tell whether two readings place two candidates otherwise, or grade one otherwise."""
     first, second = (
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
@@ -529,22 +541,22 @@ def _contradict(one: Reading, other: Reading) -> bool:
     ):
         return True
     graded = [candidate for candidate in one.grades if candidate in other.grades]
-    return any(_graded_otherwise(one.grades[c], other.grades[c]) for c in graded)
+    return any(_grades_differ(one.grades[c], other.grades[c]) for c in graded)
 
 
 def _order(a: int, b: int) -> int:
     return (a > b) - (a < b)
 
 
-def _graded_otherwise(one: Grade | Grades, other: Grade | Grades) -> bool:
+def _grades_differ(one: Grade | Grades, other: Grade | Grades) -> bool:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return any(_graded_otherwise(one[name], other[name]) for name in one.keys() & other.keys())
+        return any(_grades_differ(one[name], other[name]) for name in one.keys() & other.keys())
     if isinstance(one, Mapping) or isinstance(other, Mapping):
         return False
     return read_grade(one) != read_grade(other)
 
 
-def _ballots_in(said: object, sheet: Sheet, asked: Asked) -> Iterator[Reading]:
+def _find_ballots(said: object, sheet: Sheet, asked: ReviewForm) -> Iterator[Reading]:
     """Every ballot in a JSON value; what stands inside a ballot is part of it."""
     pending = [said]
     while pending:
@@ -565,33 +577,35 @@ def _is_enough(reading: Reading, sheet: Sheet) -> bool:
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
 
-def _final_rankings(reply: str, asked: Asked) -> Iterator[Reading]:
+def _find_final_rankings(reply: str, asked: ReviewForm) -> Iterator[Reading]:
     """The list, or the line, under each heading FINAL RANKING; of many headings, the last ones."""
     lines = reply.splitlines()
     headings = [(at, found[1]) for at, line in enumerate(lines) if (found := _HEADING.match(line))]
     for at, beside in headings[-MOST_BALLOTS:]:
-        yield asked.listed(chain(beside) if beside.strip() else _items(lines[at + 1 :], asked))
+        yield asked.read_list(
+            split_groups(beside) if beside.strip() else _read_items(lines[at + 1 :], asked)
+        )
 
 
-def _items(lines: Sequence[str], asked: Asked) -> Iterator[list[object]]:
+def _read_items(lines: Sequence[str], asked: ReviewForm) -> Iterator[list[object]]:
     """The groups that the items of a list name, up to the first line that is none."""
     begun = False
     for line in lines:
         item = _ITEM.fullmatch(line)
         if item is not None:
-            named = tied(item[1])
+            named = split_ties(item[1])
             if not any(asked.candidate(label) for label in named):
-                named = tied(_REMARK.split(item[1])[0])  # "A – the most complete"
+                named = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
             begun = True
             yield named
         elif ">" in line and not begun:
-            yield from chain(line)
+            yield from split_groups(line)
             return
         elif line.strip():
             return
 
 
-def _left_out(reading: Reading, sheet: Sheet, asked: Asked) -> Iterator[str]:
+def _list_omissions(reading: Reading, sheet: Sheet, asked: ReviewForm) -> Iterator[str]:
     """Name the answers without a place, and those without a grade."""
     for left_out, judged, wanted in (
         (NOT_RANKED, reading.ranked, bool(reading.groups) or not asked.criteria),
@@ -602,7 +616,7 @@ def _left_out(reading: Reading, sheet: Sheet, asked: Asked) -> Iterator[str]:
             yield f"{left_out}: {', '.join(missing)}"
 
 
-def _problem(read: Sequence[Reading], sheet: Sheet) -> str:
+def _describe_problem(read: Sequence[Reading], sheet: Sheet) -> str:
     """Say what is wrong with the fullest reading there is."""
     best = max(read, key=lambda reading: reading.fullness)
     judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded

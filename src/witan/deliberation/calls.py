@@ -25,10 +25,10 @@ from witan.deliberation.ports import (
     Reply,
     Spent,
     Stage,
-    deaf,
+    ignore_text,
 )
 from witan.deliberation.procedure import Limits
-from witan.deliberation.replies import ThoughtFilter, split_thoughts
+from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.throttle import Throttle, Throttles
 from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
 
@@ -43,20 +43,20 @@ LONGEST_WORDS = 300
 
 
 @dataclass(slots=True, eq=False)
-class Errand:
+class PendingCall:
     """One call on its way: where it goes, the time it has, and what it has taken so far.
 
     Parameters
     ----------
-    seconds, used
+    seconds, used_seconds
         What all attempts and the waits between them may take, and took; not the waits for a slot.
     reservations
         One for every request sent.
-    began
+    started_at
         On the clock's seconds, when the first attempt did; None: not yet.
-    begun
-        Awaited before every request, outside of its time; None: nothing is.
-    withdraw
+    before_request
+        Awaited, outside of its time; None: nothing is.
+    on_withdraw
         Called when what was heard so far turns out to be the model's reasoning.
     holds_back
         The model may reason before a closing tag alone: nothing is heard until that comes, or it is
@@ -72,23 +72,23 @@ class Errand:
     purse: Purse
     clock: Clock
     seconds: float
-    used: float = 0.0
+    used_seconds: float = 0.0
     reservations: list[Reservation] = field(default_factory=list)
-    began: float | None = None
-    begun: Callable[[], Awaitable[None]] | None = None
-    withdraw: Callable[[], None] = lambda: None
+    started_at: float | None = None
+    before_request: Callable[[], Awaitable[None]] | None = None
+    on_withdraw: Callable[[], None] = lambda: None
     holds_back: bool = False
     closed_alone: bool = False
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the deadline, were the call to go on now."""
-        return max(0.0, self.seconds - self.used)
+        return max(0.0, self.seconds - self.used_seconds)
 
     def spent(self) -> Spent:
         """What the requests took together: tokens and money unknown where those of one are."""
         nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
-        took = 0.0 if self.began is None else self.clock.seconds() - self.began
+        took = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
         spent = sum((reservation.spent for reservation in self.reservations), nothing)
         return Spent(spent.usage, spent.cost_usd, took, spent.calls)
 
@@ -108,15 +108,15 @@ class Attempt:
     """
 
     def __init__(
-        self, errand: Errand, hedge_seconds: float | None, tell: Callable[[str, float], None]
+        self, pending: PendingCall, hedge_seconds: float | None, tell: Callable[[str, float], None]
     ) -> None:
-        self._errand = errand
+        self._pending = pending
         self._hedge_seconds = hedge_seconds
-        self._tell = tell
-        self._stirred = anyio.Event()
+        self._notify = tell
+        self._active = anyio.Event()
         self._wait_for_turn = anyio.CancelScope()
         # Weak, as an ear holds its attempt: the call, with all its texts, goes when it is over.
-        self._speaker: ref[_Ear] | None = None
+        self._speaker: ref[_ReplyListener] | None = None
         self._replies: list[Reply] = []
         self._failures: list[WitanError] = []
 
@@ -130,13 +130,14 @@ class Attempt:
         OverBudget
             If it could cross the ceiling.
         """
-        errand = self._errand
-        if errand.begun is not None:
-            await errand.begun()  # outside of the slot and the clock: the disk's time is nobody's
-        async with errand.throttle.slot():
-            began = errand.clock.seconds()
-            if errand.began is None:
-                errand.began = began
+        pending = self._pending
+        if pending.before_request is not None:
+            # Outside of the slot and the clock: the disk's time is nobody's.
+            await pending.before_request()
+        async with pending.throttle.slot():
+            began = pending.clock.seconds()
+            if pending.started_at is None:
+                pending.started_at = began
             try:
                 return await self._race()
             except BaseExceptionGroup as group:
@@ -144,18 +145,18 @@ class Attempt:
                     raise
                 raise group.exceptions[0] from None  # of one request, which needs no group
             finally:
-                errand.used += errand.clock.seconds() - began
+                pending.used_seconds += pending.clock.seconds() - began
 
-    def take_floor(self, ear: "_Ear") -> bool:
+    def claim_output(self, listener: "_ReplyListener") -> bool:
         """Whether a request is the one that is heard: the first that said a word."""
-        self.stir()
+        self.note_activity()
         if self._speaker is None:
-            self._speaker = ref(ear)
-        return self._speaker() is ear
+            self._speaker = ref(listener)
+        return self._speaker() is listener
 
-    def stir(self) -> None:
+    def note_activity(self) -> None:
         """Note a sign of life, or an end: a second request that still waits is not sent."""
-        self._stirred.set()
+        self._active.set()
         self._wait_for_turn.cancel()
 
     async def _race(self) -> Reply:
@@ -163,65 +164,65 @@ class Attempt:
 
         Each is a task of its own: a model that cancels itself then ends alone.
         """
-        errand, hedge_seconds = self._errand, self._hedge_seconds
+        pending, hedge_seconds = self._pending, self._hedge_seconds
         async with anyio.create_task_group() as group:
-            group.cancel_scope.deadline = anyio.current_time() + errand.left
-            group.start_soon(self._first, group)
+            group.cancel_scope.deadline = anyio.current_time() + pending.seconds_left
+            group.start_soon(self._send_first, group)
             if hedge_seconds is not None:
                 with anyio.move_on_after(hedge_seconds):
-                    await self._stirred.wait()
-                if not self._stirred.is_set():
-                    await self._second(group, f"said nothing for {hedge_seconds:g} s")
+                    await self._active.wait()
+                if not self._active.is_set():
+                    await self._send_hedge(group, f"said nothing for {hedge_seconds:g} s")
         if self._replies:
             return self._replies[0]
         # A model that cancels itself may cancel the group, too, on one of the event loops.
         if anyio.current_time() >= group.cancel_scope.deadline:
-            raise ModelError(errand.member.name, f"timed out after {errand.seconds:g} s")
+            raise ModelError(pending.member.name, f"timed out after {pending.seconds:g} s")
         if self._failures:
             raise self._failures[0]
-        raise ModelError(errand.member.name, "cancelled its own call", transient=True)
+        raise ModelError(pending.member.name, "cancelled its own call", transient=True)
 
-    async def _first(self, group: TaskGroup) -> None:
+    async def _send_first(self, group: TaskGroup) -> None:
         try:
             self._replies.append(await self._request())
             if self._hedge_seconds is not None:  # else there is nothing to stop
                 group.cancel_scope.cancel()
         except WitanError as error:
             self._failures.append(error)
-        self.stir()
+        self.note_activity()
 
-    async def _second(self, group: TaskGroup, reason: str) -> None:
-        throttle = self._errand.throttle
+    async def _send_hedge(self, group: TaskGroup, reason: str) -> None:
+        throttle = self._pending.throttle
         with throttle.spare_slot() as is_free:
             if not is_free:
                 return
             with self._wait_for_turn:
                 await throttle.until_due()
-            if self._stirred.is_set():
+            if self._active.is_set():
                 return
             with suppress(WitanError):  # the first decides
-                self._replies.append(await self._request(lambda: self._tell(reason, 0.0)))
+                self._replies.append(await self._request(lambda: self._notify(reason, 0.0)))
                 group.cancel_scope.cancel()
 
     async def _request(self, tell: Callable[[], None] | None = None) -> Reply:
-        errand = self._errand
-        with errand.purse.reserve(errand.member, errand.call) as reservation:
-            errand.reservations.append(reservation)
+        pending = self._pending
+        with pending.purse.reserve(pending.member, pending.call) as reservation:
+            pending.reservations.append(reservation)
             if tell is not None:
-                await _announced(errand, reservation, tell)
-            return await _complete(errand, reservation, _Ear(self, errand))
+                await _announce(pending, reservation, tell)
+            return await _complete(pending, reservation, _ReplyListener(self, pending))
 
 
-class _Ear:
+class _ReplyListener:
     """What one request says: noted, and passed on without its reasoning while it has the floor."""
 
-    def __init__(self, attempt: Attempt, errand: Errand) -> None:
+    def __init__(self, attempt: Attempt, pending: PendingCall) -> None:
         self._attempt = attempt
-        self._errand = errand
-        self._thoughts = ThoughtFilter()
+        self._pending = pending
+        self._reasoning = ReasoningFilter()
         self._withheld = ""
         self._shown = False
-        self._holds_back = errand.holds_back
+        self._holds_back = pending.holds_back
         self.heard = False
         self.fault: Exception | None = None
 
@@ -229,88 +230,92 @@ class _Ear:
         if not text:
             return
         self.heard = True
-        if self._attempt.take_floor(self):
-            withdrawals = self._thoughts.withdrawals
-            said = self._thoughts.feed(text)
-            self._holds_back &= not self._thoughts.has_opened
+        if self._attempt.claim_output(self):
+            withdrawals = self._reasoning.withdrawals
+            said = self._reasoning.feed(text)
+            self._holds_back &= not self._reasoning.has_opened
             self._pass_on(said, withdrawals)
 
     def hear_reasoning(self) -> None:
         """Note a sign of life, and hold nothing back: the server tells reasoning from text."""
         self.heard = True
-        self._attempt.stir()
+        self._attempt.note_activity()
         self._holds_back = False
 
     def close(self) -> None:
         """Pass on what was held back until it was certain to be said."""
-        if self.heard and self._attempt.take_floor(self):
-            withdrawals = self._thoughts.withdrawals
-            said = self._thoughts.close()
+        if self.heard and self._attempt.claim_output(self):
+            withdrawals = self._reasoning.withdrawals
+            said = self._reasoning.close()
             self._holds_back = False
             self._pass_on(said, withdrawals)
 
     def _pass_on(self, said: str, withdrawals: int) -> None:
-        errand = self._errand
+        pending = self._pending
         try:
-            if self._thoughts.withdrawals > withdrawals:
-                errand.holds_back = errand.closed_alone = True
-                self._holds_back = self._thoughts.withdrawals > MOST_WITHDRAWALS
+            if self._reasoning.withdrawals > withdrawals:
+                pending.holds_back = pending.closed_alone = True
+                self._holds_back = self._reasoning.withdrawals > MOST_WITHDRAWALS
                 self._withheld = ""
                 if self._shown:
                     self._shown = False
-                    errand.withdraw()
+                    pending.on_withdraw()
             self._withheld += said
             if self._withheld and not self._holds_back:
                 said, self._withheld = self._withheld, ""
-                self._shown = errand.hear is not deaf
-                errand.hear(said)
+                self._shown = pending.hear is not ignore_text
+                pending.hear(said)
         except Exception as error:  # a listener may raise anything, which is no fault of the model
             self.fault = error
             raise
 
 
-async def _announced(errand: Errand, reservation: Reservation, tell: Callable[[], None]) -> None:
+async def _announce(
+    pending: PendingCall, reservation: Reservation, tell: Callable[[], None]
+) -> None:
     """Wait until it outlives this process that the request was begun; else it is not sent."""
-    is_begun = False
+    is_recorded = False
     try:
         tell()
-        if errand.begun is not None:
-            await errand.begun()
-        is_begun = True
+        if pending.before_request is not None:
+            await pending.before_request()
+        is_recorded = True
     finally:
-        if not is_begun:
+        if not is_recorded:
             reservation.release()
 
 
-async def _complete(errand: Errand, reservation: Reservation, ear: _Ear) -> Reply:
+async def _complete(
+    pending: PendingCall, reservation: Reservation, listener: _ReplyListener
+) -> Reply:
     """Send one request; settle what it costs, and tell every failure in an error of ours."""
-    name = errand.member.name
+    name = pending.member.name
     try:
-        reply: object = await errand.member.model.complete(errand.call, ear)
-        ear.close()
+        reply: object = await pending.member.model.complete(pending.call, listener)
+        listener.close()
     except BilledFailure as error:
-        reservation.settle(check_bill(errand.member, errand.call, error.bill))
+        reservation.settle(check_bill(pending.member, pending.call, error.bill))
         raise
     except WitanError as error:
-        if not ear.heard and _refused(error):
+        if not listener.heard and _is_refusal(error):
             reservation.release()
         raise
     except Exception as error:  # a model may be anybody's code, and raise anything
-        if error is ear.fault:
+        if error is listener.fault:
             raise
-        raise _told(name, error) from error
+        raise _wrap_foreign_error(name, error) from error
     if not isinstance(reply, Reply):
         raise ModelError(name, f"returned {type(reply).__name__} where a Reply was due")
-    reply = check_bill(errand.member, errand.call, reply)
+    reply = check_bill(pending.member, pending.call, reply)
     reservation.settle(reply)
     if not reply.text or is_blank(reply.text):
         raise ModelError(name, "said nothing", transient=True)
-    if is_blank(split_thoughts(reply.text).text):
-        raise _only_thought(name, reply)
+    if is_blank(split_reasoning(reply.text).text):
+        raise _reasoning_only_error(name, reply)
     return reply
 
 
-def _only_thought(name: str, reply: Reply) -> ModelError:
+def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
     """Make the error of a reply that holds reasoning alone."""
     if reply.cut:
         problem = "was still reasoning when it reached its limit of tokens; raise max_tokens"
@@ -318,7 +323,7 @@ def _only_thought(name: str, reply: Reply) -> ModelError:
     return ModelError(name, "sent its reasoning and no answer", transient=True)
 
 
-def _refused(error: WitanError) -> bool:
+def _is_refusal(error: WitanError) -> bool:
     """Whether the provider refused before it worked, if the request left this machine at all."""
     if isinstance(error, ModelError):
         answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
@@ -326,14 +331,14 @@ def _refused(error: WitanError) -> bool:
     return isinstance(error, MissingKey | MissingExtra)
 
 
-def _told(name: str, error: Exception) -> ModelError:
+def _wrap_foreign_error(name: str, error: Exception) -> ModelError:
     """What a model that is not ours raised; time-outs and dropped connections may pass."""
     words = " ".join(str(error).split())[:LONGEST_WORDS]
     problem = f"raised {type(error).__name__}" + (f": {words}" if words else "")
     return ModelError(name, problem, transient=isinstance(error, TimeoutError | ConnectionError))
 
 
-Notice = Callable[[str, Stage, int, str, float], None]
+RetryListener = Callable[[str, Stage, int, str, float], None]
 """Told that an attempt came to nothing and another follows, or that it stalls and is made twice:
 seat, stage, attempt, reason, seconds until the next."""
 
@@ -348,7 +353,7 @@ LONGEST_BACKOFF_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CallResult:
     """A call that brought a reply, and what it took.
 
     Parameters
@@ -363,14 +368,14 @@ class Made:
     reasoning: str = ""
 
     @classmethod
-    def of(cls, reply: Reply, spent: Spent) -> "Made":
+    def of(cls, reply: Reply, spent: Spent) -> "CallResult":
         """Set the reasoning in a reply apart."""
-        split = split_thoughts(reply.text)
+        split = split_reasoning(reply.text)
         return cls(reply, spent, split.text, split.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class CallFailure:
     """A call that brought no reply, and what it took all the same."""
 
     error: WitanError
@@ -407,10 +412,10 @@ class Caller:
     rng
         Drawn from once: how long a call waits between attempts then depends on its seat, its stage
         and the attempt alone, and not on which other call happens to fail first.
-    withdraw
-        Told of a seat, and a stage, whose text so far turns out to be reasoning.
-    begun
-        Awaited before every request, once its beginning was told; None: nothing is.
+    on_withdraw
+        Called with a seat, and a stage, whose text so far turns out to be reasoning.
+    before_request
+        Awaited, once its beginning was told; None: nothing is.
     """
 
     def __init__(
@@ -421,21 +426,23 @@ class Caller:
         purse: Purse,
         clock: Clock,
         rng: np.random.Generator,
-        notice: Notice,
-        withdraw: Callable[[str, Stage], None],
-        begun: Callable[[], Awaitable[None]] | None = None,
+        on_retry: RetryListener,
+        on_withdraw: Callable[[str, Stage], None],
+        before_request: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._limits = limits
         self._throttles = throttles
         self._purse = purse
         self._clock = clock
         self._seed = int(rng.integers(2**32))
-        self._notice = notice
-        self._begun = begun
-        self._withdraw = withdraw
-        self._errands: dict[str, list[Errand]] = {}
+        self._on_retry = on_retry
+        self._before_request = before_request
+        self._on_withdraw = on_withdraw
+        self._pending_calls: dict[str, list[PendingCall]] = {}
 
-    async def call(self, member: Member, call: Call, hear: Hear = deaf) -> Made | Failed:
+    async def call(
+        self, member: Member, call: Call, hear: Hear = ignore_text
+    ) -> CallResult | CallFailure:
         """Make a call until it brings a reply or has used up its attempts, its time or its money.
 
         `hear` gets the text of every attempt from its beginning. Where an attempt was made twice it
@@ -445,7 +452,7 @@ class Caller:
         throttle = self._throttles[member.provider]
         model = " ".join((member.provider, member.source or member.name, member.url or ""))
         seconds = self._limits.call_seconds
-        errand = Errand(
+        pending = PendingCall(
             member,
             call,
             hear,
@@ -453,68 +460,68 @@ class Caller:
             self._purse,
             self._clock,
             seconds,
-            begun=self._begun,
-            withdraw=partial(self._withdraw, member.name, call.stage),
+            before_request=self._before_request,
+            on_withdraw=partial(self._on_withdraw, member.name, call.stage),
             holds_back=self._throttles.closes_alone.get(model, member.may_reason),
         )
-        self._errands.setdefault(member.name, []).append(errand)
+        self._pending_calls.setdefault(member.name, []).append(pending)
         try:
-            reply = await self._persist(errand)
+            reply = await self._persist(pending)
         except WitanError as error:
-            return Failed(error, errand.spent())
-        if errand.closed_alone:
+            return CallFailure(error, pending.spent())
+        if pending.closed_alone:
             self._throttles.closes_alone[model] = True
         elif call.schema is None:  # a ballot has a form, in which no model reasons
             self._throttles.closes_alone.setdefault(model, False)
-        return Made.of(reply, errand.spent())
+        return CallResult.of(reply, pending.spent())
 
-    def taken(self, seat: str) -> Spent:
+    def collect_spent(self, seat: str) -> Spent:
         """What the calls of a seat took since this was last asked, ended or broken off."""
-        errands = self._errands.pop(seat, [])
+        pending_calls = self._pending_calls.pop(seat, [])
         nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
-        began = [errand.began for errand in errands if errand.began is not None]
+        began = [pending.started_at for pending in pending_calls if pending.started_at is not None]
         seconds = self._clock.seconds() - min(began) if began else 0.0
-        spent = sum((errand.spent() for errand in errands), nothing)
+        spent = sum((pending.spent() for pending in pending_calls), nothing)
         return Spent(spent.usage, spent.cost_usd, seconds, spent.calls)
 
-    async def _persist(self, errand: Errand) -> Reply:
+    async def _persist(self, pending: PendingCall) -> Reply:
         attempt = 0
         while True:
             attempt += 1
-            tell = partial(self._notice, errand.member.name, errand.call.stage, attempt)
+            tell = partial(self._on_retry, pending.member.name, pending.call.stage, attempt)
             try:
-                return await Attempt(errand, self._limits.hedge_seconds, tell).reply()
+                return await Attempt(pending, self._limits.hedge_seconds, tell).reply()
             except ModelError as error:
-                wait = self._wait(errand, attempt, error)
+                wait = self._wait(pending, attempt, error)
                 reason = error.problem
             tell(reason, wait)
             await anyio.sleep(wait)
-            errand.used += wait
+            pending.used_seconds += wait
 
-    def _wait(self, errand: Errand, attempt: int, error: ModelError) -> float:
+    def _wait(self, pending: PendingCall, attempt: int, error: ModelError) -> float:
         """How long until the next attempt; the error, or what else is wrong, if there is none."""
         if not error.transient:
             raise error
         asked = 0.0 if error.retry_after is None else error.retry_after
-        if asked > errand.left:
+        if asked > pending.seconds_left:
             problem = (
                 f"{error.problem}; it asks to wait {asked:g} s, "
-                f"longer than the {round(errand.left, 1):g} s left"
+                f"longer than the {round(pending.seconds_left, 1):g} s left"
             )
             raise ModelError(
                 error.model, problem, error.status, error.retry_after, transient=True
             ) from error
         if asked > 0:
-            errand.throttle.pause(asked)
-        wait = max(asked, self._backoff(errand, attempt))
-        if attempt >= self._limits.attempts or wait >= errand.left:
+            pending.throttle.pause(asked)
+        wait = max(asked, self._backoff(pending, attempt))
+        if attempt >= self._limits.attempts or wait >= pending.seconds_left:
             raise error
         return wait
 
-    def _backoff(self, errand: Errand, attempt: int) -> float:
+    def _backoff(self, pending: PendingCall, attempt: int) -> float:
         """Draw a wait with full jitter: calls that fail together do not come back together."""
         doublings = min(attempt - 1, 10)  # what lies above the longest wait need not be computed
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
-        whose = f"{errand.call.stage} {errand.member.name}".encode()
+        whose = f"{pending.call.stage} {pending.member.name}".encode()
         rng = np.random.default_rng([self._seed, attempt, *whose])
         return float(rng.uniform(0.0, longest))

@@ -50,14 +50,14 @@ _NAMES = re.compile(
 _LOOK_BACK = 40
 
 
-class Strange(NamedTuple):
+class CitationProblems(NamedTuple):
     """Labels in brackets that name no answer: those cited as if one did, and doubtful ones."""
 
     unresolved: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
 
 
-class _Cited(NamedTuple):
+class _Citation(NamedTuple):
     """A pair of brackets: how it stands in the text, and what is in it.
 
     Parameters
@@ -78,7 +78,7 @@ class _Cited(NamedTuple):
         It is called an answer.
     sound
         It names an answer, at least one of its labels.
-    strange
+    unknown
         Labels in it that name none.
     """
 
@@ -90,10 +90,12 @@ class _Cited(NamedTuple):
     is_name: bool
     called: bool
     sound: bool
-    strange: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
-def check_citations(text: str, labels: Collection[str], known: Iterable[str] = ()) -> Strange:
+def check_citations(
+    text: str, labels: Collection[str], known: Iterable[str] = ()
+) -> CitationProblems:
     """Find labels in brackets that name no answer: the first ones, each once.
 
     Such a label is cited if it is called an answer, stands side by side with citations, is quoted
@@ -113,15 +115,15 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
     for other in _NO_PROSE:
         text = other.sub(" ", text)
     text = _INDENTED.sub(_without_code, text)
-    cited = list(_citations(text, labels))
-    if not any(each.strange for each in cited):
-        return Strange()
+    cited = list(_find_citations(text, labels))
+    if not any(each.unknown for each in cited):
+        return CitationProblems()
     texts = list(known)
     own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
     elsewhere = {label for one in texts for label in _standing_alone(one)}
     sound = {each.run for each in cited if each.sound}
-    foreign = {each.run for each in cited if not own.isdisjoint(each.strange)} - sound
-    cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.strange)]
+    foreign = {each.run for each in cited if not own.isdisjoint(each.unknown)} - sound
+    cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.unknown)]
     pattern = _Pattern(
         joins=any(each.joined for each in cited if each.sound),
         amid=any(each.goes_on and not each.speaks for each in cited if each.sound),
@@ -131,15 +133,15 @@ def check_citations(text: str, labels: Collection[str], known: Iterable[str] = (
     doubtful: dict[str, None] = {}
     for each in cited:
         certain = pattern.is_cited(each, beside=each.run in sound)
-        for label in each.strange if certain is not None else ():
+        for label in each.unknown if certain is not None else ():
             alone = not each.called and label in elsewhere
             (doubtful if alone or not certain else unresolved)[label] = None
     named = _standing_alone(text) | (set() if pattern.begins else _beginning(cited))
-    surely = {x for each in cited if each.called or each.run in sound for x in each.strange}
+    surely = {x for each in cited if each.called or each.run in sound for x in each.unknown}
     named -= surely
     doubtful |= dict.fromkeys(x for x in unresolved if x in named)
     first = (label for label in unresolved if label not in doubtful)
-    return Strange(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
+    return CitationProblems(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
 
 
 class _Pattern(NamedTuple):
@@ -149,7 +151,7 @@ class _Pattern(NamedTuple):
     amid: bool
     begins: bool
 
-    def is_cited(self, each: _Cited, *, beside: bool) -> bool | None:
+    def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
         """Tell whether brackets cite an answer: surely, perhaps (False), or not at all (None)."""
         if each.joined and not (self.joins or each.called):
             return None
@@ -160,7 +162,7 @@ class _Pattern(NamedTuple):
         return not each.is_name
 
 
-def _citations(text: str, labels: Collection[str]) -> Iterator[_Cited]:
+def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
     """Read all brackets of a text in which nothing but labels stands."""
     run, end, joined = 0, -1, False
     for found in _BRACKETS.finditer(text):
@@ -174,8 +176,8 @@ def _citations(text: str, labels: Collection[str]) -> Iterator[_Cited]:
         before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
         line = before.rpartition("\n")[2]
         begins = len(line) < _LOOK_BACK and _BEGINS.fullmatch(line) is not None
-        called, sound, strange = _cited(found[1], labels)
-        yield _Cited(
+        called, sound, unknown = _read_brackets(found[1], labels)
+        yield _Citation(
             run=run,
             joined=joined,
             goes_on=_GOES_ON.match(text, end) is not None,
@@ -184,13 +186,13 @@ def _citations(text: str, labels: Collection[str]) -> Iterator[_Cited]:
             is_name=_NAMES.search(before) is not None,
             called=called,
             sound=sound,
-            strange=strange,
+            unknown=unknown,
         )
 
 
-def _beginning(cited: Iterable[_Cited]) -> set[str]:
+def _beginning(cited: Iterable[_Citation]) -> set[str]:
     """Collect the labels that begin a line, as those of footnotes do."""
-    return {label for each in cited if each.begins for label in each.strange}
+    return {label for each in cited if each.begins for label in each.unknown}
 
 
 def _standing_alone(text: str) -> set[str]:
@@ -204,20 +206,20 @@ def _without_code(found: re.Match[str]) -> str:
     return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
 
 
-def _cited(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
+def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
     """Read brackets: whether called an answer, whether naming one, and labels that name none."""
     bare = _CALLED.sub("", inside.strip(), count=1)
     parts = [_CALLED.sub("", part) for part in _APART.split(bare)]
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL
     if not all(part in labels or form.fullmatch(part) for part in parts):
         return False, False, ()
-    strange = tuple(_strange(parts, labels))
-    named = len(strange) < len(parts)
+    unknown = tuple(_list_unknown(parts, labels))
+    named = len(unknown) < len(parts)
     is_called = bare != inside.strip()
     if len(parts) > 1 and not named and not is_called:
         return False, False, ()  # a list of other things, such as variables
-    return is_called, named, strange
+    return is_called, named, unknown
 
 
-def _strange(parts: Iterable[str], labels: Collection[str]) -> Iterator[str]:
+def _list_unknown(parts: Iterable[str], labels: Collection[str]) -> Iterator[str]:
     return (part for part in parts if part not in labels)

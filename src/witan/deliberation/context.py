@@ -7,13 +7,13 @@ from witan.core.gate import SafetyCheck
 from witan.deliberation.calls import Caller
 from witan.deliberation.events import Event, SessionOpened, SittingInVain
 from witan.deliberation.jury import Authorship
-from witan.deliberation.masking import names_of
+from witan.deliberation.masking import list_names
 from witan.deliberation.ports import Call, Clock, Member, Message, Stage
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.recorder import Recorder
 
 
-def standing(events: Iterable[Event]) -> tuple[Event, ...]:
+def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """The events that a session is taken up from: without what happened in vain."""
     kept: list[Event] = []
     for event in events:
@@ -24,7 +24,7 @@ def standing(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class SessionContext:
     """One question before one council.
 
     Parameters
@@ -95,7 +95,7 @@ class Sitting:
     @property
     def names(self) -> tuple[str, ...]:
         """What an answer may not be recognised by."""
-        return names_of((*self.opened.seats, *self.reviewers))
+        return list_names((*self.opened.seats, *self.reviewers))
 
     @property
     def retries(self) -> bool:

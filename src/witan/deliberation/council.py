@@ -26,24 +26,24 @@ from witan.core.display import quoted
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
-from witan.deliberation.context import Sitting, standing
+from witan.deliberation.context import SessionContext, drop_fruitless_resumes
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.jury import Authorship, double_roles, told_apart
-from witan.deliberation.learning import taught
+from witan.deliberation.jury import Authorship, double_roles, rename_clashes
+from witan.deliberation.learning import apply_history
 from witan.deliberation.money import Purse, is_free
 from witan.deliberation.opening import (
+    check_attachments,
     check_category,
-    check_material,
     check_question,
-    check_seated,
+    check_same_seats,
     check_seats,
-    continuing,
-    drawn_seed,
-    rejudging,
-    seat_of,
-    session_name,
+    draw_seed,
+    link_parent,
+    make_seat,
+    make_session_name,
+    open_rejudgment,
 )
-from witan.deliberation.pipeline import sit
+from witan.deliberation.pipeline import run_stages
 from witan.deliberation.plan import (
     RAISE_CEILING,
     TYPICAL,
@@ -52,11 +52,11 @@ from witan.deliberation.plan import (
     check_affordable,
     check_priced,
 )
-from witan.deliberation.planner import make_plan, plan_whole
+from witan.deliberation.planner import make_plan, plan_session
 from witan.deliberation.ports import Clock, Member, Message, Model, Preparable, Seat, Teacher
 from witan.deliberation.procedure import Procedure, check_procedure
 from witan.deliberation.recorder import Listener, Recorder
-from witan.deliberation.retries import plan_again, plan_rest, retrying
+from witan.deliberation.retries import open_retry, plan_remaining, plan_retry
 from witan.deliberation.session import Session, disproved_prices
 from witan.deliberation.throttle import Throttles
 from witan.errors import NoCouncil
@@ -71,7 +71,7 @@ class Preparation:
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
-        self._ready: list[Model] = []
+        self._start_models: list[Model] = []
 
     async def prepare(self, members: Iterable[Member]) -> None:
         """Wait until these members' models can be called without further ado.
@@ -81,14 +81,14 @@ class Preparation:
         async with self._lock:
             waiting: list[Model] = []
             for member in members:
-                if not any(member.model is known for known in (*self._ready, *waiting)):
+                if not any(member.model is known for known in (*self._start_models, *waiting)):
                     waiting.append(member.model)
             with anyio.move_on_after(LONGEST_SECONDS):
                 async with anyio.create_task_group() as group:
                     for model in waiting:
                         if isinstance(model, Preparable):
                             group.start_soon(_prepare, model)
-            self._ready += waiting
+            self._start_models += waiting
 
 
 async def _prepare(model: Preparable) -> None:
@@ -168,17 +168,17 @@ class Council:
         self._clock = clock
         self._check = check
         self._teacher = teacher
-        self._shared = throttles
+        self._shared_throttles = throttles
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
-        self._asked = 0
+        self._n_asked = 0
         check_seats(self.members, self.jury, self.chairmen)
-        self._noted = tuple(notes)
+        self._seating_notes = tuple(notes)
         check_procedure(self.procedure, len(self.members), len(self.jury))
         if self.procedure.stop_when_decided:
             counting = provable_settings(self.procedure.counting)
             if counting is not self.procedure.counting and self.procedure.graded:
-                self._noted += (STOPS_BY_RANKINGS,)
+                self._seating_notes += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
 
     def __repr__(self) -> str:
@@ -195,12 +195,12 @@ class Council:
     def notes(self) -> tuple[str, ...]:
         """What to know about how the council is seated, a sentence each."""
         return (
-            *self._noted,
+            *self._seating_notes,
             *double_roles(self.members, self.jury, self.chairmen),
-            *self._uncalled(),
+            *self._note_unpriced(),
         )
 
-    def _uncalled(self) -> Iterator[str]:
+    def _note_unpriced(self) -> Iterator[str]:
         """Name the seats that the ceiling keeps from being called."""
         ceiling = self.procedure.limits.max_cost_usd
         seats = (*self.members, *self.jury, *self.chairmen)
@@ -215,7 +215,7 @@ class Council:
                 stack.push_async_callback(close)
             self._group = await stack.enter_async_context(anyio.create_task_group())
             own = Throttles(self.procedure.limits.providers, self._clock)
-            self._throttles = own if self._shared is None else self._shared
+            self._throttles = own if self._shared_throttles is None else self._shared_throttles
             self._preparation = Preparation()
             self._open = stack.pop_all()
         return self
@@ -243,7 +243,7 @@ class Council:
             How long replies are expected to be.
         """
         check_question(question)
-        check_material(conversation, files)
+        check_attachments(conversation, files)
         return make_plan(
             self.members,
             self.chairmen,
@@ -287,11 +287,13 @@ class Council:
             Outside the council's own block.
         """
         check_question(question)
-        check_material(conversation, files)
-        opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
+        check_attachments(conversation, files)
+        opening = self._open_session(
+            question, tuple(conversation), dict(files), seed, category=category
+        )
         self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
-        opening = await taught(continuing(opening, parent), self._teacher)
-        return await self._held(self._sitting(opening, (), listener))
+        opening = await apply_history(link_parent(opening, parent), self._teacher)
+        return await self._run(self._make_context(opening, (), listener))
 
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
         """Take up an interrupted session at its last finished seat; a closed one is returned.
@@ -313,9 +315,9 @@ class Council:
         spent = session.cost.committed_usd
         cast = sum(not ballot.abstained for ballot in session.ballots)
         if cast < session.opened.procedure.quorum:
-            rest = plan_rest(self._priced(session))
+            rest = plan_remaining(self._update_prices(session))
             self._check_affordable(rest, self._ceiling(session.opened, spent), spent)
-        return await self._held(self._sitting(session.opened, session.events, listener))
+        return await self._run(self._make_context(session.opened, session.events, listener))
 
     async def retry(
         self,
@@ -340,18 +342,18 @@ class Council:
         self._check_begun_by(session)
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
-        again = plan_again(self._priced(session), seats, limits)
+        again = plan_retry(self._update_prices(session), seats, limits)
         self._check_affordable(again, limits.max_cost_usd, whole=False)
         asked = session.opened
-        as_asked = self._opened(
+        as_asked = self._open_session(
             asked.question, asked.conversation, asked.files, asked.seed, category=asked.category
         )
-        retrial = retrying(as_asked, session, seats)
-        sitting = self._sitting(retrial.opened, retrial.events, listener)
-        return await self._held(replace(sitting, reserve=retrial.reserve))
+        retrial = open_retry(as_asked, session, seats)
+        context = self._make_context(retrial.opened, retrial.events, listener)
+        return await self._run(replace(context, reserve=retrial.reserve))
 
     def _check_begun_by(self, session: Session) -> None:
-        check_seated(session, *self._seated(session.opened))
+        check_same_seats(session, *self._match_seats(session.opened))
 
     async def rejudge(
         self, session: Session, *, seed: int | None = None, listener: Listener | None = None
@@ -379,13 +381,13 @@ class Council:
             Outside the council's own block.
         """
         asked = session.opened
-        as_asked = self._opened(
+        as_asked = self._open_session(
             asked.question, asked.conversation, asked.files, seed, category=asked.category
         )
-        judging = rejudging(as_asked, session, self.reviewers, self.chairmen)
+        judging = open_rejudgment(as_asked, session, self.reviewers, self.chairmen)
         self._check_affordable(judging.plan, self.procedure.limits.max_cost_usd)
-        opening = await taught(judging, self._teacher)
-        return await self._held(self._sitting(opening, (), listener))
+        opening = await apply_history(judging, self._teacher)
+        return await self._run(self._make_context(opening, (), listener))
 
     async def deliberate(
         self,
@@ -403,12 +405,14 @@ class Council:
         else when the iterator is collected, and at the latest with the council's block.
         """
         check_question(question)
-        check_material(conversation, files)
+        check_attachments(conversation, files)
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
-        opening = self._opened(question, tuple(conversation), dict(files), seed, category=category)
+        opening = self._open_session(
+            question, tuple(conversation), dict(files), seed, category=category
+        )
         self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
-        opening = await taught(continuing(opening, parent), self._teacher)
+        opening = await apply_history(link_parent(opening, parent), self._teacher)
 
         def tell(event: Event) -> None:
             with suppress(anyio.BrokenResourceError):  # nobody listens any more
@@ -419,7 +423,7 @@ class Council:
         async def run() -> None:
             with scope, send:
                 try:
-                    await self._held(self._sitting(opening, (), tell))
+                    await self._run(self._make_context(opening, (), tell))
                 except Exception as error:  # noqa: BLE001 - for whoever reads this stream alone
                     failures.append(error)
 
@@ -458,10 +462,10 @@ class Council:
         ceilings = (own, None if more is None else spent_usd + more)
         return min((each for each in ceilings if each is not None), default=None)
 
-    def _priced(self, session: Session) -> Session:
+    def _update_prices(self, session: Session) -> Session:
         """A session whose seats have the prices at which they are called now."""
         opened = session.opened
-        prices = {each.name: each.price for seats in self._seated(opened) for each in seats}
+        prices = {each.name: each.price for seats in self._match_seats(opened) for each in seats}
 
         def priced(seats: Sequence[Seat]) -> tuple[Seat, ...]:
             return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
@@ -474,10 +478,10 @@ class Council:
         )
         if today == opened:
             return session
-        today = replace(today, plan=plan_whole(today))
+        today = replace(today, plan=plan_session(today))
         return Session.of((today, *session.events[1:]))
 
-    def _opened(
+    def _open_session(
         self,
         question: str,
         conversation: tuple[Message, ...],
@@ -488,29 +492,29 @@ class Council:
     ) -> SessionOpened:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
-        drawn = drawn_seed(seed)
+        drawn = draw_seed(seed)
         check_category(category)
         now = self._clock.now()
-        self._asked += 1
+        self._n_asked += 1
         return SessionOpened(
             seq=1,
             at=now,
-            session=session_name(now, drawn, self._asked, question),
+            session=make_session_name(now, drawn, self._n_asked, question),
             question=question,
             conversation=conversation,
             files=files,
-            seats=tuple(map(seat_of, self.members)),
-            jury=tuple(map(seat_of, self.jury)),
-            chairmen=tuple(map(seat_of, self.chairmen)),
+            seats=tuple(map(make_seat, self.members)),
+            jury=tuple(map(make_seat, self.jury)),
+            chairmen=tuple(map(make_seat, self.chairmen)),
             procedure=self.procedure,
             plan=self.plan(question, conversation=conversation, files=files, lengths=TYPICAL),
             seed=drawn,
             witan=__version__,
-            notes=self._noted,
+            notes=self._seating_notes,
             category=category,
         )
 
-    def _seated(
+    def _match_seats(
         self, opened: SessionOpened
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
         """Members, reviewers and chairmen of a session.
@@ -519,30 +523,30 @@ class Council:
         """
         if opened.members:
             return self.members, self.reviewers, self.chairmen
-        named = told_apart((*self.reviewers, *self.chairmen), opened.seats)
+        named = rename_clashes((*self.reviewers, *self.chairmen), opened.seats)
         reviewers = tuple(named[juror.name] for juror in self.reviewers)
         return (), reviewers, tuple(named[chairman.name] for chairman in self.chairmen)
 
-    def _sitting(
+    def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
-    ) -> Sitting:
+    ) -> SessionContext:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         recorder = Recorder(self._clock, listener, earlier or (opened,))
-        members, reviewers, chairmen = self._seated(opened)
+        members, reviewers, chairmen = self._match_seats(opened)
         limits = opened.procedure.limits
         before = Session.of(earlier).cost.committed_usd if earlier else 0.0
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
-            purse=Purse(self._ceiling(opened, before), before, self._doubted(earlier)),
+            purse=Purse(self._ceiling(opened, before), before, self._list_disproved(earlier)),
             clock=self._clock,
             rng=np.random.default_rng((opened.seed, JITTER)),
-            notice=recorder.retried,
-            withdraw=recorder.withdrawn,
-            begun=recorder.before_call,
+            on_retry=recorder.record_retry,
+            on_withdraw=recorder.record_withdrawal,
+            before_request=recorder.before_call,
         )
-        return Sitting(
+        return SessionContext(
             opened=opened,
             members=members,
             reviewers=reviewers,
@@ -554,27 +558,27 @@ class Council:
             clock=self._clock,
             deadline=self._clock.seconds() + limits.session_seconds,
             final=1 + opened.kept,
-            earlier=standing(earlier),
+            earlier=drop_fruitless_resumes(earlier),
         )
 
-    def _doubted(self, earlier: Sequence[Event]) -> list[str]:
+    def _list_disproved(self, earlier: Sequence[Event]) -> list[str]:
         """Name the members that are still taken to be free though their servers billed calls."""
         free = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
         return [name for name in disproved_prices(earlier) if name in free]
 
-    async def _ready(self, sitting: Sitting) -> Sitting:
+    async def _start_models(self, context: SessionContext) -> SessionContext:
         """Start up the models of a session; its time begins after that."""
         began = self._clock.seconds()
-        await self._preparation.prepare((*sitting.members, *sitting.reviewers, *sitting.chairmen))
+        await self._preparation.prepare((*context.members, *context.reviewers, *context.chairmen))
         took = self._clock.seconds() - began
-        return replace(sitting, deadline=sitting.deadline + took)
+        return replace(context, deadline=context.deadline + took)
 
-    async def _held(self, sitting: Sitting) -> Session:
+    async def _run(self, context: SessionContext) -> Session:
         """Hold a session; what its listener raises comes out as it is, not in a group of tasks."""
         try:
-            async with sitting.recorder.showing():
-                return await sit(await self._ready(sitting))
+            async with context.recorder.show_events():
+                return await run_stages(await self._start_models(context))
         except ExceptionGroup:
-            if sitting.recorder.failure is None:
+            if context.recorder.failure is None:
                 raise
-            raise sitting.recorder.failure from None
+            raise context.recorder.failure from None

@@ -12,8 +12,8 @@ from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
-from witan.deliberation.context import Sitting
-from witan.deliberation.duplicates import Twins
+from witan.deliberation.context import SessionContext
+from witan.deliberation.duplicates import DuplicateGroups
 from witan.errors import UnsuitableBallots
 
 SETTLE_SECONDS = 0.03
@@ -25,16 +25,16 @@ class Count:
 
     def __init__(
         self,
-        sitting: Sitting,
+        context: SessionContext,
         roster: Sequence[str],
         failed: Mapping[str, tuple[str, ...]],
-        twins: Twins | None = None,
+        duplicates: DuplicateGroups | None = None,
     ) -> None:
-        self.sitting = sitting
+        self.context = context
         self.roster = tuple(roster)
         self.ballots: dict[str, Ballot] = {}
         self.reasons: dict[str, str] = {}
-        found = [x.outcome for x in sitting.earlier if isinstance(x, e.OutcomeChanged)]
+        found = [x.outcome for x in context.earlier if isinstance(x, e.OutcomeChanged)]
         self.outcome: Outcome | None = found[-1] if found else None
         self.problem: str | None = None
         self.leader: str | None = None
@@ -44,25 +44,26 @@ class Count:
         self._settling = False
         self._last = True
         self._failed = failed
-        self.twins = Twins() if twins is None else twins
+        self.duplicates = DuplicateGroups() if duplicates is None else duplicates
 
     @property
     def settings(self) -> Settings:
         """How the ballots are counted, the safety gate included."""
-        held = self.sitting.procedure.counting
+        held = self.context.procedure.counting
         if not self._failed:
             return held
-        gate = Gate(self._failed, self.sitting.procedure.safety_cap)
-        return replace(held, gates={self.sitting.session: gate})
+        gate = Gate(self._failed, self.context.procedure.safety_cap)
+        return replace(held, gates={self.context.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
         """Expect one ballot, or abstention, from each of these; only the last round can decide.
 
         No bound is known for what somebody will cast who is recused from several candidates.
         """
-        own = self.sitting.authorship.own
+        own = self.context.authorship.own
         stand = {
-            name: [c for c in self.twins.own(own[name]) if c in self.roster] for name in reviewers
+            name: [c for c in self.duplicates.with_duplicates(own[name]) if c in self.roster]
+            for name in reviewers
         }
         self._outstanding = {name: held[0] if held else None for name, held in stand.items()}
         self._unbounded = {name for name, held in stand.items() if len(held) > 1}
@@ -110,23 +111,23 @@ class Count:
         """One ballot per seat; those without one count in the coverage, not in the sums."""
         return [
             self.ballots.get(member.name)
-            or self.sitting.authorship.signed(
+            or self.context.authorship.sign(
                 Ballot(
                     member.name,
-                    session=self.sitting.session,
+                    session=self.context.session,
                     abstained=True,
                     reason=self.reasons.get(member.name, "did not finish"),
                     candidates=self.roster,
                 )
             )
-            for member in self.sitting.reviewers
+            for member in self.context.reviewers
         ]
 
     def _is_decided(self) -> bool:
-        stops = self.sitting.procedure.stop_when_decided and not self.sitting.retries
+        stops = self.context.procedure.stop_when_decided and not self.context.retries
         if not (self._last and stops) or not self._unbounded.isdisjoint(self._outstanding):
             return False
-        if len(self.ballots) < self.sitting.procedure.quorum:
+        if len(self.ballots) < self.context.procedure.quorum:
             return False
         cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
         self.leader = decided(
@@ -138,7 +139,7 @@ class Count:
         return self.leader is not None
 
     def _count(self, settings: Settings) -> None:
-        quorum = self.sitting.procedure.quorum
+        quorum = self.context.procedure.quorum
         if len(self.ballots) < quorum:
             self.problem = f"{len(self.ballots)} of the {quorum} ballots that a quorum needs"
             return
@@ -160,5 +161,5 @@ class Count:
         self.problem = None
         if outcome != self.outcome:
             self.outcome = outcome
-            counted = tuple(m.name for m in self.sitting.reviewers if m.name in self.ballots)
-            self.sitting.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)
+            counted = tuple(m.name for m in self.context.reviewers if m.name in self.ballots)
+            self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from witan.core.ballot import Ballot
 
 
-def same_answers(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """Group candidates with one answer; white space at ends of lines and of the text aside.
 
     Indentation counts: it changes what a program does.
@@ -18,24 +18,24 @@ def same_answers(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
-def are_same(texts: Mapping[str, str]) -> bool:
+def are_identical(texts: Mapping[str, str]) -> bool:
     """Tell whether several answers are all the same: then there is nothing to review."""
-    same = same_answers(texts)
+    same = group_duplicates(texts)
     return bool(same) and len(same[0]) == len(texts)
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
+class DuplicateGroups:
     """Groups of candidates with one answer; the first of each stands on sheets for all of it."""
 
     groups: tuple[tuple[str, ...], ...] = ()
 
-    def shown(self, candidates: Collection[str]) -> list[str]:
+    def representatives(self, candidates: Collection[str]) -> list[str]:
         """The candidates that stand on sheets."""
         others = {candidate for group in self.groups for candidate in group[1:]}
         return [candidate for candidate in candidates if candidate not in others]
 
-    def own(self, candidates: Collection[str]) -> tuple[str, ...]:
+    def with_duplicates(self, candidates: Collection[str]) -> tuple[str, ...]:
         """Whatever says the same as one of these, they themselves included."""
         same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
         return tuple(dict.fromkeys((*candidates, *sorted(same))))
@@ -58,7 +58,7 @@ class Twins:
                 grades |= dict.fromkeys(rest, grades[first])
             if first in positions:
                 positions |= dict.fromkeys(rest, positions[first])
-        unseen = {*self.own(own)} - {*own}
+        unseen = {*self.with_duplicates(own)} - {*own}
         roster = (
             None
             if ballot.candidates is None

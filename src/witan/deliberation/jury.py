@@ -11,7 +11,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Member, Seat
 
 
-def wrote(juror: Member | Seat, seat: Member | Seat) -> bool:
+def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
     """Tell whether the answer of this seat is the juror's own: the same model wrote it.
 
     A model that was handed over as an object is known by the name of its seat alone.
@@ -21,7 +21,7 @@ def wrote(juror: Member | Seat, seat: Member | Seat) -> bool:
     return juror.name == seat.name
 
 
-def told_apart(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
+def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
     """The council by the names it has, under names that none of these seats has.
 
     A juror may share the name of a seat whose answer it wrote; under any other it would pass for
@@ -34,7 +34,7 @@ def told_apart(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Me
         if member.name in renamed:
             continue
         name = member.name
-        if name in held and not wrote(member, held[name]):
+        if name in held and not is_author(member, held[name]):
             name = free_name(name, used)
             used.add(name)
         renamed[member.name] = replace(member, name=name)
@@ -76,7 +76,7 @@ class Authorship:
         if not opened.jury:
             return cls({seat.name: (seat.name,) for seat in opened.seats}, {})
         own = {
-            juror.name: tuple(seat.name for seat in opened.seats if wrote(juror, seat))
+            juror.name: tuple(seat.name for seat in opened.seats if is_author(juror, seat))
             for juror in opened.jury
         }
         authors = {
@@ -87,7 +87,7 @@ class Authorship:
         }
         return cls(own, authors)
 
-    def signed(self, ballot: Ballot) -> Ballot:
+    def sign(self, ballot: Ballot) -> Ballot:
         """The ballot, such that whoever counts it recuses its reviewer as it was recused."""
         if not self.authors and self.own.get(ballot.reviewer) == (ballot.reviewer,):
             return ballot

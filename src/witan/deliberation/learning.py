@@ -24,7 +24,7 @@ def model_of(seat: Seat) -> str:
     return seat.source or seat.name
 
 
-async def taught(opened: SessionOpened, teacher: Teacher | None) -> SessionOpened:
+async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> SessionOpened:
     """The opening with all that is to be learned in it, so that every recount counts alike.
 
     Nothing is learned from the session that this one came of, nor from others that judge the
@@ -47,7 +47,7 @@ async def taught(opened: SessionOpened, teacher: Teacher | None) -> SessionOpene
     return replace(opened, procedure=procedure, calibration=known)
 
 
-def taught_for_recount(
+def learn_for_recount(
     session: Session, rule: str | None, given: Mapping[str, Any], teacher: Teacher
 ) -> dict[str, Any]:
     """What a recount is given, each ``learn`` in it replaced by what was learned, if anything was.
@@ -62,12 +62,12 @@ def taught_for_recount(
         return dict(given)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
     learned = teacher.learn(models, without=session.id)
-    found = with_learned(Settings(**asked), learned, _unit(session.opened))
+    found = apply_learned(Settings(**asked), learned, _unit(session.opened))
     weights = {"reliability": _by_seat(learned, seats)} if weighed else {}
     return {**given, **{name: getattr(found, name) for name in asked}, **weights}
 
 
-def with_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
+def apply_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
     """How ballots are counted, with ``learn`` replaced by what was learned, if anything was."""
     prior = learned.prior(unit)
     if counting.prior == "learn" and prior is not None:
@@ -77,7 +77,7 @@ def with_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
     return counting
 
 
-def unlearned(prior: object, rho: object) -> Iterator[str]:
+def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
     """What is still to be learned once a history was asked, a sentence each."""
     if prior == "learn":
         yield (
@@ -108,7 +108,7 @@ def _asks_for_reliability(counting: Settings) -> bool:
 
 def _counting(opened: SessionOpened, learned: Learned) -> Settings:
     """How ballots are counted, with all that was learned."""
-    counting = with_learned(opened.procedure.counting, learned, _unit(opened))
+    counting = apply_learned(opened.procedure.counting, learned, _unit(opened))
     if _asks_for_reliability(counting):
         counting = replace(counting, reliability=_by_seat(learned, opened.reviewers))
     return counting

@@ -90,7 +90,7 @@ _ADJECTIVES = r"(?: (?:[\w'’-]{1,20}|\[model\])){0,8}?"
 _MADE = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
 
 
-def names_of(council: Iterable[Member | Seat]) -> tuple[str, ...]:
+def list_names(council: Iterable[Member | Seat]) -> tuple[str, ...]:
     """What an answer may not be recognised by: the names of these seats and of their models."""
     seats = list(council)
     models = [_model_in(seat.source) for seat in seats if not seat.simulated]

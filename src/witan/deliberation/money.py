@@ -157,7 +157,7 @@ class Reservation:
 
     def __exit__(self, *failure: object) -> None:
         if self._spent is None:
-            self.lost()
+            self.forfeit()
 
     @property
     def spent(self) -> Spent:
@@ -183,7 +183,7 @@ class Reservation:
         """Nothing is billed: the provider refused the call before it worked on it."""
         self._end(NOTHING, 0.0)
 
-    def lost(self) -> None:
+    def forfeit(self) -> None:
         """Nobody knows whether it is billed: it timed out, broke off or was cancelled."""
         self._end(Usage(), self._free)
 
@@ -257,8 +257,8 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     most_written = (
         max(call.max_tokens, len((reply.text or "").encode(errors="replace"))) + HIDDEN_TOKENS
     )
-    read, notes = _bounded(reply.usage.input_tokens, most_read, "read")
-    written, more = _bounded(reply.usage.output_tokens, most_written, "written")
+    read, notes = _check_count(reply.usage.input_tokens, most_read, "read")
+    written, more = _check_count(reply.usage.output_tokens, most_written, "written")
     cost, ignored = reply.cost_usd, reply.bill_ignored
     most_usd = _most_usd(member, call, read, written)
     if cost is not None and cost > most_usd:
@@ -273,7 +273,7 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     return replace(reply, usage=usage, cost_usd=cost, bill_ignored=ignored, notes=notes)
 
 
-def _bounded(count: int | None, most: int, what: str) -> tuple[int | None, tuple[str, ...]]:
+def _check_count(count: int | None, most: int, what: str) -> tuple[int | None, tuple[str, ...]]:
     if count is None or count <= most:
         return count, ()
     shown = f"{count:,}" if count < 10**15 else "10**15 or more"

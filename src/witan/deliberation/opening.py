@@ -10,10 +10,10 @@ import numpy as np
 from witan.core.escaping import is_blank
 from witan.deliberation import events as e
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.jury import Authorship, told_apart
-from witan.deliberation.masking import mask, names_of
+from witan.deliberation.jury import Authorship, rename_clashes
+from witan.deliberation.masking import list_names, mask
 from witan.deliberation.plan import Plan
-from witan.deliberation.planner import plan_rejudging
+from witan.deliberation.planner import plan_reviews
 from witan.deliberation.ports import Member, Message, Seat, StoredAnswer
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
@@ -32,7 +32,7 @@ def check_category(category: object) -> None:
         raise InvalidParameter("category", category, "some text, or None")
 
 
-def check_material(conversation: object, files: object) -> None:
+def check_attachments(conversation: object, files: object) -> None:
     """Refuse a conversation that is no list of messages, and files that are no table of texts."""
     turns = isinstance(conversation, Sequence) and not isinstance(conversation, str)
     if not (turns and all(isinstance(turn, Message) for turn in conversation)):  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def check_material(conversation: object, files: object) -> None:
         raise InvalidParameter("files", files, "a table from name to text")
 
 
-def check_seated(
+def check_same_seats(
     session: Session,
     members: Sequence[Member],
     reviewers: Sequence[Member],
@@ -88,7 +88,7 @@ def check_seats(
         held[seat.name] = seat
 
 
-def continuing(opened: SessionOpened, parent: object) -> SessionOpened:
+def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
     """An opening that names the session whose closing text its question goes on from, if any."""
     if parent is None:
         return opened
@@ -97,7 +97,7 @@ def continuing(opened: SessionOpened, parent: object) -> SessionOpened:
     return replace(opened, parent=parent, relation="continued")
 
 
-def drawn_seed(seed: int | None) -> int:
+def draw_seed(seed: int | None) -> int:
     """The seed given, or one of the system's entropy, small enough to survive JSON."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
@@ -106,13 +106,13 @@ def drawn_seed(seed: int | None) -> int:
     return seed
 
 
-def session_name(now: datetime, seed: int, nth: int, question: str) -> str:
+def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
     """The name of the nth session of a council, that no other session has."""
-    told_apart = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
-    return f"{now:%Y%m%d-%H%M%S}-{blake2s(told_apart, digest_size=5).hexdigest()}"
+    rename_clashes = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
+    return f"{now:%Y%m%d-%H%M%S}-{blake2s(rename_clashes, digest_size=5).hexdigest()}"
 
 
-def seat_of(member: Member) -> Seat:
+def make_seat(member: Member) -> Seat:
     """A member as the record keeps it."""
     return Seat(
         member.name,
@@ -126,7 +126,7 @@ def seat_of(member: Member) -> Seat:
     )
 
 
-def rejudging(
+def open_rejudgment(
     opened: e.SessionOpened,
     session: Session,
     jury: Sequence[Member],
@@ -152,19 +152,19 @@ def rejudging(
             f"the session {session.id} has {has}: with fewer than two none is best"
         )
     seats = tuple(seat for seat in session.opened.seats if seat.name in session.answers)
-    named = told_apart((*jury, *chairmen), seats)
+    named = rename_clashes((*jury, *chairmen), seats)
     before = replace(
         opened,
         seats=seats,
-        chairmen=tuple(seat_of(named[chairman.name]) for chairman in chairmen),
-        jury=tuple(seat_of(named[juror.name]) for juror in jury),
-        answers=stored_answers(session),
+        chairmen=tuple(make_seat(named[chairman.name]) for chairman in chairmen),
+        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        answers=collect_answers(session),
         parent=session.id,
         relation="rejudged",
         parent_ranking=() if session.outcome is None else session.outcome.ranking,
     )
-    names = names_of((*before.seats, *before.jury))
-    plan = plan_rejudging(
+    names = list_names((*before.seats, *before.jury))
+    plan = plan_reviews(
         before.jury,
         before.chairmen,
         before.procedure,
@@ -178,7 +178,7 @@ def rejudging(
     return replace(before, plan=plan)
 
 
-def stored_answers(session: Session) -> tuple[StoredAnswer, ...]:
+def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
     """The answers of a session, each with what the safety gate found in it."""
     judged = {held.seat: held.flags for held in session.opened.answers}
     judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
@@ -188,7 +188,7 @@ def stored_answers(session: Session) -> tuple[StoredAnswer, ...]:
     )
 
 
-def plan_jury(
+def plan_rejudgment(
     session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
 ) -> Plan:
     """What it takes to put the answers of a session before a jury.
@@ -199,4 +199,4 @@ def plan_jury(
         If it has fewer than two.
     """
     asked = session.opened
-    return rejudging(replace(asked, procedure=procedure), session, jury, chairmen).plan
+    return open_rejudgment(replace(asked, procedure=procedure), session, jury, chairmen).plan

@@ -5,77 +5,77 @@ from collections.abc import Iterator
 from witan.core.wording import listed
 from witan.deliberation import events as e
 from witan.deliberation.answers import answer, gate
-from witan.deliberation.context import Sitting
+from witan.deliberation.context import SessionContext
 from witan.deliberation.counting import Count
-from witan.deliberation.duplicates import Twins, are_same, same_answers
+from witan.deliberation.duplicates import DuplicateGroups, are_identical, group_duplicates
 from witan.deliberation.masking import mask
-from witan.deliberation.retries import reinstated
+from witan.deliberation.retries import restore_reserve
 from witan.deliberation.reviews import review
 from witan.deliberation.session import Session
-from witan.deliberation.synthesis import close
+from witan.deliberation.synthesis import synthesize
 
 
-async def sit(sitting: Sitting) -> Session:
+async def run_stages(context: SessionContext) -> Session:
     """Answer, gate, review, count, synthesise; return the session once it is closed."""
-    began = sitting.clock.seconds()
-    answers = await answer(sitting)
-    failed = gate(sitting, answers)
-    reviewed = reinstated(sitting, "review")
-    same = () if sitting.procedure.self_review else same_answers(answers)
-    count = Count(reviewed, tuple(answers), failed, Twins(same))
-    for event in sitting.recorder.events:
+    began = context.clock.seconds()
+    answers = await answer(context)
+    failed = gate(context, answers)
+    reviewed = restore_reserve(context, "review")
+    same = () if context.procedure.self_review else group_duplicates(answers)
+    count = Count(reviewed, tuple(answers), failed, DuplicateGroups(same))
+    for event in context.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
     if len(answers) > 1:
-        masked = {c: mask(text, sitting.question, sitting.names) for c, text in answers.items()}
-        if not (same and are_same(answers)):
+        masked = {c: mask(text, context.question, context.names) for c, text in answers.items()}
+        if not (same and are_identical(answers)):
             await review(reviewed, masked, count)
             count.finish()
         sound = {name: text for name, text in answers.items() if name not in failed}
-        if sitting.procedure.synthesis and sound:
-            await close(reinstated(reviewed, "synthesis"), sound, masked, count.outcome)
-    return _closed(sitting, count, began)
+        if context.procedure.synthesis and sound:
+            await synthesize(restore_reserve(reviewed, "synthesis"), sound, masked, count.outcome)
+    return _close_session(context, count, began)
 
 
-def _closed(sitting: Sitting, count: Count, began: float) -> Session:
-    session = Session.of(sitting.recorder.events)
-    missing = tuple(_missing(session, count))
+def _close_session(context: SessionContext, count: Count, began: float) -> Session:
+    session = Session.of(context.recorder.events)
+    missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
-    sitting.recorder.emit(
+    context.recorder.emit(
         e.SessionClosed,
         status=status if session.answers else "failed",
         missing=missing,
         cost_usd=session.cost.total_usd,
         known_usd=session.cost.known_usd,
-        seconds=sitting.clock.seconds() - began + _seconds_before(sitting),
+        seconds=context.clock.seconds() - began + _seconds_before(context),
     )
-    return Session.of(sitting.recorder.events)
+    return Session.of(context.recorder.events)
 
 
-def _seconds_before(sitting: Sitting) -> float:
+def _seconds_before(context: SessionContext) -> float:
     """How long an earlier, interrupted sitting took until its last event."""
-    if not sitting.earlier:
+    if not context.earlier:
         return 0.0
-    return (sitting.earlier[-1].at - sitting.earlier[0].at).total_seconds()
+    return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
 
 
-def _missing(session: Session, count: Count) -> Iterator[str]:
+def _list_missing(session: Session, count: Count) -> Iterator[str]:
     """What a complete session would have had, in the order in which it was lost."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
     for seat, said in session.answers.items():
         if said.cut:
             yield f"{seat}'s answer broke off at its limit of tokens"
-    yield from _unrevised(session)
+    yield from _list_unrevised(session)
     if len(session.answers) == 1:
         yield "nothing could be ranked: one member answered"
     elif session.answers:
         if not session.answers_agree:
-            yield from _uncounted(session, count)
-        yield from _unwritten(session)
+            yield from _list_uncounted(session, count)
+        yield from _list_unwritten(session)
 
 
-def _unrevised(session: Session) -> Iterator[str]:
+def _list_unrevised(session: Session) -> Iterator[str]:
     """Who kept what it had in a later round, because it could not be asked again."""
     ends: dict[tuple[str, str, int], e.AnswerFailed | e.BallotAbstained | None] = {}
     for event in session.events:
@@ -93,7 +93,7 @@ def _unrevised(session: Session) -> Iterator[str]:
             yield f"{seat} did not revise its {what}: {failed.reason}"
 
 
-def _uncounted(session: Session, count: Count) -> Iterator[str]:
+def _list_uncounted(session: Session, count: Count) -> Iterator[str]:
     """Which ballots are not there, unless nobody waited for them, and whether that left none."""
     last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
     for ballot in session.ballots:
@@ -111,7 +111,7 @@ def _uncounted(session: Session, count: Count) -> Iterator[str]:
         yield f"{reviewer} gave no grades, and {session.outcome.rule} counts nothing else"
 
 
-def _unwritten(session: Session) -> Iterator[str]:
+def _list_unwritten(session: Session) -> Iterator[str]:
     """Which chairmen failed, and whether the closing text is whole."""
     procedure = session.opened.procedure
     if procedure.synthesis and len(session.failed) == len(session.answers):

@@ -13,7 +13,7 @@ from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget
 
-Written: TypeAlias = Literal["none", "some", "all"]
+WrittenAnswers: TypeAlias = Literal["none", "some", "all"]
 """How many of the answers are there that will be judged."""
 
 
@@ -207,7 +207,7 @@ def _up(usd: float) -> str:
 
 
 def least_call_usd(
-    plan: Plan, prices: Mapping[str, Price | None], written: Written
+    plan: Plan, prices: Mapping[str, Price | None], written: WrittenAnswers
 ) -> float | None:
     """What the least of the calls that can be made first may cost.
 

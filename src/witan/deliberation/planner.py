@@ -12,8 +12,8 @@ from witan.core.outcome import Prior
 from witan.core.scale import HOLISTIC
 from witan.core.separation import Separation, separation
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.jury import Authorship, wrote
-from witan.deliberation.masking import mask, names_of
+from witan.deliberation.jury import Authorship, is_author
+from witan.deliberation.masking import list_names, mask
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
@@ -29,7 +29,7 @@ from witan.deliberation.prompts import (
     synthesis_messages,
 )
 
-Seated = Member | Seat
+SeatLike = Member | Seat
 
 TOKENIZERS_DIFFER = 2
 """A text of n tokens to its author has at most so many times n for any other model.
@@ -56,12 +56,12 @@ NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 def make_plan(
-    members: Sequence[Seated],
-    chairmen: Sequence[Seated],
+    members: Sequence[SeatLike],
+    chairmen: Sequence[SeatLike],
     procedure: Procedure,
     question: str,
     *,
-    jury: Sequence[Seated] = (),
+    jury: Sequence[SeatLike] = (),
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
@@ -83,34 +83,34 @@ def make_plan(
         Who reviews in place of the members.
     """
     unwritten = {f"seat {number}": "" for number in range(len(members))}
-    blank = _Blank(unwritten, procedure, question, tuple(conversation), files)
+    blank = _BlankPrompts(unwritten, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))
     reviewers = jury or members
-    shown = {seat.name: planner.shown(seat) for seat in reviewers}
+    shown = {seat.name: planner.visible_authors(seat) for seat in reviewers}
     reviews = {n: blank.reviews([*unwritten][:n]) for n in {*map(len, shown.values())}}
     answers = blank.answers()
     lines = [planner.answers(seat, answers) for seat in members]
-    lines += planner.reviewed([(seat, reviews[len(shown[seat.name])]) for seat in reviewers])
-    lines += planner.closed(chairmen)
-    separable = seated_separation(members, procedure, jury)
-    return replace(plan_of(lines), separation=separable, expected_from=lengths.sessions)
+    lines += planner.review_lines([(seat, reviews[len(shown[seat.name])]) for seat in reviewers])
+    lines += planner.synthesis_lines(chairmen)
+    separable = panel_separation(members, procedure, jury)
+    return replace(sum_lines(lines), separation=separable, expected_from=lengths.sessions)
 
 
-def seated_separation(
-    members: Sequence[Seated], procedure: Procedure, jury: Sequence[Seated] = ()
+def panel_separation(
+    members: Sequence[SeatLike], procedure: Procedure, jury: Sequence[SeatLike] = ()
 ) -> Separation | None:
-    """Say how far apart answers must be for these reviewers to separate them, as `separation_of`.
+    """Say how far apart answers must be for this panel to separate them.
 
     Jurors judge all answers but those that their own models write.
     """
     if not jury:
-        return separation_of(len(members), procedure)
-    own = [sum(wrote(juror, member) for member in members) for juror in jury]
+        return review_separation(len(members), procedure)
+    own = [sum(is_author(juror, member) for member in members) for juror in jury]
     n_reviewers = sum(1 for n in own if n < len(members))
-    return separation_of(n_reviewers, procedure, len(members), authors=all(own))
+    return review_separation(n_reviewers, procedure, len(members), authors=all(own))
 
 
-def separation_of(
+def review_separation(
     reviewers: int, procedure: Procedure, candidates: int | None = None, *, authors: bool = True
 ) -> Separation | None:
     """Say how far apart answers must be to be separated; None: reviewers give no grades.
@@ -137,15 +137,15 @@ def separation_of(
     )
 
 
-def plan_rejudging(  # noqa: PLR0913 - all but four by name
-    jury: Sequence[Seated],
-    chairmen: Sequence[Seated],
+def plan_reviews(  # noqa: PLR0913 - all but four by name
+    jury: Sequence[SeatLike],
+    chairmen: Sequence[SeatLike],
     procedure: Procedure,
     question: str,
     *,
     answers: Mapping[str, str],
     own: Mapping[str, Collection[str]],
-    substitutes: Sequence[Seated],
+    substitutes: Sequence[SeatLike],
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
@@ -161,20 +161,20 @@ def plan_rejudging(  # noqa: PLR0913 - all but four by name
     substitutes
         Of whom one writes the closing text where every chairman fails.
     """
-    blank = _Blank(answers, procedure, question, tuple(conversation), files)
+    blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(substitutes), (), procedure, blank, lengths)
     shown = [[c for c in answers if c not in own[juror.name]] for juror in jury]
-    lines = planner.reviewed(
+    lines = planner.review_lines(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
     )
-    lines += planner.closed(chairmen)
+    lines += planner.synthesis_lines(chairmen)
     n_reviewers = sum(1 for each in shown if blank.reviews(each))
     authors = all(own[juror.name] for juror in jury)
-    separable = separation_of(n_reviewers, procedure, len(answers), authors=authors)
-    return replace(plan_of(lines), separation=separable, expected_from=lengths.sessions)
+    separable = review_separation(n_reviewers, procedure, len(answers), authors=authors)
+    return replace(sum_lines(lines), separation=separable, expected_from=lengths.sessions)
 
 
-def plan_of(lines: Sequence[PlanLine]) -> Plan:
+def sum_lines(lines: Sequence[PlanLine]) -> Plan:
     """The plan of these calls."""
     repairs = sum(line.calls for line in lines if line.stage == "repair")
     return Plan(tuple(lines), repairs, sum_known([line.worst_usd for line in lines]))
@@ -202,10 +202,10 @@ class _Planner:
 
     def __init__(
         self,
-        members: tuple[Seated, ...],
-        authors: tuple[Seated, ...],
+        members: tuple[SeatLike, ...],
+        authors: tuple[SeatLike, ...],
         procedure: Procedure,
-        blank: "_Blank",
+        blank: "_BlankPrompts",
         lengths: Lengths,
         *,
         jury: bool = False,
@@ -216,7 +216,7 @@ class _Planner:
         self._procedure = procedure
         self._blank = blank
 
-    def reviewed(self, sizes: Sequence[tuple[Seated, Sizes]]) -> list[PlanLine]:
+    def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
         """The reviews of every seat that has something to review, then their repairs."""
         asked = [(seat, each) for seat, each in sizes if each]
         return [
@@ -224,43 +224,43 @@ class _Planner:
             *(self._repairs(seat, [size for _, size in each]) for seat, each in asked),
         ]
 
-    def closed(self, chairmen: Sequence[Seated]) -> list[PlanLine]:
+    def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """The closing text, if a chairman is asked for one."""
         asked = self._procedure.synthesis and self._procedure.mode != "best"
         return self._synthesis(chairmen) if asked else []
 
-    def answers(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
+    def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         """The answers of a seat, one per round."""
         first, *debates = blank
-        shown = self._longest(self._authors)
+        shown = self._longest_tokens(self._authors)
         prompts = [first, *(size + shown for size in debates)]
-        reading = (len(debates), shown, self._expected(self._authors))
+        reading = (len(debates), shown, self._expected_tokens(self._authors))
         return self._line(seat, "answer", prompts, reading=reading)
 
-    def _reviews(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
-        authors = self.shown(seat)
-        shown = self._longest(authors)
-        reading = (len(blank), shown, self._expected(authors))
+    def _reviews(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
+        authors = self.visible_authors(seat)
+        shown = self._longest_tokens(authors)
+        reading = (len(blank), shown, self._expected_tokens(authors))
         prompts = [size + shown for size in blank]
         return self._line(seat, "review", prompts, unwritten=shown, reading=reading)
 
-    def _repairs(self, seat: Seated, blank: Sequence[int]) -> PlanLine:
-        shown = self._longest(self.shown(seat)) + self._repeated(seat)
+    def _repairs(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
+        shown = self._longest_tokens(self.visible_authors(seat)) + self._repeated_tokens(seat)
         prompts = [size + shown for size in blank]
         return self._line(seat, "repair", prompts, unwritten=shown, if_needed=True)
 
-    def shown(self, seat: Seated) -> list[Seated]:
+    def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
         """Whose answers a reviewer sees."""
         if self._jury:
-            return [author for author in self._authors if not wrote(seat, author)]
+            return [author for author in self._authors if not is_author(seat, author)]
         everyone = self._procedure.self_review
         return [other for other in self._authors if everyone or other.name != seat.name]
 
-    def _synthesis(self, chairmen: Sequence[Seated]) -> list[PlanLine]:
+    def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Every chairman, the second and later ones if needed; then the dearest member."""
-        shown = self._longest(self._authors)
+        shown = self._longest_tokens(self._authors)
         size, unwritten = self._blank.synthesis() + shown, shown + self._blank.standings()
-        reading = (1, shown, self._expected(self._authors))
+        reading = (1, shown, self._expected_tokens(self._authors))
         asked = [
             self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
             for seat in chairmen
@@ -279,7 +279,7 @@ class _Planner:
 
     def _line(
         self,
-        seat: Seated,
+        seat: SeatLike,
         stage: Stage,
         prompts: Sequence[int],
         *,
@@ -302,48 +302,48 @@ class _Planner:
         if said is not None:
             system = most_input_tokens([Message("system", said)]) - most_input_tokens([])
         read = sum(prompts) + len(prompts) * system
-        written = len(prompts) * self._writes(seat)
+        written = len(prompts) * self._max_tokens(seat)
         worst = None if seat.price is None else seat.price.of(read, written)
         least = expected = None
         if seat.price is not None:
             n, most, likely = reading
             known = (read - n * most) / BYTES_A_TOKEN
-            reply = self._lengths.tokens(seat.source or seat.name, stage, self._judged(seat))
-            reply = min(reply, self._writes(seat))
+            reply = self._lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
+            reply = min(reply, self._max_tokens(seat))
             expected = seat.price.of(round(known + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
-            least = seat.price.of(shortest, self._writes(seat))
+            least = seat.price.of(shortest, self._max_tokens(seat))
         return PlanLine(
             seat.name, stage, len(prompts), read, written, worst, if_needed, least, expected
         )
 
-    def _judged(self, seat: Seated) -> int:
+    def _n_judged(self, seat: SeatLike) -> int:
         """How many answers a seat judges."""
-        return len(self.shown(seat)) if self._authors else self._blank.n_texts
+        return len(self.visible_authors(seat)) if self._authors else self._blank.n_texts
 
-    def _expected(self, authors: Iterable[Seated]) -> float:
+    def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
         """Tokens that the answers of these authors are expected to have."""
         found = (self._lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
         return sum(found, 0.0)
 
-    def _longest(self, authors: Iterable[Seated]) -> int:
+    def _longest_tokens(self, authors: Iterable[SeatLike]) -> int:
         """The most tokens that one reply of each author takes in a prompt."""
-        return TOKENIZERS_DIFFER * sum(self._writes(author) for author in authors)
+        return TOKENIZERS_DIFFER * sum(self._max_tokens(author) for author in authors)
 
-    def _repeated(self, seat: Seated) -> int:
+    def _repeated_tokens(self, seat: SeatLike) -> int:
         """The most tokens that a seat's own review takes, of which its repair repeats a part.
 
         To its author a text has the tokens that it was written in; each marker in it gets one more.
         """
-        most = min(self._writes(seat), CHARACTER_BYTES * REPLY_LENGTH)
+        most = min(self._max_tokens(seat), CHARACTER_BYTES * REPLY_LENGTH)
         return most + min(most // 2, REPLY_LENGTH // MARKER_LENGTH)
 
-    def _writes(self, seat: Seated) -> int:
+    def _max_tokens(self, seat: SeatLike) -> int:
         own = seat.options.max_tokens
         return self._procedure.limits.max_tokens if own is None else own
 
 
-class _Blank:
+class _BlankPrompts:
     """The prompts of a session without system texts, in tokens at most.
 
     Parameters
@@ -454,18 +454,18 @@ class _Blank:
 
 
 def _sheet(candidates: Sequence[str]) -> Sheet:
-    return _drawn(tuple(candidates))
+    return _draw_sheet(tuple(candidates))
 
 
 @lru_cache(maxsize=64)
-def _drawn(candidates: tuple[str, ...]) -> Sheet:
+def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
     return label_map("plan", candidates, (0,))
 
 
-def plan_whole(opened: SessionOpened) -> Plan:
+def plan_session(opened: SessionOpened) -> Plan:
     """What a session asks for from its beginning."""
     if opened.answers:
-        return plan_judging(opened, {held.seat: held.text for held in opened.answers})
+        return plan_stored_answers(opened, {held.seat: held.text for held in opened.answers})
     return make_plan(
         opened.seats,
         opened.chairmen,
@@ -477,14 +477,14 @@ def plan_whole(opened: SessionOpened) -> Plan:
     )
 
 
-def plan_judging(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
+def plan_stored_answers(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
     """What a session asks for once all answers are there: who has none reviews none."""
-    names = names_of((*opened.seats, *opened.jury))
+    names = list_names((*opened.seats, *opened.jury))
     members = [seat for seat in opened.seats if seat.name in answers]
     own = Authorship.of(opened).own
     if opened.procedure.self_review and not opened.jury:
         own = dict.fromkeys(own, ())
-    return plan_rejudging(
+    return plan_reviews(
         opened.jury or members,
         opened.chairmen,
         opened.procedure,

@@ -322,7 +322,7 @@ def _sum(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
-def deaf(text: str) -> None:
+def ignore_text(text: str) -> None:
     """Hear nothing: for calls that nobody follows as they are written."""
 
 

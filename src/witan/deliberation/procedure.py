@@ -182,7 +182,7 @@ class Procedure:
         return self.graded and (rule == AUTO or RULES[rule].needs == "grades")
 
 
-_went_well: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
+_accepted_settings: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
 """Ways of counting that were rehearsed lately: a server seats the same council again and again."""
 
 
@@ -225,7 +225,7 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
         raise InvalidParameter("the number of members that only rank", 2, expected)
     rehearsed = (settings, procedure.rubric_scoring, procedure.holistic)
-    if rehearsed in tuple(_went_well):  # another thread may be adding to it
+    if rehearsed in tuple(_accepted_settings):  # another thread may be adding to it
         return
     seats = ("a", "b", "c")
     grades: dict[str, Any] = {}
@@ -240,7 +240,7 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
         raise InvalidParameter("the rule", settings.rule, error.remedy) from error
     except NothingToCount as error:
         raise InvalidParameter("kind", settings.kind, "'all' or 'model'") from error
-    _went_well.append(rehearsed)
+    _accepted_settings.append(rehearsed)
 
 
 def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ballot:

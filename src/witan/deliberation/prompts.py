@@ -66,20 +66,20 @@ _LATIN = str.maketrans(
 
 def fence(label: str, text: str, nonce: str, kind: Kind = "answer") -> str:
     """Put a text between the markers of its label; with an empty label, of its kind alone."""
-    named = " ".join(part for part in (kind.upper(), _shown(label), nonce) if part)
-    return f"<<<{named}>>>\n{neutral(text)}\n<<<END {named}>>>"
+    named = " ".join(part for part in (kind.upper(), _clean_label(label), nonce) if part)
+    return f"<<<{named}>>>\n{neutralize(text)}\n<<<END {named}>>>"
 
 
 def read_fences(prompt_text: str, kind: Kind = "answer") -> dict[str, str]:
     """Label to text of all fences of a kind, in their order: what `fence` was given."""
     return {
-        found["label"] or "": _restored(found["text"])
+        found["label"] or "": _unescape(found["text"])
         for found in _FENCE.finditer(prompt_text)
         if found["kind"] == kind.upper()
     }
 
 
-def neutral(text: str) -> str:
+def neutralize(text: str) -> str:
     """The text with nothing in it that looks like a marker of ours."""
     pieces, done = [], 0
     for end in _marker_openings(text):
@@ -88,8 +88,8 @@ def neutral(text: str) -> str:
     return "".join((*pieces, text[done:]))
 
 
-def _restored(text: str) -> str:
-    """What `neutral` was given: every opening has one backslash too many."""
+def _unescape(text: str) -> str:
+    """What `neutralize` was given: every opening has one backslash too many."""
     pieces, done = [], 0
     for end in _marker_openings(text):
         pieces.append(text[done:end])
@@ -122,12 +122,12 @@ def _end_of_skipped(text: str, at: int) -> int:
     return at if skipped is None else skipped.end()
 
 
-def _shown(label: str) -> str:
+def _clean_label(label: str) -> str:
     """A label as one line without brackets: the name of a file may be anything."""
     return " ".join(_NOT_IN_LABELS.sub(" ", label).split())[:_LABEL_LENGTH].strip()
 
 
-def opening(*parts: str | None) -> tuple[Message, ...]:
+def system_message(*parts: str | None) -> tuple[Message, ...]:
     """The system message of what is to be said before everything else; none of nothing."""
     said = "\n\n".join(part for part in parts if part is not None and part.strip())
     return (Message("system", said),) if said else ()
@@ -143,7 +143,7 @@ def data_rule(nonce: str) -> str:
     )
 
 
-def question_shown(
+def fence_question(
     question: str,
     conversation: Sequence[Message],
     files: Mapping[str, str],
@@ -153,18 +153,18 @@ def question_shown(
     if conversation:
         said = "\n\n".join(f"{message.role}: {message.text}" for message in conversation)
         yield "What was said before the question:\n\n" + fence("", said, nonce, "conversation")
-    yield from files_shown(files, nonce)
+    yield from fence_files(files, nonce)
     yield "The question:\n\n" + fence("", question, nonce, "question")
 
 
-def files_shown(files: Mapping[str, str], nonce: str) -> Iterator[str]:
+def fence_files(files: Mapping[str, str], nonce: str) -> Iterator[str]:
     """The files that came with the question, each in a fence under its name."""
     if files:
         fences = (fence(name, text, nonce, "file") for name, text in files.items())
         yield "Files that came with the question:\n\n" + "\n\n".join(fences)
 
 
-def answers_shown(sheet: Sheet, answers: Mapping[str, str]) -> str:
+def fence_answers(sheet: Sheet, answers: Mapping[str, str]) -> str:
     """The answers of a sheet in its order, each in a fence under its label."""
     shown = zip(sheet.labels, sheet.candidates, strict=True)
     return "\n\n".join(fence(label, answers[name], sheet.nonce) for label, name in shown)
@@ -203,14 +203,14 @@ def answer_messages(
     What the conversation begins with as `system` joins what is said to this member: many models
     take one such message, and that first.
     """
-    parts = [data_rule(nonce), *files_shown(files, nonce)] if files else []
-    parts.append(neutral(question))
+    parts = [data_rule(nonce), *fence_files(files, nonce)] if files else []
+    parts.append(neutralize(question))
     if verdict:
         parts.append(VERDICT_LINE)
-    said = [Message(message.role, neutral(message.text)) for message in conversation]
+    said = [Message(message.role, neutralize(message.text)) for message in conversation]
     first = [message.text for message in takewhile(lambda said: said.role == "system", said)]
     asked = Message("user", "\n\n".join(parts))
-    return (*opening(system, *first), *said[len(first) :], asked)
+    return (*system_message(system, *first), *said[len(first) :], asked)
 
 
 def debate_messages(
@@ -236,12 +236,12 @@ def debate_messages(
     parts = [
         "Other members answered the same question. Here is what they said, under blind labels.",
         data_rule(sheet.nonce),
-        answers_shown(sheet, answers),
+        fence_answers(sheet, answers),
         _DEBATE,
     ]
     if verdict:
         parts.append(VERDICT_LINE)
-    return (*asked, Message("assistant", neutral(own)), Message("user", "\n\n".join(parts)))
+    return (*asked, Message("assistant", neutralize(own)), Message("user", "\n\n".join(parts)))
 
 
 def read_verdict(text: str) -> bool | None:
@@ -330,14 +330,14 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
     """
     parts = [
         data_rule(sheet.nonce),
-        *question_shown(question, conversation, files, sheet.nonce),
-        "The answers:\n\n" + answers_shown(sheet, answers),
+        *fence_question(question, conversation, files, sheet.nonce),
+        "The answers:\n\n" + fence_answers(sheet, answers),
         *_criteria(rubric, holistic),
         *_peers(sheet, rubric, peers, own),
         _RANKING.format(labels=", ".join(sheet.labels)),
-        _form(_graded(rubric, holistic)),
+        _reply_form(_graded_criteria(rubric, holistic)),
     ]
-    return (*opening(system, _REVIEWER), Message("user", "\n\n".join(parts)))
+    return (*system_message(system, _REVIEWER), Message("user", "\n\n".join(parts)))
 
 
 def review_schema(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> dict[str, Any]:
@@ -347,7 +347,7 @@ def review_schema(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> dic
     """
     label = {"type": "string", "enum": list(sheet.labels)}
     properties: dict[str, Any] = {"notes": {"type": "string"}}
-    if graded := _graded(rubric, holistic):
+    if graded := _graded_criteria(rubric, holistic):
         grade = {"type": "integer", "description": "a whole number from 1 to 10"}
         each = _object(dict.fromkeys(graded, grade))
         properties["grades"] = _object(dict.fromkeys(sheet.labels, each))
@@ -362,12 +362,12 @@ def review_schema(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> dic
 def repair_messages(asked: tuple[Message, ...], reply: str, problem: str) -> tuple[Message, ...]:
     """Ask once more for a review that could not be read, and say why it could not."""
     # Providers refuse an empty turn.
-    said = neutral(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
-    named = neutral(_cut(" ".join(problem.split()), PROBLEM_BYTES))
+    said = neutralize(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
+    named = neutralize(_truncate(" ".join(problem.split()), PROBLEM_BYTES))
     return (*asked, Message("assistant", said), Message("user", _REPAIR.format(problem=named)))
 
 
-def _cut(text: str, most_bytes: int) -> str:
+def _truncate(text: str, most_bytes: int) -> str:
     """The beginning of a text in UTF-8, without what is no character there."""
     return text.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
 
@@ -381,7 +381,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _graded(rubric: Rubric | None, holistic: bool) -> tuple[str, ...]:
+def _graded_criteria(rubric: Rubric | None, holistic: bool) -> tuple[str, ...]:
     """What every answer gets a grade for."""
     criteria = () if rubric is None else tuple(criterion.name for criterion in rubric.criteria)
     return (*criteria, HOLISTIC) if holistic else criteria
@@ -400,7 +400,7 @@ def _criteria(rubric: Rubric | None, holistic: bool) -> Iterator[str]:
 
 
 @lru_cache(maxsize=16)
-def _form(graded: tuple[str, ...]) -> str:
+def _reply_form(graded: tuple[str, ...]) -> str:
     """The form of the reply, with an example that fits no sheet; the same for all reviewers."""
     example: dict[str, Any] = {"notes": _EXAMPLE_NOTES}
     keys = [
@@ -428,13 +428,15 @@ def _peers(
     """What the others gave, so that neither a reviewer nor its ballot can be pieced together."""
     if peers is None:
         return
-    yield "\n".join((_PEERS, *_given(sheet, rubric, peers)))
+    yield "\n".join((_PEERS, *_list_ballots(sheet, rubric, peers)))
     if own is not None:
-        yield "\n".join((_OWN, *_given(sheet, rubric, {own.reviewer: own})))
+        yield "\n".join((_OWN, *_list_ballots(sheet, rubric, {own.reviewer: own})))
     yield _REVISE
 
 
-def _given(sheet: Sheet, rubric: Rubric | None, ballots: Mapping[str, Ballot]) -> Iterator[str]:
+def _list_ballots(
+    sheet: Sheet, rubric: Rubric | None, ballots: Mapping[str, Ballot]
+) -> Iterator[str]:
     for label, candidate in zip(sheet.labels, sheet.candidates, strict=True):
         given = [*_places(sheet, candidate, ballots), *_grades(candidate, rubric, ballots)]
         yield f"[{label}] {'; '.join(given) or 'nothing'}"
@@ -456,7 +458,7 @@ def _places(sheet: Sheet, candidate: str, peers: Mapping[str, Ballot]) -> Iterat
 
 def _grades(candidate: str, rubric: Rubric | None, peers: Mapping[str, Ballot]) -> Iterator[str]:
     """Which grades the others gave a candidate: numbers alone, whatever else a ballot holds."""
-    for criterion in _graded(rubric, holistic=True):
+    for criterion in _graded_criteria(rubric, holistic=True):
         grades = []
         for reviewer, ballot in peers.items():
             if candidate == reviewer:  # recused from the count, and from what others hear of it
@@ -529,8 +531,8 @@ def synthesis_messages(  # noqa: PLR0913 — a closing text rests on all of this
     labels = ", ".join(f"[{label}]" for label in sheet.labels)
     parts = [
         data_rule(sheet.nonce),
-        *question_shown(question, conversation, files, sheet.nonce),
-        "The answers:\n\n" + answers_shown(sheet, answers),
+        *fence_question(question, conversation, files, sheet.nonce),
+        "The answers:\n\n" + fence_answers(sheet, answers),
         *(_votes(sheet, votes) if verdict else ()),
         *(_standings(sheet, outcome) if outcome is not None else (_UNCOUNTED,)),
         _EVIDENCE,
@@ -538,12 +540,12 @@ def synthesis_messages(  # noqa: PLR0913 — a closing text rests on all of this
         (_VERDICT if verdict else _CONSENSUS).format(labels=labels),
         *((VERDICT_LINE,) if verdict else ()),
     ]
-    return (*opening(system, _CHAIRMAN), Message("user", "\n\n".join(parts)))
+    return (*system_message(system, _CHAIRMAN), Message("user", "\n\n".join(parts)))
 
 
 def _votes(sheet: Sheet, votes: Mapping[str, bool | None]) -> Iterator[str]:
     said = {True: "approves", False: "rejects", None: "does not say"}
-    known = (f"{_cited(sheet, name)} {said[votes.get(name)]}" for name in sheet.candidates)
+    known = (f"{_bracket_label(sheet, name)} {said[votes.get(name)]}" for name in sheet.candidates)
     yield f"How the answers decide: {', '.join(known)}."
 
 
@@ -551,11 +553,13 @@ def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
     """The ranking, what is too close to call in it, and who ranked otherwise."""
     shown = [line for line in outcome.standings if line.candidate in sheet.candidates]
     placed = [line for line in shown if line.votes > 0]
-    lines = [f"{line.rank}. {_cited(sheet, line.candidate)}" for line in placed]
-    lines += [f"{_cited(sheet, line.candidate)} has no votes" for line in shown if line.votes == 0]
+    lines = [f"{line.rank}. {_bracket_label(sheet, line.candidate)}" for line in placed]
+    lines += [
+        f"{_bracket_label(sheet, line.candidate)} has no votes" for line in shown if line.votes == 0
+    ]
     yield "\n".join((f"Standings from {_ballots(outcome.n_ballots)}, 1 is best:", *lines))
     if alike := [
-        f"{_cited(sheet, one)} and {_cited(sheet, other)}"
+        f"{_bracket_label(sheet, one)} and {_bracket_label(sheet, other)}"
         for one, other in outcome.unresolved
         if one in sheet.candidates and other in sheet.candidates
     ]:
@@ -568,7 +572,7 @@ def _ballots(number: int) -> str:
     return "1 ballot" if number == 1 else f"{number} ballots"
 
 
-def _cited(sheet: Sheet, candidate: str) -> str:
+def _bracket_label(sheet: Sheet, candidate: str) -> str:
     return f"[{sheet.label(candidate)}]"
 
 
@@ -583,7 +587,5 @@ def _dissent(sheet: Sheet, outcome: Outcome, placed: Sequence[Standing]) -> Iter
             both = [order for order in orders if above in order and below.candidate in order]
             against = sum(order[below.candidate] < order[above] for order in both)
             if against:
-                yield (
-                    f"{against} of {len(both)} reviewers placed {_cited(sheet, below.candidate)} "
-                    f"above {_cited(sheet, above)}"
-                )
+                higher, lower = (_bracket_label(sheet, c) for c in (below.candidate, above))
+                yield f"{against} of {len(both)} reviewers placed {higher} above {lower}"

@@ -20,18 +20,18 @@ from witan.core.ballot import Ballot
 from witan.core.escaping import escape_json
 from witan.core.scale_recognition import undeclared
 from witan.deliberation.events import EVENTS, Event
-from witan.deliberation.review_notes import without_sheet_labels
+from witan.deliberation.review_notes import drop_sheet_labels
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError
 
-Restore = Callable[[object, str], Any]
+Reader = Callable[[object, str], Any]
 """Takes a plain value and where it stands, as the errors should say it."""
 
 _SCALARS = {str: "text", bool: "true or false", NoneType: "null", int: "a whole number"}
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
-class Misfit(Exception):
+class FieldMismatch(Exception):
     """A plain value that its type does not admit; `where` says which.
 
     Whoever knows where the value comes from makes an error of the house of it.
@@ -42,16 +42,16 @@ class Misfit(Exception):
         super().__init__(where, problem)
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A value as JSON has it; the infinities, which JSON has not, as text."""
     if isinstance(value, Ballot):
         value = undeclared(value)
     if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.init}
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value) if f.init}
     if isinstance(value, Mapping):
-        return {key: plain(held) for key, held in value.items()}
+        return {key: to_plain(held) for key, held in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(held) for held in value]
+        return [to_plain(held) for held in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, float) and not isfinite(value):
@@ -60,16 +60,16 @@ def plain(value: Any) -> Any:
 
 
 @cache
-def restorer(declared: Any) -> Restore:
-    """How values of a type are made of plain ones; `Misfit` if they cannot be.
+def make_reader(declared: Any) -> Reader:
+    """How values of a type are made of plain ones; `FieldMismatch` if they cannot be.
 
     Fields that a dataclass does not have are ignored: a later Witan may write more.
     """
     origin = get_origin(declared)
     if declared in (Any, object):
         return lambda value, _: value
-    if origin in _MAKERS:
-        return _MAKERS[origin](get_args(declared))
+    if origin in _READERS:
+        return _READERS[origin](get_args(declared))
     if is_dataclass(declared):
         return _dataclass(declared)
     if declared in (float, datetime):
@@ -77,10 +77,10 @@ def restorer(declared: Any) -> Restore:
     return _scalar(declared)
 
 
-def _scalar(declared: Any) -> Restore:
+def _scalar(declared: Any) -> Reader:
     def restore(value: object, where: str) -> Any:
         if type(value) is not declared:
-            raise Misfit(where, f"is {_kind_of(value)}; expected {_SCALARS[declared]}")
+            raise FieldMismatch(where, f"is {_kind_of(value)}; expected {_SCALARS[declared]}")
         return value
 
     return restore
@@ -90,7 +90,7 @@ def _number(value: object, where: str) -> float:
     if isinstance(value, str) and value in _INFINITE:
         return _INFINITE[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Misfit(where, f"is {_kind_of(value)}; expected a number")
+        raise FieldMismatch(where, f"is {_kind_of(value)}; expected a number")
     return value
 
 
@@ -99,48 +99,48 @@ def _moment(value: object, where: str) -> datetime:
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
-        raise Misfit(where, f"is {_kind_of(value)}; {expected}") from None
+        raise FieldMismatch(where, f"is {_kind_of(value)}; {expected}") from None
     if moment.tzinfo is None:
-        raise Misfit(where, f"has no time zone; {expected}")
+        raise FieldMismatch(where, f"has no time zone; {expected}")
     return moment
 
 
-def _literal(choices: tuple[Any, ...]) -> Restore:
+def _literal(choices: tuple[Any, ...]) -> Reader:
     expected = " or ".join(map(repr, choices))
 
     def restore(value: object, where: str) -> Any:
         if not isinstance(value, str) or value not in choices:
-            raise Misfit(where, f"is {_kind_of(value)}; expected {expected}")
+            raise FieldMismatch(where, f"is {_kind_of(value)}; expected {expected}")
         return value
 
     return restore
 
 
-def _union(arms: tuple[Any, ...]) -> Restore:
+def _union(arms: tuple[Any, ...]) -> Reader:
     # Text first: the grade "inf" is text, and no number.
-    tries = [restorer(arm) for arm in sorted(arms, key=lambda arm: arm is not str)]
+    tries = [make_reader(arm) for arm in sorted(arms, key=lambda arm: arm is not str)]
 
     def restore(value: object, where: str) -> Any:
         misfits = []
         for attempt in tries:
             try:
                 return attempt(value, where)
-            except Misfit as misfit:
+            except FieldMismatch as misfit:
                 misfits.append(misfit)
         raise max(misfits, key=lambda misfit: len(misfit.where))
 
     return restore
 
 
-def _tuple(arms: tuple[Any, ...]) -> Restore:
+def _tuple(arms: tuple[Any, ...]) -> Reader:
     endless = arms[-1] is Ellipsis
-    each = [restorer(arm) for arm in arms if arm is not Ellipsis]
+    each = [make_reader(arm) for arm in arms if arm is not Ellipsis]
 
     def restore(value: object, where: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise Misfit(where, f"is {_kind_of(value)}; expected a list")
+            raise FieldMismatch(where, f"is {_kind_of(value)}; expected a list")
         if not endless and len(value) != len(each):
-            raise Misfit(where, f"has {len(value)} items; expected {len(each)}")
+            raise FieldMismatch(where, f"has {len(value)} items; expected {len(each)}")
         makers = each * len(value) if endless else each
         return tuple(
             make(held, f"{where}[{i}]")
@@ -150,29 +150,29 @@ def _tuple(arms: tuple[Any, ...]) -> Restore:
     return restore
 
 
-def _mapping(arms: tuple[Any, ...]) -> Restore:
-    inner = restorer(arms[1])
+def _mapping(arms: tuple[Any, ...]) -> Reader:
+    inner = make_reader(arms[1])
 
     def restore(value: object, where: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Misfit(where, f"is {_kind_of(value)}; expected a map")
+            raise FieldMismatch(where, f"is {_kind_of(value)}; expected a map")
         return {key: inner(held, f"{where}.{key}") for key, held in value.items()}
 
     return restore
 
 
-def _dataclass(declared: Any) -> Restore:
+def _dataclass(declared: Any) -> Reader:
     hints = get_type_hints(declared)
     given = [field for field in fields(declared) if field.init]
-    makers = {field.name: restorer(hints[field.name]) for field in given}
+    makers = {field.name: make_reader(hints[field.name]) for field in given}
     needed = [f.name for f in given if f.default is MISSING and f.default_factory is MISSING]
 
     def restore(value: object, where: str) -> Any:
         if not isinstance(value, dict):
-            raise Misfit(where, f"is {_kind_of(value)}; expected a map")
+            raise FieldMismatch(where, f"is {_kind_of(value)}; expected a map")
         for name in needed:
             if name not in value:
-                raise Misfit(f"{where}.{name}", "is missing")
+                raise FieldMismatch(f"{where}.{name}", "is missing")
         held = {
             name: make(value[name], f"{where}.{name}")
             for name, make in makers.items()
@@ -181,7 +181,7 @@ def _dataclass(declared: Any) -> Restore:
         try:
             return declared(**held)
         except WitanError as error:
-            raise Misfit(where, f"cannot be: {error}") from error
+            raise FieldMismatch(where, f"cannot be: {error}") from error
 
     return restore
 
@@ -197,7 +197,7 @@ def _kind_of(value: object) -> str:
     return f"the number {value}"
 
 
-_MAKERS: Mapping[Any, Callable[[tuple[Any, ...]], Restore]] = {
+_READERS: Mapping[Any, Callable[[tuple[Any, ...]], Reader]] = {
     Literal: _literal,
     Mapping: _mapping,
     Union: _union,
@@ -257,8 +257,8 @@ def session_from_json(text: str, source: str = "the session") -> Session:
     if not isinstance(events, list):
         raise SessionFileError(source, "is no whole session: events is not a list")
     try:
-        return Session.of([_restored(event, f"events[{i}]") for i, event in enumerate(events)])
-    except Misfit as misfit:
+        return Session.of([_read_event(event, f"events[{i}]") for i, event in enumerate(events)])
+    except FieldMismatch as misfit:
         raise SessionFileError(source, f"{misfit.where} {misfit.problem}") from misfit
     except NothingToCount as error:
         raise SessionFileError(source, str(error)) from error
@@ -281,29 +281,29 @@ def event_from_json(line: str, source: str = "the event") -> Event:
         If it holds none, or one that this Witan does not know; it names the field.
     """
     try:
-        return _restored(_loads(line, source), "event")
-    except Misfit as misfit:
+        return _read_event(_loads(line, source), "event")
+    except FieldMismatch as misfit:
         raise SessionFileError(source, f"{misfit.where} {misfit.problem}") from misfit
 
 
 def _event(event: Event) -> dict[str, Any]:
-    held = _level(event)
+    held = _flatten(event)
     if not event.provisional:
         del held["provisional"]
     return {"event": event.kind, **held}
 
 
-def _restored(record: object, where: str) -> Event:
+def _read_event(record: object, where: str) -> Event:
     if not isinstance(record, dict) or "event" not in record:
-        raise Misfit(where, "is no event; expected a map with the field 'event'")
+        raise FieldMismatch(where, "is no event; expected a map with the field 'event'")
     kind = record["event"]
     if not isinstance(kind, str) or kind not in EVENTS:
-        raise Misfit(where, f"is of the unknown kind {kind!r}; a later Witan may know it")
+        raise FieldMismatch(where, f"is of the unknown kind {kind!r}; a later Witan may know it")
     declared: Any = EVENTS[kind]
     # An event that was shown before it was durable is none the less what happened.
     given = {name: value for name, value in record.items() if name != "provisional"}
-    event: Event = restorer(declared)(given, where)
-    return without_sheet_labels(event)
+    event: Event = make_reader(declared)(given, where)
+    return drop_sheet_labels(event)
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:
@@ -322,7 +322,7 @@ def _dumps(record: object, indent: int | None) -> str:
     try:
         written = _encoder(indent).encode(record)
     except ValueError:  # an infinity, which JSON has not: then every value is looked at
-        written = _encoder(indent).encode(plain(record))
+        written = _encoder(indent).encode(to_plain(record))
     return escape_json(written)
 
 
@@ -330,18 +330,18 @@ def _dumps(record: object, indent: int | None) -> str:
 def _encoder(indent: int | None) -> json.JSONEncoder:
     """Walks the values itself, and asks only where it meets a type of ours."""
     return json.JSONEncoder(
-        ensure_ascii=False, check_circular=False, allow_nan=False, indent=indent, default=_level
+        ensure_ascii=False, check_circular=False, allow_nan=False, indent=indent, default=_flatten
     )
 
 
-def _level(value: Any) -> Any:
-    """One level of a value, as `plain` has it, for the encoder to go on with."""
+def _flatten(value: Any) -> Any:
+    """One level of a value, as `to_plain` has it, for the encoder to go on with."""
     kind: Any = type(value)
-    return _leveller(kind)(value)
+    return _flattener(kind)(value)
 
 
 @cache
-def _leveller(kind: Any) -> Callable[[Any], Any]:
+def _flattener(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, Mapping):
         return dict
     if issubclass(kind, datetime):

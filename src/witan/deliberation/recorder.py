@@ -74,7 +74,7 @@ class CallGuard(Protocol):
         ...
 
 
-def anew(listener: Listener, since: datetime) -> Listener:
+def skip_past_events(listener: Listener, since: datetime) -> Listener:
     """The same listener, told of the opening and of what happens since then.
 
     A session that is taken up, or that retries another, begins with what had happened before: who
@@ -82,7 +82,7 @@ def anew(listener: Listener, since: datetime) -> Listener:
     """
     stands = 0
 
-    def told(event: Event) -> None:
+    def forward(event: Event) -> None:
         nonlocal stands
         if isinstance(event, SessionOpened):
             stands = event.seq + event.kept
@@ -90,7 +90,7 @@ def anew(listener: Listener, since: datetime) -> Listener:
         elif event.at >= since and event.seq > stands:
             listener(event)
 
-    return told
+    return forward
 
 
 class Recorder:
@@ -109,13 +109,13 @@ class Recorder:
         self._wanted = anyio.Event()
         self._next_round = anyio.Event()
         for event in earlier:
-            self._keep(event)
+            self._store(event)
 
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Record that something happened now."""
-        self._keep(event(seq=self._seq + 1, at=self._clock.now(), **fields))
+        self._store(event(seq=self._seq + 1, at=self._clock.now(), **fields))
 
-    def retried(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
+    def record_retry(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
         """Record that an attempt at a call came to nothing, or stalls, and another follows."""
         self.emit(
             CallRetried,
@@ -126,7 +126,7 @@ class Recorder:
             wait_seconds=wait,
         )
 
-    def withdrawn(self, seat: str, stage: Stage) -> None:
+    def record_withdrawal(self, seat: str, stage: Stage) -> None:
         """Record that what was heard of a text so far was the model's reasoning."""
         self.emit(TextWithdrawn, seat=seat, stage=stage)
 
@@ -143,7 +143,7 @@ class Recorder:
             await self._listener.before_call(recorded=recorded)
 
     @asynccontextmanager
-    async def showing(self) -> AsyncGenerator[None, None]:
+    async def show_events(self) -> AsyncGenerator[None, None]:
         """Show events while the block lasts, and the last of them at its end, however it ends."""
         if self._journal is None:
             yield
@@ -175,19 +175,19 @@ class Recorder:
     async def _round(self, journal: Journal) -> None:
         """Commit what has happened until now, and show it."""
         n_events = len(self._unshown)
-        with self._noting_failure():
+        with self._note_failure():
             durable = self._durable = await journal.commit()
             showing, self._unshown = self._unshown[:n_events], self._unshown[n_events:]
             for event in showing:
                 open_end = durable is not None and event.seq > durable and not _is_delta(event)
                 journal(replace(event, provisional=True) if open_end else event)
 
-    def _keep(self, event: Event) -> None:
+    def _store(self, event: Event) -> None:
         self._seq = event.seq
         is_delta = _is_delta(event)
         if not is_delta:
             self.events.append(event)
-        with self._noting_failure():
+        with self._note_failure():
             if self._journal is None:
                 if self._listener is not None:
                     self._listener(event)
@@ -200,7 +200,7 @@ class Recorder:
                 self._wanted.set()
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _note_failure(self) -> Iterator[None]:
         """Note the first failure of the listener, which ends the session as it is."""
         try:
             yield

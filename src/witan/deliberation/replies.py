@@ -95,22 +95,22 @@ _READS_ON = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitReply:
     """What a model says, and the reasoning that stood in the same text."""
 
     text: str
     reasoning: str
 
 
-def split_thoughts(reply: str) -> Split:
+def split_reasoning(reply: str) -> SplitReply:
     """Set the reasoning in a whole reply apart; a reply without any stays as it is."""
     if reply.lstrip()[:1] in ("{", "[") and _is_json(reply):
-        return Split(reply, "")
-    thoughts = ThoughtFilter()
+        return SplitReply(reply, "")
+    reasoning_filter = ReasoningFilter()
     for start in range(0, len(reply), _AT_ONCE):
-        thoughts.feed(reply[start : start + _AT_ONCE])
-    thoughts.close()
-    return Split(thoughts.text, thoughts.reasoning)
+        reasoning_filter.feed(reply[start : start + _AT_ONCE])
+    reasoning_filter.close()
+    return SplitReply(reasoning_filter.text, reasoning_filter.reasoning)
 
 
 def _is_json(text: str) -> bool:
@@ -170,7 +170,7 @@ class _Line:
         return bool(self.fence) or self._ticks % 2 == 1 or indented
 
 
-class ThoughtFilter:
+class ReasoningFilter:
     """Sets reasoning apart while a text is written, wherever its pieces are cut.
 
     A closing tag without an opening one tells only in the end that all before it was reasoning.
@@ -503,7 +503,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def whole(text: str) -> object:
+def parse_json(text: str) -> object:
     """What the text is, if all of it is one JSON value; else None, as for ``null``."""
     try:
         return _DECODER.decode(text)
@@ -524,7 +524,7 @@ def ambiguous_keys(value: object) -> Iterator[str]:
             pending.extend(each)
 
 
-def values_in(text: str) -> Iterator[dict[str, Any] | list[Any]]:
+def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
     """Every JSON object and list in the text that stands in no other, first to last.
 
     A bracket that opens no value is passed over, so a value that is cut short is never completed,

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from witan.deliberation import events as e
-from witan.deliberation.context import Sitting, standing
+from witan.deliberation.context import SessionContext, drop_fruitless_resumes
 from witan.deliberation.plan import Plan, PlanLine
-from witan.deliberation.planner import plan_judging, plan_of, plan_whole
+from witan.deliberation.planner import plan_session, plan_stored_answers, sum_lines
 from witan.deliberation.ports import Spent, Stage
 from witan.deliberation.procedure import Limits
 from witan.deliberation.reviews import IDLE
@@ -33,7 +33,7 @@ NOTHING = Spent(cost_usd=0.0, calls=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Retrial:
+class Retry:
     """A session as it is opened to retry another.
 
     Parameters
@@ -66,9 +66,9 @@ def failed_seats(session: Session) -> tuple[str, ...]:
     return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in found))
 
 
-def retrying(
+def open_retry(
     opened: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
-) -> Retrial:
+) -> Retry:
     """The session as it is opened to ask these seats again; None: every one that failed.
 
     Parameters
@@ -84,11 +84,13 @@ def retrying(
     UnknownName, InvalidParameter
         If a seat is not there, or did not fail.
     """
-    chosen = _chosen(session, seats if seats is None or isinstance(seats, str) else tuple(seats))
+    chosen = _choose_seats(
+        session, seats if seats is None or isinstance(seats, str) else tuple(seats)
+    )
     before = session.opened
     failures = {failure for failure in _failures(session) if failure[1] in chosen}
-    past = [event for event in standing(session.events) if _place(event) < END]
-    kept = _cut(past, failures)
+    past = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
+    kept = _cut_events(past, failures)
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
         before,
@@ -104,38 +106,38 @@ def retrying(
     )
     opening = replace(opening, plan=_plan(opening, failures, answers))
     taken = (
-        replace(_renamed(event, opening.session), seq=number, at=opening.at)
+        replace(_rename_session(event, opening.session), seq=number, at=opening.at)
         for number, event in enumerate(kept, start=opening.seq + 1)
     )
-    reserve = (_renamed(event, opening.session) for event in _reserve(past, failures))
-    return Retrial((opening, *taken), tuple(reserve))
+    reserve = (_rename_session(event, opening.session) for event in _reserve(past, failures))
+    return Retry((opening, *taken), tuple(reserve))
 
 
-def reinstated(sitting: Sitting, stage: Stage) -> Sitting:
+def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     """Let stand what the parent had come to at a stage, if nobody who was asked again was heard.
 
     What it cost is the parent's to tell, and nothing here.
     """
     closing = stage == "synthesis"
-    held = [x for x in sitting.reserve if (_place(x)[0] == SYNTHESIS) == closing]
-    paid = 1 + sitting.opened.kept
+    held = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
+    paid = 1 + context.opened.kept
     heard = any(
         isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
-        for event in sitting.recorder.events
+        for event in context.recorder.events
     )
     if heard or not held:
-        return sitting
+        return context
     for event in held:
         told = {field.name: getattr(event, field.name) for field in fields(event)}
         told |= {"spent": NOTHING} if "spent" in told else {}
         told |= {"worst_usd": 0.0} if "worst_usd" in told else {}
         del told["seq"], told["at"]
-        sitting.recorder.emit(type(event), **told)
-    events = tuple(sitting.recorder.events)
-    return replace(sitting, earlier=events, final=events[-1].seq)
+        context.recorder.emit(type(event), **told)
+    events = tuple(context.recorder.events)
+    return replace(context, earlier=events, final=events[-1].seq)
 
 
-def _chosen(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
+def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
     if session.status == "interrupted":
         problem = f"the session {session.id} was interrupted"
         raise NothingToCount(f"{problem}: resume it, and then retry what failed in it")
@@ -169,7 +171,7 @@ class _NoSuchSeat(UnknownName):
 def _failures(session: Session) -> set[Failure]:
     """Where who failed; what was made good within the session is no failure."""
     ends: dict[Failure, bool] = {}
-    for event in standing(session.events):
+    for event in drop_fruitless_resumes(session.events):
         place = _place(event)
         match event:
             case e.AnswerDone() | e.BallotCast():
@@ -185,7 +187,7 @@ def _failures(session: Session) -> set[Failure]:
     return {at for at, failed in ends.items() if failed}
 
 
-def _cut(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
+def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
     """What stands without those who failed: all before the first of it, and who did not fail there.
 
     An outcome is counted again in any case.
@@ -209,9 +211,9 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
     last = [failure for failure in failures if failure[0][0] == SYNTHESIS]
     held = []
     if cut[0] == ANSWERS:
-        held += [x for x in _cut(events, later) if GATE < _place(x)[0] < SYNTHESIS]
+        held += [x for x in _cut_events(events, later) if GATE < _place(x)[0] < SYNTHESIS]
     if cut[0] < SYNTHESIS:
-        held += [x for x in _cut(events, last) if _place(x)[0] == SYNTHESIS]
+        held += [x for x in _cut_events(events, last) if _place(x)[0] == SYNTHESIS]
     return held
 
 
@@ -224,13 +226,13 @@ def _plan(
     rounds = {ANSWERS: opened.procedure.debate_rounds + 1, REVIEWS: opened.procedure.review_rounds}
     goes_on = cut[1] < rounds.get(cut[0], 1)
     stages: dict[Stage, int] = {"answer": ANSWERS, "review": REVIEWS, "repair": REVIEWS}
-    whole = plan_whole(opened) if cut[0] == ANSWERS else plan_judging(opened, answers)
+    whole = plan_session(opened) if cut[0] == ANSWERS else plan_stored_answers(opened, answers)
     lines = []
     for line in whole.lines:
         stage = stages.get(line.stage, SYNTHESIS)
         if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in again)):
             lines.append(line)
-    return plan_of(lines)
+    return sum_lines(lines)
 
 
 def _place(event: e.Event) -> Place:
@@ -263,37 +265,37 @@ def _seat(event: e.Event) -> str | None:
     return name
 
 
-def _renamed(event: e.Event, session: str) -> e.Event:
+def _rename_session(event: e.Event, session: str) -> e.Event:
     """The event as it is told in another session."""
     if isinstance(event, e.BallotCast):
         return replace(event, ballot=replace(event.ballot, session=session))
     return event
 
 
-def plan_rest(session: Session) -> Plan:
+def plan_remaining(session: Session) -> Plan:
     """What an interrupted session still asks for when it is taken up, as far as a line tells.
 
     A seat has a line for all its rounds, which stays whole until the last of them is over. Once the
     answers are there, they are read as they are.
     """
-    return plan_of([*_rest(session)])
+    return sum_lines([*_remaining_lines(session)])
 
 
-def plan_again(session: Session, seats: Iterable[str] | None, limits: Limits) -> Plan:
+def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) -> Plan:
     """What a retry asks for: of these seats that failed, and of whoever depends on them.
 
     Raises
     ------
     NothingToCount, UnknownName, InvalidParameter
-        As of `retrying`.
+        As of `open_retry`.
     """
     asked = session.opened
     as_asked = replace(asked, procedure=replace(asked.procedure, limits=limits))
-    return retrying(as_asked, session, seats).opened.plan
+    return open_retry(as_asked, session, seats).opened.plan
 
 
-def _rest(session: Session) -> Iterator[PlanLine]:
-    procedure, events = session.opened.procedure, standing(session.events)
+def _remaining_lines(session: Session) -> Iterator[PlanLine]:
+    procedure, events = session.opened.procedure, drop_fruitless_resumes(session.events)
     last = procedure.debate_rounds + 1
     answered = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
     last = procedure.review_rounds
@@ -303,7 +305,7 @@ def _rest(session: Session) -> Iterator[PlanLine]:
     known: dict[tuple[str, str], PlanLine] = {}
     if reviewing:
         answers = {seat: answer.text for seat, answer in session.answers.items()}
-        judging = plan_judging(session.opened, answers)
+        judging = plan_stored_answers(session.opened, answers)
         known = {(line.seat, line.stage): line for line in judging.lines}
     for line in session.opened.plan.lines:
         match line.stage:

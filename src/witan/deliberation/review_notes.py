@@ -47,39 +47,39 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
     return re.sub(rf"{bracketed}|{spoken}", name, notes)
 
 
-def without_sheet_labels(event: e.Event) -> e.Event:  # noqa: PLR0911 - one a kind
+def drop_sheet_labels(event: e.Event) -> e.Event:  # noqa: PLR0911 - one a kind
     """The event with answers named, or counted, where a sentence called them by sheet labels."""
     match event:
         case e.BallotRepaired(problem=problem):
-            return _changed(event, problem=_plain(problem))
+            return _replace_changed(event, problem=_count_labels(problem))
         case e.BallotAbstained(reason=reason):
-            return _changed(event, reason=_plain(reason))
+            return _replace_changed(event, reason=_count_labels(reason))
         case e.BallotCast(notes=notes, lost=lost, ballot=ballot):
-            named = tuple(_named(note, ballot) for note in notes)
-            return _changed(event, notes=named, lost=lost and _plain(lost))
+            named = tuple(_name_omissions(note, ballot) for note in notes)
+            return _replace_changed(event, notes=named, lost=lost and _count_labels(lost))
         case e.OutcomeChanged(outcome=outcome):
-            reasons = {name: _plain(why) for name, why in outcome.abstentions.items()}
+            reasons = {name: _count_labels(why) for name, why in outcome.abstentions.items()}
             if reasons == dict(outcome.abstentions):
                 return event
             return replace(event, outcome=replace(outcome, abstentions=reasons))
         case e.SessionClosed(missing=missing):
-            return _changed(event, missing=tuple(map(_plain, missing)))
+            return _replace_changed(event, missing=tuple(map(_count_labels, missing)))
         case _:
             return event
 
 
-def _changed(event: e.Event, **fields: object) -> e.Event:
+def _replace_changed(event: e.Event, **fields: object) -> e.Event:
     same = all(getattr(event, name) == value for name, value in fields.items())
     return event if same else replace(event, **fields)  # type: ignore[arg-type]
 
 
-def _plain(sentence: str) -> str:
+def _count_labels(sentence: str) -> str:
     return _JUDGES_ONLY.sub(
         lambda found: judges_only(*(group.count(",") + 1 for group in found.groups())), sentence
     )
 
 
-def _named(note: str, ballot: Ballot) -> str:
+def _name_omissions(note: str, ballot: Ballot) -> str:
     if left_out := _LEFT_OUT.fullmatch(note):
         words, judged = _left_out(left_out[1], ballot)
         missing = [name for name in ballot.positions or () if name not in judged]
@@ -89,7 +89,7 @@ def _named(note: str, ballot: Ballot) -> str:
         return f"{words}: {', '.join(missing) if len(missing) == n_missing else many}"
     if repeated := _REPEATED.fullmatch(note):
         return f"an answer is {repeated[1]} more than once; the first {repeated[2]} counts"
-    return NOT_ON_SHEET if note.startswith("not on the sheet: ") else _plain(note)
+    return NOT_ON_SHEET if note.startswith("not on the sheet: ") else _count_labels(note)
 
 
 def _left_out(verb: str, ballot: Ballot) -> tuple[str, Iterable[str] | Mapping[str, object]]:

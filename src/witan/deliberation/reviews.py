@@ -16,8 +16,8 @@ from witan.core.interpretation import Counting, interpret
 from witan.core.scale import read_grade
 from witan.deliberation import events as e
 from witan.deliberation.ballots import Review, read_review
-from witan.deliberation.calls import Failed, Made
-from witan.deliberation.context import Sitting
+from witan.deliberation.calls import CallFailure, CallResult
+from witan.deliberation.context import SessionContext
 from witan.deliberation.counting import Count
 from witan.deliberation.money import sum_known, worst_usd
 from witan.deliberation.ports import Call, Member, Message
@@ -30,7 +30,7 @@ Given = Grade | Mapping[str, Grade]
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedBallot:
     """The ballot that counts, and how often the order of the sheet moved its reviewer.
 
     Parameters
@@ -46,7 +46,7 @@ class Merged:
     compared: int
 
 
-def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> Merged:
+def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> MergedBallot:
     """Average two ballots of one reviewer where they agree, and tie what they flip.
 
     What counts is the order in which each ballot will be counted: by overall grade where criteria
@@ -62,16 +62,16 @@ def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> Me
     strict = {pair: both for pair, both in signs.items() if all(both)}
     agreed = {frozenset(pair) for pair, (one, other) in strict.items() if one == other}
     flipped = {frozenset(pair) for pair in strict} - agreed
-    groups = _tied(_by_mean_place(*places), flipped, agreed)
+    groups = _tie_flipped(_by_mean_place(*places), flipped, agreed)
     grades = {c: _mean(first, second, c) for c in {**first.grades, **second.grades}}
     notes = [ballot.notes for ballot in (first, second) if ballot.notes is not None]
     merged = replace(
         first,
         groups=groups if first.groups or second.groups else (),
-        grades=_shared(grades, groups, flipped),
+        grades=_share_grades(grades, groups, flipped),
         notes="\n\n".join(notes) if notes else None,
     )
-    return Merged(merged, len(flipped), len(strict))
+    return MergedBallot(merged, len(flipped), len(strict))
 
 
 def _order(ballot: Ballot, counting: Counting) -> Groups:
@@ -80,7 +80,7 @@ def _order(ballot: Ballot, counting: Counting) -> Groups:
     return votes[0].groups if votes else ()
 
 
-def _shared(
+def _share_grades(
     grades: Mapping[str, Grades], groups: Groups, flipped: set[frozenset[str]]
 ) -> dict[str, Grades]:
     """The grades, those of candidates that are tied because they were flipped being one."""
@@ -118,7 +118,9 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
     return _levels({c: sum(places) / len(places) for c, places in held.items()})
 
 
-def _tied(groups: Groups, flipped: set[frozenset[str]], agreed: set[frozenset[str]]) -> Groups:
+def _tie_flipped(
+    groups: Groups, flipped: set[frozenset[str]], agreed: set[frozenset[str]]
+) -> Groups:
     """The same order, with neighbours tied whose order depends on the sheet's."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
@@ -170,7 +172,7 @@ Shown = tuple[tuple[Sheet, Call], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _SheetResult:
     """What came of one sheet: a review, or why there is none."""
 
     review: Review | None
@@ -181,17 +183,17 @@ class _Read:
     misconfigured: bool = False
 
 
-async def review(sitting: Sitting, answers: Mapping[str, str], count: Count) -> None:
+async def review(context: SessionContext, answers: Mapping[str, str], count: Count) -> None:
     """Have members that answered review each other, or a jury all, in one round or two.
 
     `answers` are masked: nothing in them tells whose they are.
     """
-    for number in range(1, sitting.procedure.review_rounds + 1):
+    for number in range(1, context.procedure.review_rounds + 1):
         peers = dict(count.ballots) if number > 1 else {}
-        await _Round(sitting, number, answers, count, peers).held()
+        await _Round(context, number, answers, count, peers).run()
 
 
-def _notes(reads: Sequence[_Read]) -> Iterator[str]:
+def _notes(reads: Sequence[_SheetResult]) -> Iterator[str]:
     """What had to be overlooked in the replies, and what their calls went without."""
     for read in reads:
         yield from read.notes
@@ -204,42 +206,42 @@ class _Round:
 
     def __init__(
         self,
-        sitting: Sitting,
+        context: SessionContext,
         number: int,
         answers: Mapping[str, str],
         count: Count,
         peers: Mapping[str, Ballot],
     ) -> None:
-        self.sitting = sitting
+        self.context = context
         self.number = number
         self.answers = answers
         self.count = count
         self.peers = peers
-        self.twins = count.twins
+        self.duplicates = count.duplicates
         self.settled: set[str] = set()
-        graded = sitting.procedure.rubric_scoring
-        self.rubric = sitting.procedure.rubric if graded else None
+        graded = context.procedure.rubric_scoring
+        self.rubric = context.procedure.rubric if graded else None
 
-    async def held(self) -> None:
+    async def run(self) -> None:
         """Hand out the sheets and take the ballots in."""
-        jury = bool(self.sitting.opened.jury)
-        reviewers = [m for m in self.sitting.reviewers if jury or m.name in self.answers]
-        self._take_up()
+        jury = bool(self.context.opened.jury)
+        reviewers = [m for m in self.context.reviewers if jury or m.name in self.answers]
+        self._restore_progress()
         waiting = [member for member in reviewers if member.name not in self.settled]
-        last = self.number == self.sitting.procedure.review_rounds
+        last = self.number == self.context.procedure.review_rounds
         self.count.await_ballots([member.name for member in waiting], last=last)
         if self._is_over():
-            self._excuse(waiting)
+            self._excuse_cancelled(waiting)
             return
         sheets = self._sheets([member.name for member in reviewers])
-        with anyio.move_on_after(self.sitting.seconds_left()):
+        with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 for member in waiting:
                     # Told before it runs: a scheduler may start tasks in any order.
                     calls = self._calls(member, sheets[member.name])
                     worst = [worst_usd(member, call) for call in calls]
-                    self.sitting.recorder.emit(
+                    self.context.recorder.emit(
                         e.ReviewStarted,
                         seat=member.name,
                         round=self.number,
@@ -256,12 +258,12 @@ class _Round:
         return any(
             isinstance(event, e.SynthesisStarted | e.Decided)
             or (isinstance(event, e.SheetDrawn) and event.round > self.number)
-            for event in self.sitting.earlier
+            for event in self.context.earlier
         )
 
-    def _excuse(self, waiting: Sequence[Member]) -> None:
+    def _excuse_cancelled(self, waiting: Sequence[Member]) -> None:
         """Record those as not awaited whom an earlier sitting cancelled, and had no time to."""
-        for event in self.sitting.earlier:
+        for event in self.context.earlier:
             if isinstance(event, e.Decided):
                 for member in waiting:
                     if member.name in event.cancelled and member.name not in self.count.reasons:
@@ -269,57 +271,64 @@ class _Round:
 
     def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """One sheet per reviewer, or two in opposite orders; drawn again, they are the same."""
-        sitting = self.sitting
-        shown = sitting.procedure.self_review and not sitting.opened.jury
-        own = {name: self.twins.own(each) for name, each in sitting.authorship.own.items()}
+        context = self.context
+        shown = context.procedure.self_review and not context.opened.jury
+        own = {
+            name: self.duplicates.with_duplicates(each)
+            for name, each in context.authorship.own.items()
+        }
         drawn = draw_sheets(
             reviewers,
-            self.twins.shown(self.answers),
-            (sitting.seed, REVIEW, self.number),
+            self.duplicates.representatives(self.answers),
+            (context.seed, REVIEW, self.number),
             hidden={} if shown else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
-        if sitting.procedure.mirrored:
+        if context.procedure.mirrored:
             for seat, name in enumerate(reviewers):
-                seed = (sitting.seed, MIRROR, self.number, seat)
+                seed = (context.seed, MIRROR, self.number, seat)
                 sheets[name] = (drawn[name], mirror(drawn[name], seed))
         for name in reviewers:
             for turn, sheet in enumerate(sheets[name]):
                 event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
-                if not any(self._same(held, event) for held in sitting.earlier):
-                    sitting.recorder.emit(e.SheetDrawn, **event)
+                if not any(self._is_recorded(held, event) for held in context.earlier):
+                    context.recorder.emit(e.SheetDrawn, **event)
         return sheets
 
-    def _same(self, held: e.Event, event: Mapping[str, object]) -> bool:
+    def _is_recorded(self, held: e.Event, event: Mapping[str, object]) -> bool:
         return (
             isinstance(held, e.SheetDrawn)
             and held.round == self.number
             and held.sheet == event["sheet"]
         )
 
-    def _take_up(self) -> None:
+    def _restore_progress(self) -> None:
         """Let stand what an earlier, interrupted sitting had already settled."""
-        for event in self.sitting.earlier:
+        for event in self.context.earlier:
             match event:
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
                     self.settled.add(event.seat)
                 case e.BallotAbstained() if event.round == self.number:
                     self.count.reasons[event.seat] = event.reason
-                    if event.seq <= self.sitting.final:
+                    if event.seq <= self.context.final:
                         self.settled.add(event.seat)
 
     async def _seat(self, member: Member, shown: Shown) -> None:
-        reads = await self._both(member, shown) if shown else [_Read(None, self._idle(member), ())]
-        ballot = self._settle(member, reads)
+        reads = (
+            await self._ask_both(member, shown)
+            if shown
+            else [_SheetResult(None, self._explain_idle(member), ())]
+        )
+        ballot = self._record_result(member, reads)
         if await self.count.take(member.name, ballot):
-            self._decided()
+            self._stop_waiting()
 
-    async def _both(self, member: Member, shown: Shown) -> list[_Read]:
+    async def _ask_both(self, member: Member, shown: Shown) -> list[_SheetResult]:
         """Read the reviewer's one sheet, or both at once."""
         if len(shown) == 1:
             return [await self._ask(member, *shown[0], mirrored=False)]
-        reads: dict[int, _Read] = {}
+        reads: dict[int, _SheetResult] = {}
 
         async def one(turn: int, sheet: Sheet, call: Call) -> None:
             reads[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
@@ -331,39 +340,44 @@ class _Round:
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
         """One call per sheet; none where a sheet holds nothing to compare."""
-        if len(sheets[0].candidates) < (1 if self.sitting.procedure.graded else 2):
+        if len(sheets[0].candidates) < (1 if self.context.procedure.graded else 2):
             return []
         return [
             replace(
-                self.sitting.call("review", member, self._messages(member, sheet)),
-                schema=review_schema(sheet, self.rubric, holistic=self.sitting.procedure.holistic),
+                self.context.call("review", member, self._messages(member, sheet)),
+                schema=review_schema(sheet, self.rubric, holistic=self.context.procedure.holistic),
             )
             for sheet in sheets
         ]
 
-    def _idle(self, member: Member) -> str:
+    def _explain_idle(self, member: Member) -> str:
         """Why a reviewer is not called."""
-        own = set(self.sitting.authorship.own[member.name])
+        own = set(self.context.authorship.own[member.name])
         if own >= self.answers.keys():
             return AUTHOR
         return (
-            SAME if self.twins.groups and {*self.twins.own(own)} >= self.answers.keys() else ALONE
+            SAME
+            if self.duplicates.groups
+            and {*self.duplicates.with_duplicates(own)} >= self.answers.keys()
+            else ALONE
         )
 
-    async def _ask(self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool) -> _Read:
+    async def _ask(
+        self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool
+    ) -> _SheetResult:
         """Ask for one review; for one repair, should it lack something."""
-        made = await self.sitting.caller.call(member, call)
-        if not isinstance(made, Made):
-            return _Read(None, made.reason, (), made.over_budget)
+        made = await self.context.caller.call(member, call)
+        if not isinstance(made, CallResult):
+            return _SheetResult(None, made.reason, (), made.over_budget)
         first = made.reply.text
         review, problem = self._read(first, sheet)
-        read = _Read(review, problem, (first,), notes=made.reply.notes)
+        read = _SheetResult(review, problem, (first,), notes=made.reply.notes)
         if not problem:
             return read
         repair = replace(
             call, stage="repair", messages=repair_messages(call.messages, made.text, problem)
         )
-        self.sitting.recorder.emit(
+        self.context.recorder.emit(
             e.BallotRepaired,
             seat=member.name,
             round=self.number,
@@ -372,13 +386,15 @@ class _Round:
             reply=first,
             worst_usd=worst_usd(member, repair),
         )
-        made = await self.sitting.caller.call(member, repair)
-        return self._repaired(read, made, sheet)
+        made = await self.context.caller.call(member, repair)
+        return self._choose_review(read, made, sheet)
 
-    def _repaired(self, read: _Read, made: Made | Failed, sheet: Sheet) -> _Read:
+    def _choose_review(
+        self, read: _SheetResult, made: CallResult | CallFailure, sheet: Sheet
+    ) -> _SheetResult:
         """Take the repair, or the first review where that has more grades, or neither."""
         first = read.review
-        if not isinstance(made, Made):
+        if not isinstance(made, CallResult):
             if first is not None:
                 return replace(read, notes=(*read.notes, f"no second review: {made.reason}"))
             reason = f"its review {read.reason}, and the repair failed: {made.reason}"
@@ -386,23 +402,23 @@ class _Round:
         second = made.reply.text
         review, remaining = self._read(second, sheet)
         if review and (first is None or len(review.ballot.grades) >= len(first.ballot.grades)):
-            return _Read(review, "", (second,), notes=made.reply.notes)
+            return _SheetResult(review, "", (second,), notes=made.reply.notes)
         if first is not None:
             return read
         after = "is no better" if remaining == read.reason else remaining
         reason = f"its review {read.reason}, and the repair {after}"
-        return _Read(None, reason, (*read.replies, second))
+        return _SheetResult(None, reason, (*read.replies, second))
 
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
-        sitting = self.sitting
+        context = self.context
         return review_messages(
-            sitting.question,
+            context.question,
             sheet,
             self.answers,
             self.rubric,
-            holistic=sitting.procedure.holistic,
-            conversation=sitting.conversation,
-            files=sitting.files,
+            holistic=context.procedure.holistic,
+            conversation=context.conversation,
+            files=context.files,
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
             own=self.peers.get(member.name),
@@ -410,32 +426,32 @@ class _Round:
 
     def _read(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
         """Read a reply; return what can be used of it, and what a repair should mend, or ""."""
-        procedure = self.sitting.procedure
+        procedure = self.context.procedure
         try:
             read = read_review(
                 reply,
                 sheet,
                 rubric=self.rubric,
                 holistic=procedure.holistic,
-                session=self.sitting.session,
+                session=self.context.session,
                 roster=tuple(self.answers),
             )
         except InvalidBallot as error:
             return None, error.problem
-        signed = replace(read, ballot=self.sitting.authorship.signed(read.ballot))
+        signed = replace(read, ballot=self.context.authorship.sign(read.ballot))
         return signed, self._lacking(signed.ballot, sheet)
 
     def _lacking(self, ballot: Ballot, sheet: Sheet) -> str:
         """Grades that a repair should add, or "": an answer left out counts as graded lowest."""
         graded = sum(name in ballot.grades for name in sheet.candidates)
         if not graded:
-            needed = self.sitting.procedure.needs_grades
+            needed = self.context.procedure.needs_grades
             return "ranks the answers without grading them" if needed else ""
-        if self.sitting.procedure.graded and graded < len(sheet.candidates):
+        if self.context.procedure.graded and graded < len(sheet.candidates):
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
         return ""
 
-    def _settle(self, member: Member, reads: Sequence[_Read]) -> Ballot | None:
+    def _record_result(self, member: Member, reads: Sequence[_SheetResult]) -> Ballot | None:
         """Record what the seat came to: its ballot, or why it has none."""
         self.settled.add(member.name)
         replies = tuple(reply for read in reads for reply in read.replies)
@@ -447,13 +463,13 @@ class _Round:
                 member, reads[0].reason, replies, over_budget=forbidden, misconfigured=lost
             )
             return None
-        merged = Merged(found[0].ballot, 0, 0)
+        merged = MergedBallot(found[0].ballot, 0, 0)
         if len(found) == 2:
-            counting = self.sitting.procedure.counting.counting
+            counting = self.context.procedure.counting.counting
             merged = merge(found[0].ballot, found[1].ballot, counting)
-        own = self.sitting.authorship.own[member.name]
-        merged = replace(merged, ballot=self.twins.expand(merged.ballot, own))
-        self.sitting.recorder.emit(
+        own = self.context.authorship.own[member.name]
+        merged = replace(merged, ballot=self.duplicates.expand(merged.ballot, own))
+        self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
@@ -464,7 +480,7 @@ class _Round:
             flipped=merged.flipped,
             compared=merged.compared,
             lost=next((read.reason for read in reads if read.review is None), None),
-            spent=self.sitting.caller.taken(member.name),
+            spent=self.context.caller.collect_spent(member.name),
         )
         return merged.ballot
 
@@ -479,7 +495,7 @@ class _Round:
         misconfigured: bool = False,
     ) -> None:
         self.count.reasons[member.name] = reason
-        self.sitting.recorder.emit(
+        self.context.recorder.emit(
             e.BallotAbstained,
             seat=member.name,
             round=self.number,
@@ -488,19 +504,19 @@ class _Round:
             over_budget=over_budget,
             awaited=awaited,
             misconfigured=misconfigured,
-            spent=self.sitting.caller.taken(member.name),
+            spent=self.context.caller.collect_spent(member.name),
         )
 
-    def _decided(self) -> None:
+    def _stop_waiting(self) -> None:
         """Stop waiting: nobody who is still out can change who leads."""
         assert self.count.leader is not None  # noqa: S101 - what being decided means
-        self.sitting.recorder.emit(
+        self.context.recorder.emit(
             e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
         )
         self.scope.cancel()
 
     def _give_up(self, member: Member) -> None:
         if self.count.leader is None:
-            self._abstain(member, self.sitting.out_of_time())
+            self._abstain(member, self.context.out_of_time())
         else:
             self._abstain(member, NOT_AWAITED, awaited=False)

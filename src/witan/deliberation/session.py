@@ -19,7 +19,7 @@ from witan.core.tally import tally_sessions
 from witan.core.wording import listed
 from witan.deliberation import events as e
 from witan.deliberation.citations import check_citations
-from witan.deliberation.duplicates import are_same, same_answers
+from witan.deliberation.duplicates import are_identical, group_duplicates
 from witan.deliberation.jury import Authorship, double_roles
 from witan.deliberation.money import is_free
 from witan.deliberation.ports import Message, Spent
@@ -43,7 +43,7 @@ class Cost:
     committed_usd: float
 
 
-class Costing:
+class CostTally:
     """Adds the calls up as events come, those that were begun and never ended included.
 
     Parameters
@@ -336,7 +336,7 @@ class Session(Displayed):
     @property
     def same_answers(self) -> tuple[tuple[str, ...], ...]:
         """Groups of seats with the same answer."""
-        return same_answers({seat: answer.text for seat, answer in self.answers.items()})
+        return group_duplicates({seat: answer.text for seat, answer in self.answers.items()})
 
     @property
     def answers_agree(self) -> bool:
@@ -419,10 +419,10 @@ class Session(Displayed):
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
             raise NothingToCount(f"no ballot of the session {self.id} is left to count")
-        [outcome] = tally_sessions(ballots, self._recounting(rule, given))
+        [outcome] = tally_sessions(ballots, self._recount_settings(rule, given))
         return outcome
 
-    def _recounting(self, rule: str | None, given: Mapping[str, Any]) -> Settings:
+    def _recount_settings(self, rule: str | None, given: Mapping[str, Any]) -> Settings:
         held = self.settings
         if rule is None and not given:
             return held
@@ -449,7 +449,7 @@ def _of(there: int, asked: int, noun: str) -> str:
 
 def _agree(opened: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
     """True if a council has nothing to review, because all answers are the same."""
-    same = are_same({seat: answer.text for seat, answer in answers.items()})
+    same = are_identical({seat: answer.text for seat, answer in answers.items()})
     return same and not opened.procedure.self_review
 
 
@@ -477,7 +477,7 @@ class _Fold:
         self.synthesis: Synthesis | None = None
         self.fell: dict[str, str] = {}
         self.closed: e.SessionClosed | None = None
-        self.costing = Costing(opened.kept)
+        self.costing = CostTally(opened.kept)
 
     def take(self, event: e.Event) -> None:
         """Fold one more event in."""
@@ -545,11 +545,13 @@ class _Fold:
             events=events,
             opened=self.opened,
             answers={name: self.answers[name] for name in seats if name in self.answers},
-            unanswered={name: self._unanswered(name) for name in seats if name not in self.answers},
+            unanswered={
+                name: self._reason_unanswered(name) for name in seats if name not in self.answers
+            },
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(self._ballot(seat.name) for seat in self.opened.reviewers),
             outcome=self.outcome,
-            synthesis=self._cited(self.synthesis),
+            synthesis=self._resolve_citations(self.synthesis),
             status="interrupted" if closed is None else closed.status,
             missing=() if closed is None else closed.missing,
             cost=self.costing.total(),
@@ -559,7 +561,7 @@ class _Fold:
         )
         return session if closed else replace(session, missing=(f"{session.progress} kept",))
 
-    def _cited(self, written: Synthesis | None) -> Synthesis | None:
+    def _resolve_citations(self, written: Synthesis | None) -> Synthesis | None:
         """Resolve the citations of what a chairman wrote."""
         if written is None or written.chairman is None or "[" not in written.text:
             return written
@@ -573,7 +575,7 @@ class _Fold:
         found = check_citations(written.text, written.labels, before)
         return replace(written, unresolved=found.unresolved, doubtful=found.doubtful)
 
-    def _unanswered(self, name: str) -> str:
+    def _reason_unanswered(self, name: str) -> str:
         """Why a seat has no answer."""
         return self.unanswered.get(name, "did not finish" if name in self.requested else NOT_ASKED)
 
@@ -598,4 +600,4 @@ class _Fold:
             reason=reason,
             candidates=roster or None,
         )
-        return self.authorship.signed(abstained)
+        return self.authorship.sign(abstained)

@@ -84,12 +84,12 @@ class Throttles:
     def __init__(self, providers: Mapping[str, Throttling], clock: Clock) -> None:
         self._providers = providers
         self._clock = clock
-        self._made: dict[str, Throttle] = {}
+        self._throttles: dict[str, Throttle] = {}
         self.closes_alone: dict[str, bool] = {}
 
     def __getitem__(self, provider: str) -> Throttle:
         """The one throttle that all calls to this provider share."""
-        if provider not in self._made:
+        if provider not in self._throttles:
             throttling = self._providers.get(provider, Throttling())
-            self._made[provider] = Throttle(throttling, self._clock)
-        return self._made[provider]
+            self._throttles[provider] = Throttle(throttling, self._clock)
+        return self._throttles[provider]

@@ -21,7 +21,7 @@ from witan.core.escaping import is_blank
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.masking import mask, names_of
+from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, MissingParameter
 from witan.history.counting import leave
@@ -148,7 +148,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     record = held.session_record
     names: Sequence[str] = sorted({*candidates, *answers})
     if record is not None:
-        names = names_of((*record.opened.seats, *record.opened.jury))
+        names = list_names((*record.opened.seats, *record.opened.jury))
     sheet = voting_sheet(session, person, list(answers))
     return Paper(
         session=session,

@@ -14,14 +14,14 @@ from anyio.from_thread import start_blocking_portal
 
 from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
-from witan.deliberation.context import Sitting
+from witan.deliberation.context import SessionContext
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.opening import plan_jury
+from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
 from witan.deliberation.ports import Member, Message, SystemClock, Teacher
 from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
-from witan.deliberation.retries import plan_again
+from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
 from witan.deliberation.throttle import Throttles
 from witan.errors import InvalidParameter, NoCouncil
@@ -185,11 +185,11 @@ class Council(deliberation.Council):
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
         """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""
         self._check_begun_by(session)
-        return plan_again(session, seats, self.procedure.limits)
+        return plan_retry(session, seats, self.procedure.limits)
 
     def plan_rejudge(self, session: Session) -> Plan:
         """Say what `rejudge` would ask for, and cost at most, without a call; errors as of that."""
-        return plan_jury(session, self.reviewers, self.chairmen, self.procedure)
+        return plan_rejudgment(session, self.reviewers, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
         if self._kept is not None:
@@ -212,14 +212,14 @@ class Council(deliberation.Council):
             await self._kept.claim(session.id)
         return await super().resume(session, listener=listener)
 
-    def _sitting(
+    def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
-    ) -> Sitting:
+    ) -> SessionContext:
         told = listener if self._kept is None else self._kept.listening(listener)
-        return super()._sitting(opened, earlier, told)
+        return super()._make_context(opened, earlier, told)
 
-    async def _held(self, sitting: Sitting) -> Session:
-        session = await super()._held(sitting)
+    async def _run(self, sitting: SessionContext) -> Session:
+        session = await super()._run(sitting)
         return session if self._kept is None else await self._kept.settle(session)
 
     @classmethod

@@ -13,7 +13,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from openai_clients import ASKED, client_of
 from served import free_port, served
 from services import councils, write_config
-from witan.deliberation.ports import Call, Message, deaf
+from witan.deliberation.ports import Call, Message, ignore_text
 from witan.errors import ModelError
 from witan.models.connections import Connections
 from witan.models.loop_guard import HOPS
@@ -118,9 +118,9 @@ class TestSeating:
                 for model in models:
                     token = HOPS.set(("elsewhere", name))
                     with pytest.raises(ModelError, match=f"elsewhere → {name}"):
-                        await model.complete(call, deaf)
+                        await model.complete(call, ignore_text)
                     HOPS.reset(token)
-                    assert (await model.complete(call, deaf)).text.startswith("All told")
+                    assert (await model.complete(call, ignore_text)).text.startswith("All told")
                 await theirs.aclose()
 
     @pytest.mark.anyio
@@ -138,10 +138,10 @@ class TestSeating:
             call = Call("answer", (Message("user", "Is it so?"),), 100)
             token = HOPS.set(("elsewhere", server.service.name))
             with pytest.raises(ModelError, match="508"):
-                await theirs.complete(call, deaf)
+                await theirs.complete(call, ignore_text)
             HOPS.reset(token)
             try:
-                await theirs.complete(call, deaf)
+                await theirs.complete(call, ignore_text)
             except ModelError as error:  # what the one asks for, OpenAI's protocol does not have
                 assert "508" not in str(error)  # noqa: PT017
             await theirs.aclose()

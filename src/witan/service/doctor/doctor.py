@@ -12,7 +12,7 @@ import anyio
 
 from witan.core.interpretation import Counting
 from witan.deliberation.plan import TYPICAL, check_priced
-from witan.deliberation.planner import seated_separation
+from witan.deliberation.planner import panel_separation
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
@@ -178,7 +178,7 @@ async def diagnose(
     n_members, n_seats = len(members), len(members) + len(config.jury)
     separable = None
     if n_members >= 2:
-        separable = seated_separation(
+        separable = panel_separation(
             [Seat(spec.name, spec.source, spec.provider) for spec in members],
             procedure,
             [Seat(spec.name, spec.source, spec.provider) for spec in config.jury],

@@ -9,7 +9,7 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.learning import with_learned
+from witan.deliberation.learning import apply_learned
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.service.trust import trust_line
 
@@ -112,7 +112,7 @@ def imported_outcomes(
         models = [written.get(name, name) for name in reviewers] if weighed else ()
         learned = history.learn(models, without=held.session)
         graded = any(ballot.grades for ballot in ballots)
-        settings = with_learned(settings, learned, "grades" if graded else "ranks")
+        settings = apply_learned(settings, learned, "grades" if graded else "ranks")
         reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [

@@ -7,7 +7,7 @@ from typing import Any
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
 from witan.deliberation.imported_session import Shown
-from witan.deliberation.learning import taught_for_recount, unlearned
+from witan.deliberation.learning import describe_unlearned, learn_for_recount
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
@@ -56,7 +56,7 @@ def recounted(
     else:
         if "kind" in changed:
             session = replace(session, ballots=tuple(history.ballots(session.id)))
-        changed = taught_for_recount(session, rule, changed, history)
+        changed = learn_for_recount(session, rule, changed, history)
     outcome = session.recount(rule, without=tuple(without), **changed)
     details = {**outcome.details, "simulated": session.simulated}
     return _noted(replace(outcome, details=details), changed.get("prior"), changed.get("rho"))
@@ -108,7 +108,7 @@ def settings_given(rule: str | None, given: Mapping[str, Any]) -> Settings:
 
 def _noted(outcome: Outcome, prior: object, rho: object) -> Outcome:
     """The outcome, with a word on what was to be learned and could not be."""
-    missed = unlearned(
+    missed = describe_unlearned(
         prior if outcome.prior is None else None, rho if outcome.rho is None else None
     )
     return replace(outcome, warnings=(*outcome.warnings, *missed))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.opening import seat_of
+from witan.deliberation.opening import make_seat
 from witan.deliberation.ports import Member, Seat
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
@@ -136,9 +136,9 @@ class Councils:
         self, name: str, about: str, council: Council, stack: AsyncExitStack
     ) -> Profile:
         self._councils[name] = await stack.enter_async_context(council)
-        seats = [*map(seat_of, council.members)]
-        jury = [*map(seat_of, council.jury)]
-        chairmen = [*map(seat_of, council.chairmen)]
+        seats = [*map(make_seat, council.members)]
+        jury = [*map(make_seat, council.jury)]
+        chairmen = [*map(make_seat, council.chairmen)]
         return Profile(
             name,
             about,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from witan.deliberation.opening import plan_jury
-from witan.deliberation.plan import Plan, Written, least_call_usd
+from witan.deliberation.opening import plan_rejudgment
+from witan.deliberation.plan import Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message
 from witan.deliberation.recorder import Listener
-from witan.deliberation.retries import plan_again, plan_rest
+from witan.deliberation.retries import plan_remaining, plan_retry
 from witan.deliberation.session import Session
 from witan.service.council import Council
 from witan.service.sessions.councils import Councils
@@ -46,7 +46,7 @@ class SessionJob:
     plan: Callable[[Council], Plan]
     hops: tuple[str, ...] = ()
     left_usd: float | None = None
-    written: Written = "some"
+    written: WrittenAnswers = "some"
 
     def planned(self) -> Plan:
         """What it asks for where nobody has less for it than it may cost."""
@@ -112,7 +112,7 @@ def resuming(
         return await council.resume(taken_up, listener=listener)
 
     def plan(_: Council) -> Plan:
-        return plan_rest(session)
+        return plan_remaining(session)
 
     left = None if own is None else max(0.0, own - session.cost.committed_usd)
     return SessionJob(partial(councils.council_of, session), hold, plan, left_usd=left)
@@ -126,7 +126,7 @@ def retrying(councils: Councils, session: Session, seats: Sequence[str]) -> Sess
         return await council.retry(session, again, listener=listener)
 
     def plan(council: Council) -> Plan:
-        return plan_again(session, again, council.procedure.limits)
+        return plan_retry(session, again, council.procedure.limits)
 
     return SessionJob(partial(councils.council_of, session), hold, plan)
 
@@ -138,7 +138,7 @@ def rejudging(councils: Councils, session: Session, judging: CouncilRequest) -> 
         return await council.rejudge(session, seed=judging.seed, listener=listener)
 
     def plan(council: Council) -> Plan:
-        return plan_jury(session, council.reviewers, council.chairmen, council.procedure)
+        return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
 
     seat = partial(councils.council_of_jurors, judging)
     return SessionJob(seat, hold, plan, judging.hops, written="all")

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from witan.deliberation.events import Event
 from witan.deliberation.plan import TYPICAL, Plan
 from witan.deliberation.ports import Message, SystemClock
-from witan.deliberation.recorder import Listener, anew
+from witan.deliberation.recorder import Listener, skip_past_events
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.models.loop_guard import HOPS, server_name
@@ -386,7 +386,9 @@ class Service:
 
     def _listener(self, running: RunningSession, account: SessionReservation) -> Listener:
         since = self._clock.now()
-        listeners = [anew(watched(observer, running), since) for observer in self._observers]
+        listeners = [
+            skip_past_events(watched(observer, running), since) for observer in self._observers
+        ]
         return _Hearing(running, account, [running.take, self._noted(running), *listeners])
 
     def _noted(self, running: RunningSession) -> Listener:

@@ -234,8 +234,8 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
     """
     from dataclasses import replace
 
-    from witan.deliberation.learning import with_learned
-    from witan.deliberation.planner import seated_separation
+    from witan.deliberation.learning import apply_learned
+    from witan.deliberation.planner import panel_separation
     from witan.service.trust import separation_sentence
 
     procedure = council.procedure
@@ -243,9 +243,9 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
         return
     if place is not None and procedure.graded and procedure.counting.prior == "learn":
         learned = place.history.learn()
-        counting = with_learned(procedure.counting, learned, "grades")
+        counting = apply_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
-    found = seated_separation(council.members, procedure, council.jury)
+    found = panel_separation(council.members, procedure, council.jury)
     if found is not None:
         say(separation_sentence(found))
 

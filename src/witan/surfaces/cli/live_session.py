@@ -11,7 +11,7 @@ import anyio
 from witan.deliberation import events as e
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.record import event_to_json, session_to_json
-from witan.deliberation.recorder import anew
+from witan.deliberation.recorder import skip_past_events
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
@@ -230,7 +230,7 @@ class _Tracing:
     def __init__(self) -> None:
         self._exporting = Exporting()
         self._spans = Spans(self._exporting.provider)
-        self.listener = anew(self._spans.watch(self), SystemClock().now())
+        self.listener = skip_past_events(self._spans.watch(self), SystemClock().now())
 
     @classmethod
     def configured(cls, *, quiet: bool) -> "_Tracing | None":

@@ -63,12 +63,12 @@ def command(
     """
     telling = Telling.of(options)
     if plan:
-        from witan.deliberation.retries import plan_again
+        from witan.deliberation.retries import plan_retry
 
         check_planned(telling)
         parent, _ = _parent(session, config, options["history"])
         limits = parent.opened.procedure.limits
-        planned = plan_again(parent, seats or None, limits)
+        planned = plan_retry(parent, seats or None, limits)
         return print_plan(planned, limits.max_cost_usd, as_json=telling.as_json)
 
     def seat(say: Say, _: "RecordingPlace | None") -> "Hold":

@@ -9,7 +9,7 @@ from typing import TypeVar
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.masking import mask, names_of
+from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
 from witan.deliberation.synthesis import SYNTHESIS
 from witan.service.text import MANY_NAMES, clean, listed
@@ -162,7 +162,7 @@ class Naming:
         return rf"(?:{'|'.join(map(re.escape, names))})(?![\w-])"
 
     def _models(self) -> tuple[str, ...]:
-        return tuple(names_of((*self._council.seats, *self._council.called)))
+        return tuple(list_names((*self._council.seats, *self._council.called)))
 
     @property
     def _council(self) -> SessionOpened:

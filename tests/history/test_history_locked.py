@@ -10,7 +10,7 @@ import pytest
 from histories import told
 from witan.errors import HistoryError
 from witan.history import History, LockWait
-from witan.history.locks import locked
+from witan.history.locks import lock_file
 
 HOLDS = """
 import sys
@@ -97,7 +97,7 @@ def test_a_lock_that_is_let_go_of_in_time_is_no_matter(made):
 def test_another_opener_is_waited_for_no_longer(file):
     """The lock of whoever makes a history is waited for as long, and named."""
     told = []
-    lock = locked(file.with_name(f"{file.name}.lock"), 1)
+    lock = lock_file(file.with_name(f"{file.name}.lock"), 1)
     with lock, pytest.raises(HistoryError, match="is locked"):
         History.open(file, lock_wait=LockWait(told.append, seconds=2.2))
 

@@ -21,9 +21,9 @@ from witan.history.schema import MIGRATIONS
 from witan.history.sqlite import (
     SqliteDatabase,
     check_library,
-    copied_aside,
+    copy_aside,
     library_version,
-    wanted_journal,
+    safe_journal,
 )
 
 NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
@@ -90,7 +90,7 @@ class TestMaking:
         new = tuple(map(int, library_version().split("."))) >= (3, 51, 3)
 
         with History.open(file) as history:
-            assert history.journal == wanted_journal() == ("wal" if new else "truncate")
+            assert history.journal == safe_journal() == ("wal" if new else "truncate")
             assert history.database.rows("PRAGMA synchronous") == [(2,)]
             assert history.database.rows("PRAGMA secure_delete") == [(1,)]
 
@@ -114,7 +114,7 @@ class TestMaking:
         raw(file, f"PRAGMA journal_mode = {mode}")
 
         with History.open(file) as history:
-            assert history.journal == wanted_journal()
+            assert history.journal == safe_journal()
 
     def test_the_default_place_is_the_platform_s(self):
         """It is a file called history.sqlite in a folder called witan."""
@@ -371,10 +371,10 @@ class TestRefusing:
         journal = file.with_name(f"{file.name}-journal")
         journal.write_bytes(b"x" * 100)
 
-        copy = copied_aside(file, NOON)
+        copy = copy_aside(file, NOON)
 
         assert copy.with_name(f"{copy.name}-journal").read_bytes() == b"x" * 100
-        assert copied_aside(file, NOON.replace(hour=13)) == copy
+        assert copy_aside(file, NOON.replace(hour=13)) == copy
 
     def test_a_sound_history_passes_its_check(self, history):
         """Nothing is said of a history that is sound."""

@@ -15,7 +15,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName
 from witan.history import Imported, Search
 from witan.history.database import percent_style
-from witan.history.rows import microseconds
+from witan.history.rows import to_microseconds
 from witan.history.schema import bucket_of, code_of
 
 
@@ -254,7 +254,7 @@ class TestRows:
         [row] = history.database.rows("SELECT at_us, day, bucket, simulated FROM sessions")
         names = dict(history.database.rows("SELECT name, code FROM names"))
 
-        assert row == (microseconds(ASKED), 20778, bucket_of("s1"), 0)
+        assert row == (to_microseconds(ASKED), 20778, bucket_of("s1"), 0)
         assert names["test:ada"] == code_of("test:ada") < 2**53
 
     def test_two_names_of_one_code_are_refused(self, history):

@@ -91,13 +91,13 @@ def test_imported_it_takes_the_place_of_its_parent_as_well(history, n):
 
 def test_nothing_is_learned_from_it_twice(history, n):
     """Whoever is to learn nothing from a session learns nothing from its family either."""
-    from witan.history.reading import answers_shared
+    from witan.history.reading import sessions_sharing_answers
 
     record(history, retried("s2", "s1"))
 
     assert n
-    assert answers_shared(history.database, "s1") == ["s1", "s2"]
-    assert answers_shared(history.database, "s2") == ["s1", "s2"]
+    assert sessions_sharing_answers(history.database, "s1") == ["s1", "s2"]
+    assert sessions_sharing_answers(history.database, "s2") == ["s1", "s2"]
 
 
 def without(events, *, ballots: int = 0, **closed) -> list[e.Event]:

@@ -12,7 +12,7 @@ from witan.analytics.reports import HistorySource, audit
 from witan.analytics.rollup import roll_up
 from witan.core.window import ALWAYS
 from witan.history import History
-from witan.history.database import NONE
+from witan.history.database import NO_PARAMS
 from witan.history.schema import bucket_of
 
 
@@ -44,7 +44,7 @@ class Interrupted:
     def __getattr__(self, name):
         return getattr(self._database, name)
 
-    def execute(self, sql, params=NONE):
+    def execute(self, sql, params=NO_PARAMS):
         if self._happens and sql.startswith(self._statement):
             self._happens.pop()()
         return self._database.execute(sql, params)

@@ -8,7 +8,7 @@ from math import e, log, sqrt
 import pytest
 
 from witan.history import History
-from witan.history.sqlite import lend
+from witan.history.sqlite import add_missing_functions
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_history_has_what_an_audit_asks_for(tmp_path):
 
 def test_what_is_missing_is_lent(connection):
     """A function of no build is there afterwards: NULL of NULL, and where it is not defined."""
-    lend(connection, {"natural_log": log})
+    add_missing_functions(connection, {"natural_log": log})
 
     sql = "SELECT natural_log(?), natural_log(NULL), natural_log(0), natural_log('a')"
     assert connection.execute(sql, (e,)).fetchall() == [(1.0, None, None, None)]
@@ -36,14 +36,14 @@ def test_what_is_missing_is_lent(connection):
 
 def test_what_is_there_stays(connection):
     """The library's own function is not replaced."""
-    lend(connection, {"ABS": lambda _: 42.0})
+    add_missing_functions(connection, {"ABS": lambda _: 42.0})
 
     assert connection.execute("SELECT ABS(-1)").fetchall() == [(1,)]
 
 
 def test_a_lent_function_may_stand_in_an_index(connection):
     """It is known to give the same for the same."""
-    lend(connection, {"natural_log": log})
+    add_missing_functions(connection, {"natural_log": log})
     connection.execute("CREATE TABLE t (x REAL)")
 
     connection.execute("CREATE INDEX by_log ON t (natural_log(x))")

@@ -29,13 +29,13 @@ from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.history.database import Database
 from witan.history.events import read_events
-from witan.history.reading import ballot_of, cast_of
-from witan.history.rows import COUNCIL, Rows, SessionRow, microseconds
+from witan.history.reading import parse_ballot, read_cast
+from witan.history.rows import COUNCIL, Rows, SessionRow, to_microseconds
 
-RETRIED = "retried"
+RETRY = "retried"
 """The relation of a session to the one that it retries."""
 
-_OF = f"r.parent IS NOT NULL AND r.relation = '{RETRIED}'"
+_OF = f"r.parent IS NOT NULL AND r.relation = '{RETRY}'"
 
 # In this order, because SQLite looks rows up by what stands on the left of CROSS JOIN.
 _KIN = f"""
@@ -86,7 +86,7 @@ def mark_family(database: Database, rows: Rows, session: str) -> None:
             rows.mark(one.session, one.at_us)
 
 
-def leave_to_heirs(database: Database, rows: Rows, sessions: Iterable[str]) -> None:
+def reparent_families(database: Database, rows: Rows, sessions: Iterable[str]) -> None:
     """Keep a family together of which some are about to be deleted: the rest follow each other."""
     gone = set(sessions)
     sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
@@ -96,7 +96,7 @@ def leave_to_heirs(database: Database, rows: Rows, sessions: Iterable[str]) -> N
             if one.session in gone:
                 continue
             rows.mark(one.session, one.at_us)
-            if one.relation == RETRIED and one.parent in gone:
+            if one.relation == RETRY and one.parent in gone:
                 database.execute(sql, {"session": one.session, "parent": before})
             before = one.session
 
@@ -121,7 +121,7 @@ def _families(database: Database, sessions: Collection[str]) -> Iterator[list[_K
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SessionRows:
     """What a session leaves.
 
     Parameters
@@ -139,7 +139,7 @@ class Left:
     ballots: Sequence[Ballot]
     answers: Mapping[str, str]
 
-    def of_source(self, source: str, at: datetime) -> "Left":
+    def of_source(self, source: str, at: datetime) -> "SessionRows":
         """The same, as it came in from a file at a time."""
         return replace(self, row=replace(self.row, source=source, added=at))
 
@@ -150,7 +150,7 @@ class Left:
         rows.mark(self.row.session, self.row.at_us, self.row.own_bucket)
 
 
-def leave(session: Session, votes: Sequence[Ballot] = ()) -> Left:
+def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows:
     """Count a closed session, and with it what people voted on it; another is not counted.
 
     Raises
@@ -168,7 +168,7 @@ def leave(session: Session, votes: Sequence[Ballot] = ()) -> Left:
     return _left(session, entries, votes)
 
 
-def leave_all(sessions: Sequence[Session]) -> list[Left]:
+def count_sessions(sessions: Sequence[Session]) -> list[SessionRows]:
     """Count closed sessions, all at once; where one cannot be counted, each by itself."""
     entries: Sequence[Entries | None]
     try:
@@ -178,10 +178,10 @@ def leave_all(sessions: Sequence[Session]) -> list[Left]:
     return [_left(session, held) for session, held in zip(sessions, entries, strict=True)]
 
 
-def _left(session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()) -> Left:
+def _left(session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()) -> SessionRows:
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     ballots = (*counted_ballots(session), *votes)
-    return Left(_row(session, entries), entries, ballots, answers)
+    return SessionRows(_row(session, entries), entries, ballots, answers)
 
 
 def _entries(session: Session) -> Entries | None:
@@ -237,7 +237,7 @@ class _Uncounted:
     state: tuple[int, int]
 
 
-def count_under(database: Database, rule: str, weigh: Weigh | None = None) -> int:
+def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
     """Count the sessions that were never counted under a rule; return how many were added.
 
     A session that the rule cannot count is noted as well, and is not asked for again.
@@ -249,7 +249,7 @@ def count_under(database: Database, rule: str, weigh: Weigh | None = None) -> in
         states = {one.cast.session: one.state for one in block}
         new, stale = _add_standings(database, rule, counted, states)
         added, n_stale = added + new, n_stale + stale
-    return added + (count_under(database, rule, weigh) if n_stale else 0)
+    return added + (recount(database, rule, weigh) if n_stale else 0)
 
 
 _MISSING = f"""
@@ -284,9 +284,9 @@ def _read(
 ) -> tuple[Cast, Settings]:
     events = read_events(database, session)
     if not events:
-        return cast_of(database, session, at_us, category), Settings()
+        return read_cast(database, session, at_us, category), Settings()
     sql = "SELECT body FROM ballots WHERE session = :session AND human = 1 ORDER BY ballot"
-    votes = [ballot_of(body) for (body,) in database.rows(sql, {"session": session})]
+    votes = [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
     held = Session.of(events)
     return session_cast(held, votes), held.settings
 
@@ -334,7 +334,7 @@ def _add_standings(
             # Else another process may have counted it: there is nothing to add.
             elif database.execute(note, {"session": session, "rule": rule}) == 1:
                 rows.add_standings(session, [s for s in entries.standings if s.rule == rule])
-                rows.mark(session, microseconds(entries.session.at), bucket)
+                rows.mark(session, to_microseconds(entries.session.at), bucket)
                 added += 1
         rows.write(database)
     return added, stale

@@ -21,7 +21,7 @@ Dialect = Literal["sqlite", "postgresql"]
 
 Params = Mapping[str, Any]
 
-NONE: Params = MappingProxyType({})
+NO_PARAMS: Params = MappingProxyType({})
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|:([A-Za-z_]\w*)|%")
 
@@ -58,18 +58,18 @@ class Database(ABC):
     def close(self) -> None:
         """Close the connection; what was not committed is undone."""
         self._closed = True
-        self._let_go()
+        self._disconnect()
 
     @abstractmethod
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         """End the connection."""
 
     @abstractmethod
-    def swept(self, wait: float) -> bool:
+    def truncate_log(self, wait: float) -> bool:
         """Take what was deleted out of the log as well; whether nobody was in the way so long."""
 
     @abstractmethod
-    def again(self, wait: float) -> "Database":
+    def reopen(self, wait: float) -> "Database":
         """Open another connection to the same place, which waits so many seconds for others."""
 
     @abstractmethod
@@ -98,20 +98,20 @@ class Database(ABC):
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def execute(self, sql: str, params: Params = NONE) -> int:
+    def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
         """Run one statement; return how many rows it changed."""
         with self._lock, self._translating():
             self._require_open()
             return int(self._run(sql, params).rowcount)
 
-    def rows(self, sql: str, params: Params = NONE) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
         """Run one query; return its rows."""
         with self._lock, self._translating():
             self._require_open()
             found: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
             return found
 
-    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+    def columns(self, sql: str, params: Params = NO_PARAMS) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name, NULL among numbers as NaN."""
         with self._lock, self._translating():
             self._require_open()
@@ -127,14 +127,14 @@ class Database(ABC):
         columns: Sequence[str],
         rows: Sequence[Sequence[Any]],
         *,
-        keep: bool = False,
+        ignore_existing: bool = False,
     ) -> int:
         """Insert rows, all or none; `keep`: where the key is there already, the old row stays."""
         if not rows:
             return 0
         places = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608
-        sql += " ON CONFLICT DO NOTHING" if keep else ""
+        sql += " ON CONFLICT DO NOTHING" if ignore_existing else ""
         with self._within(write=True), self._translating():
             return self._run_many(sql, rows)
 
@@ -156,7 +156,7 @@ class Database(ABC):
         with self._within(write=True, wait=wait):
             yield
 
-    def turn(self, wait: float) -> None:
+    def wait_until_writable(self, wait: float) -> None:
         """Wait so many seconds at most until it could be written."""
         if self.read_only:
             problem = "was opened only to be read, and cannot be written"
@@ -196,7 +196,7 @@ class Database(ABC):
                 self._end(commit=True)
 
 
-def unfit(where: str, error: Exception) -> HistoryError:
+def unstorable_error(where: str, error: Exception) -> HistoryError:
     """What to say of a value that no column holds."""
     words = " ".join(str(error).split())
     problem = f"cannot hold a text or a number that it was given ({words})"

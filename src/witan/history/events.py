@@ -10,7 +10,7 @@ from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, SessionFileError
 from witan.history.database import Database
-from witan.history.rows import COUNCIL, SessionRow, insert_sessions, microseconds
+from witan.history.rows import COUNCIL, SessionRow, insert_sessions, to_microseconds
 
 PAGE_BYTES = 8_000_000
 """Bytes of events that a check of a whole file holds at once; a longer event alone may be more."""
@@ -22,7 +22,7 @@ EventRow = tuple[str, int, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EventBatch:
     """The next events of one session, as one writer brings them.
 
     Parameters
@@ -83,7 +83,7 @@ def unreadable_events(database: Database) -> Iterator[str]:
                 yield f"event {seq} of the session {session} is no JSON"
 
 
-def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:
+def admit_events(database: Database, piece: EventBatch) -> tuple[Event, ...] | HistoryError:
     """The events that are not in the history yet; or why their writer may not add them.
 
     A refusal is handed back: the other sessions of the transaction are none of its business.
@@ -106,7 +106,7 @@ def admit(database: Database, piece: Piece) -> tuple[Event, ...] | HistoryError:
 
 def event_rows(session: str, events: Sequence[Event]) -> list[EventRow]:
     """The events of a session as rows, one each."""
-    return [(session, e.seq, e.kind, microseconds(e.at), event_to_json(e)) for e in events]
+    return [(session, e.seq, e.kind, to_microseconds(e.at), event_to_json(e)) for e in events]
 
 
 def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
@@ -114,7 +114,7 @@ def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
     database.insert("events", _COLUMNS, rows)
 
 
-def opened_row(piece: Piece) -> SessionRow:
+def opened_row(piece: EventBatch) -> SessionRow:
     """The row of a session that was just opened."""
     opened = piece.opened
     return SessionRow(
@@ -132,13 +132,13 @@ def opened_row(piece: Piece) -> SessionRow:
     )
 
 
-def _begin(database: Database, piece: Piece) -> bool:
+def _begin(database: Database, piece: EventBatch) -> bool:
     """Write the row of a session that begins here; whether it is new."""
     begins = bool(piece.events) and isinstance(piece.events[0], SessionOpened)
-    return begins and insert_sessions(database, [opened_row(piece)], keep=True) == 1
+    return begins and insert_sessions(database, [opened_row(piece)], ignore_existing=True) == 1
 
 
-def _fresh(database: Database, piece: Piece) -> tuple[Event, ...] | None:
+def _fresh(database: Database, piece: EventBatch) -> tuple[Event, ...] | None:
     """Which events are new, and come after all that is there; None: other events are there."""
     given = {"session": piece.session}
     [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", given)
@@ -156,7 +156,7 @@ def _same(event: Event, body: str | None) -> bool:
     return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 
 
-def _refused(database: Database, piece: Piece, problem: str, remedy: str) -> HistoryError:
+def _refused(database: Database, piece: EventBatch, problem: str, remedy: str) -> HistoryError:
     return HistoryError(database.where, f"the session {piece.session} {problem}", remedy)
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from witan.history.counting import leave_to_heirs
+from witan.history.counting import reparent_families
 from witan.history.database import Database
-from witan.history.listing import require_moment
+from witan.history.listing import require_datetime
 from witan.history.locks import lock_sums
-from witan.history.reading import require, require_name
-from witan.history.rows import ENTRY_TABLES, SHARDS, Rows, day_of, microseconds
+from witan.history.reading import require_session, require_text
+from witan.history.rows import ENTRY_TABLES, SHARDS, Rows, day_of, to_microseconds
 
 AT_ONCE = 200
 """Sessions that are forgotten in one transaction."""
@@ -43,11 +43,11 @@ def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
         If there is no such session.
     """
     for session in sessions:
-        require_name(session)
+        require_text(session)
     names = sorted(set(sessions))
     with database.transaction():
         for name in names:
-            require(database, name)
+            require_session(database, name)
         cells = [cell for block in _blocks(names) for cell in _delete(database, block)]
         forget_sums(database, cells)
     return _swept(database, len(cells))
@@ -65,12 +65,12 @@ def forget_added_before(database: Database, at: datetime) -> ForgetResult:
 
 def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult:
     """Delete what is older, a few at a time: nobody waits for all of it."""
-    require_moment("the time", at)
+    require_datetime("the time", at)
     sql = (
         f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
         f" ORDER BY {column}, session LIMIT :n"
     )
-    given = {"before": microseconds(at), "n": AT_ONCE}
+    given = {"before": to_microseconds(at), "n": AT_ONCE}
     forgotten = 0
     while True:
         with database.transaction():
@@ -115,7 +115,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
             given,
         )
     ]
-    leave_to_heirs(database, rows, sessions)
+    reparent_families(database, rows, sessions)
     for table in _TABLES:
         database.execute(f"DELETE FROM {table} WHERE session {among}", given)  # noqa: S608
     database.execute(f"UPDATE sessions SET parent = NULL WHERE parent {among}", given)  # noqa: S608
@@ -151,7 +151,7 @@ def _forget_names(database: Database, people: Sequence[int]) -> None:
 
 
 def _swept(database: Database, forgotten: int) -> ForgetResult:
-    if not forgotten or database.swept(SWEEP_SECONDS):
+    if not forgotten or database.truncate_log(SWEEP_SECONDS):
         return ForgetResult(forgotten)
     note = (
         "the log of the history may still hold them until the programs that use it are closed:"

@@ -20,10 +20,10 @@ from witan.history.events import read_events, unreadable_events
 from witan.history.forgetting import ForgetResult
 from witan.history.learning import read_lengths
 from witan.history.listing import HistorySummary, PageCursor, Search, SessionSummary, describe
-from witan.history.locks import LockWait, another_alive, new_token
-from witan.history.opening import damaged, open_database
-from witan.history.rows import COUNCIL, storable
-from witan.history.schema import version_of
+from witan.history.locks import LockWait, new_holder, other_process
+from witan.history.opening import damage_error, open_database
+from witan.history.rows import COUNCIL, is_storable
+from witan.history.schema import read_version
 from witan.history.sqlite import SqliteDatabase, is_damage
 from witan.history.writer import Recording, Writer
 
@@ -40,7 +40,7 @@ class History:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self._clock = clock
-        self._writer = Writer(database.again, database.where)
+        self._writer = Writer(database.reopen, database.where)
         self._claims: dict[str, str] = {}
         self._claiming = Lock()
 
@@ -93,7 +93,7 @@ class History:
     @property
     def version(self) -> int:
         """How many migrations it has had."""
-        return version_of(self.database)
+        return read_version(self.database)
 
     @property
     def journal(self) -> str:
@@ -113,7 +113,7 @@ class History:
         HistoryError
             If it cannot be written, or another process keeps it locked.
         """
-        (lock_wait or LockWait()).through(self.database.where, self.database.turn)
+        (lock_wait or LockWait()).run(self.database.where, self.database.wait_until_writable)
 
     def close(self) -> None:
         """Write what recordings were told, then close; a second call does nothing."""
@@ -132,13 +132,13 @@ class History:
         if not isinstance(file, SqliteDatabase):
             return
         try:
-            found = file.damage() or next(unreadable_events(file), None)
+            found = file.integrity_check() or next(unreadable_events(file), None)
         except HistoryError as error:
             if not is_damage(error, file.path):
                 raise
             found = error.problem
         if found is not None:
-            raise damaged(file.path, found, self._clock.now())
+            raise damage_error(file.path, found, self._clock.now())
 
     def recording(self) -> Recording:
         """Make a listener that keeps the sessions it is told of, one after another.
@@ -165,12 +165,12 @@ class History:
         HistoryError
             If it was imported as ballots, and has no events; or another process is still at it.
         """
-        token = new_token()
+        token = new_holder()
         with self.database.transaction():
-            reading.require(self.database, session)
+            reading.require_session(self.database, session)
             sql = "SELECT holder FROM sessions WHERE session = :session" + self.database.locking  # noqa: S608
             holder = next((h for (h,) in self.database.rows(sql, {"session": session})), "")
-            if not by_force and (process := another_alive(holder)) is not None:
+            if not by_force and (process := other_process(holder)) is not None:
                 problem = f"the session {session} is under way in process {process}"
                 remedy = "let that end, or take it over all the same (witan resume --take-over)"
                 raise HistoryConflict(self.database.where, problem, remedy)
@@ -199,7 +199,7 @@ class History:
         HistoryError
             If it was imported as ballots, and has no events.
         """
-        return reading.session_of(self.database, session)
+        return reading.read_session(self.database, session)
 
     def sessions(self, size: int = 200) -> Iterator[Session]:
         """Every council session, by name, read a few at a time."""
@@ -250,7 +250,7 @@ class History:
         self, search: Search, size: int, after: PageCursor | None = None
     ) -> tuple[list[SessionSummary], PageCursor | None]:
         """Sessions as `find` lists them, so many, and what the next page comes after, if any."""
-        return listing.page_of(self.database, search, size, after)
+        return listing.read_page(self.database, search, size, after)
 
     def summary(self, session: str) -> SessionSummary:
         """One session, as `find` lists it.
@@ -261,14 +261,14 @@ class History:
             If there is no such session.
         """
         with self.database.snapshot():
-            reading.require(self.database, session)
+            reading.require_session(self.database, session)
             [found] = listing.find(self.database, Search(session=session))
         return found
 
     def has_record(self, session: str) -> bool:
         """Whether a session was held by a council, and has events; else it came in as ballots."""
         sql = "SELECT 1 FROM events WHERE session = :session LIMIT 1"
-        return storable(session) and bool(self.database.rows(sql, {"session": session}))
+        return is_storable(session) and bool(self.database.rows(sql, {"session": session}))
 
     def resolve_name(self, name: str) -> str:
         """The name of a session from an unambiguous beginning of it; ``last`` is the latest.
@@ -280,7 +280,7 @@ class History:
         HistoryError
             If several do.
         """
-        return listing.named(self.database, name)
+        return listing.resolve_name(self.database, name)
 
     def short_names(self, sessions: Sequence[str]) -> Mapping[str, str]:
         """Each of these sessions to a beginning of its name that no other session shares."""
@@ -292,11 +292,11 @@ class History:
 
     def ballots(self, session: str) -> list[Ballot]:
         """The ballots of a session, people's included, as they were cast."""
-        return reading.ballots(self.database, session)
+        return reading.read_ballots(self.database, session)
 
     def answers(self, session: str) -> Mapping[str, str]:
         """Seat, or candidate, to its answer, where there is one."""
-        return reading.answers(self.database, session)
+        return reading.read_answers(self.database, session)
 
     def add(self, imported: Iterable[Imported], source: str, digest: str) -> Added:
         """Take in a file, all of it or nothing; one that is in already changes nothing.
@@ -317,7 +317,7 @@ class History:
 
     def find_import(self, digest: str) -> int | None:
         """How many sessions a file of this digest held when it came in; None: it never did."""
-        return imports.known_as(self.database, digest)
+        return imports.find_import(self.database, digest)
 
     def export(self, session: str) -> Imported:
         """All that is kept of a session, people's votes included, as an import takes it in.
@@ -327,7 +327,7 @@ class History:
         UnknownName
             If there is no such session.
         """
-        return reading.whole(self.database, session)
+        return reading.export_session(self.database, session)
 
     def vote(self, session: str, ballots: Sequence[Ballot], *, replacing: bool = False) -> None:
         """Add people's ballots to a closed session, and count it again.
@@ -380,7 +380,7 @@ class History:
             Sessions as they were cast → session to the reliability of its reviewers, for those
             that were held without.
         """
-        return counting.count_under(self.database, rule, weigh)
+        return counting.recount(self.database, rule, weigh)
 
     def forget(self, *sessions: str) -> ForgetResult:
         """Delete sessions wholly, from the file too; all of them or none.

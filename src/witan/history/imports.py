@@ -14,18 +14,18 @@ from witan.core.entries import Entries
 from witan.deliberation.imported_session import Added, Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, WitanError
-from witan.history.counting import RETRIED, Left, leave, mark_family
+from witan.history.counting import RETRY, SessionRows, count_session, mark_family
 from witan.history.database import Database
 from witan.history.events import event_rows, insert_events, read_events
-from witan.history.locks import another_alive
+from witan.history.locks import other_process
 from witan.history.rows import (
     Rows,
     SessionRow,
     check_names,
-    complete,
     insert_sessions,
-    microseconds,
-    stored_text,
+    make_storable,
+    to_microseconds,
+    update_session,
 )
 from witan.history.votes import check, vote
 
@@ -48,9 +48,9 @@ def add(
     added, already = 0, 0
     cast = Counter[str]()
     with database.transaction():
-        row = (digest, stored_text(source), microseconds(at), 0)
-        if not database.insert("imports", _IMPORTS, [row], keep=True):
-            return Added(0, known_as(database, digest) or 0, 0)
+        row = (digest, make_storable(source), to_microseconds(at), 0)
+        if not database.insert("imports", _IMPORTS, [row], ignore_existing=True):
+            return Added(0, find_import(database, digest) or 0, 0)
         for block in _blocks(imported):
             new, further = _unknown(database, block, source)
             already += len(block) - len(new) - len(further)
@@ -59,7 +59,7 @@ def add(
             cast += _vote(database, block, new)
             cast += _write(database, new, source, at)
             brought = [(digest, session) for session in block]
-            database.insert("imported", ("digest", "session"), brought, keep=True)
+            database.insert("imported", ("digest", "session"), brought, ignore_existing=True)
         database.execute(
             "UPDATE imports SET n_sessions = :n WHERE digest = :digest",
             {"n": added + already, "digest": digest},
@@ -67,7 +67,7 @@ def add(
     return Added(added, already, cast.total(), cast["human"])
 
 
-def known_as(database: Database, digest: str) -> int | None:
+def find_import(database: Database, digest: str) -> int | None:
     """How many sessions a file of this digest held when it came in; None: it never did."""
     sql = "SELECT n_sessions FROM imports WHERE digest = :digest"
     return next((n for (n,) in database.rows(sql, {"digest": digest})), None)
@@ -103,7 +103,7 @@ def _unknown(
         if _same(database, block[session]):
             continue
         record = block[session].session_record
-        if record is None or not completed(database, record, rows):
+        if record is None or not complete_record(database, record, rows):
             raise HistoryError(
                 source,
                 f"the session {session} is in the history {database.where} with other ballots; "
@@ -164,7 +164,7 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
-            if one.session_record.opened.relation == RETRIED:
+            if one.session_record.opened.relation == RETRY:
                 mark_family(database, rows, one.session)
     rows.write(database)
     counted = (left for left in lefts if left.entries is not None)
@@ -196,7 +196,7 @@ def _cast(one: Imported, at: datetime) -> Cast:
     )
 
 
-def _left(one: Imported, entries: Entries | None, source: str, at: datetime) -> Left:
+def _left(one: Imported, entries: Entries | None, source: str, at: datetime) -> SessionRows:
     if one.session_record is not None:
         return _of_record(one, source, at)
     assert entries is not None  # noqa: S101 - counted above, or brought along
@@ -212,10 +212,10 @@ def _left(one: Imported, entries: Entries | None, source: str, at: datetime) -> 
         entry=entries.session,
         added=at,
     )
-    return Left(row, entries, one.ballots, one.answers)
+    return SessionRows(row, entries, one.ballots, one.answers)
 
 
-def _of_record(one: Imported, source: str, at: datetime) -> Left:
+def _of_record(one: Imported, source: str, at: datetime) -> SessionRows:
     """A whole session, and what people voted on it."""
     assert one.session_record is not None  # noqa: S101 - asked before
     held = one.session_record
@@ -226,7 +226,7 @@ def _of_record(one: Imported, source: str, at: datetime) -> Left:
     )
     try:
         check(held.id, held.ballots, votes, held.answers)
-        left = leave(held, votes)
+        left = count_session(held, votes)
     except WitanError as error:
         raise _refused(source, held.id, f"has a vote that cannot be counted: {error}") from error
     if votes and held.status == "interrupted":
@@ -239,7 +239,7 @@ def _refused(source: str, session: str, problem: str) -> HistoryError:
     return HistoryError(source, problem, "mend that session in the file")
 
 
-def completed(database: Database, record: Session, rows: Rows) -> bool:
+def complete_record(database: Database, record: Session, rows: Rows) -> bool:
     """Add what a record has beyond the history; False: the history has another run of the session.
 
     Whatever an earlier writer still brings is refused from then on. `rows` take what it leaves.
@@ -254,13 +254,13 @@ def completed(database: Database, record: Session, rows: Rows) -> bool:
         return False
     sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
     [(holder,)] = database.rows(sql, {"session": record.id})
-    if (process := another_alive(holder)) is not None:
+    if (process := other_process(holder)) is not None:
         problem = f"the session {record.id} is under way in process {process}"
         raise HistoryConflict(database.where, problem, "let that end, then import the file again")
     insert_events(database, event_rows(record.id, record.events[len(there) :]))
-    left = leave(record)
-    complete(database, left.row.settled())
+    left = count_session(record)
+    update_session(database, left.row.settled())
     left.add_to(rows)
-    if record.opened.relation == RETRIED:
+    if record.opened.relation == RETRY:
         mark_family(database, rows, record.id)
     return True

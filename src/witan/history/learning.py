@@ -28,7 +28,7 @@ from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Stage
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Params
-from witan.history.reading import answers_shared
+from witan.history.reading import sessions_sharing_answers
 from witan.history.rows import COUNCIL
 from witan.history.schema import code_of
 
@@ -46,7 +46,7 @@ BALLOTS_JUDGED = 5_000
 TURNED = 500
 """Newest sessions that order-consistency is learned from."""
 
-BESIDE = 100
+SIDE_FILES = 100
 """Newest sessions that agreement with the others is learned from."""
 
 # Every session is later than the earliest; without saying so SQLite reads and sorts them all.
@@ -153,7 +153,7 @@ def learned(
     """
     now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
-        judged = [] if without is None else answers_shared(database, without)
+        judged = [] if without is None else sessions_sharing_answers(database, without)
         apart = _Apart(tuple(judged), -1 if half is None else half, now)
         priors = [_prior(database, unit, apart) for unit in UNITS]
         beside = beside_people(_judged(database, apart))
@@ -267,7 +267,7 @@ def _order_kept(
 
 def _agreement(database: Database, codes: Mapping[int, str], apart: _Apart) -> Mapping[str, float]:
     """Weights by agreement with the others in sessions that these reviewers voted in."""
-    newest = apart.rows(database, _NEWEST, BESIDE)
+    newest = apart.rows(database, _NEWEST, SIDE_FILES)
     sessions = _ballots(database, [session for (session,) in newest], apart.now).values()
     return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
 

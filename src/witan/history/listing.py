@@ -10,16 +10,16 @@ from typing import Any
 from witan.errors import HistoryConflict, InvalidParameter
 from witan.history.database import Database
 from witan.history.locks import is_running
-from witan.history.reading import require, require_name
+from witan.history.reading import require_session, require_text
 from witan.history.rows import (
     COUNCIL,
     LAST,
-    folded,
-    microseconds,
-    moment_of,
+    fold_case,
+    is_storable,
+    make_storable,
     names_of,
-    storable,
-    stored_text,
+    to_datetime,
+    to_microseconds,
 )
 from witan.history.sqlite import SqliteDatabase
 
@@ -28,7 +28,7 @@ STATUSES = ("complete", "degraded", "failed", "interrupted")
 MOST_FOUND = 2**53
 """What a list of sessions may be bounded by; nobody has so many."""
 
-HELD = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
+HAS_EVENTS = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
 """A council held it: there is its record."""
 
 
@@ -79,7 +79,7 @@ class Search:
             raise InvalidParameter("status", self.status, f"one of {', '.join(STATUSES)}")
         for name in ("since", "until"):
             if (at := getattr(self, name)) is not None:
-                require_moment(name, at)
+                require_datetime(name, at)
         if self.simulated is not None and not isinstance(self.simulated, bool):
             raise InvalidParameter("simulated", self.simulated, "True, False or None")
         whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
@@ -88,7 +88,7 @@ class Search:
             raise InvalidParameter("limit", self.limit, expected)
 
 
-def require_moment(name: str, at: object) -> None:
+def require_datetime(name: str, at: object) -> None:
     """Refuse what is no moment.
 
     Raises
@@ -100,26 +100,26 @@ def require_moment(name: str, at: object) -> None:
         raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
 
 
-def conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
+def build_conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
     """What has to be true of a session, in SQL, and the values in it."""
     wheres, given = [], dict[str, Any]()
     for name in ("category", "status", "simulated", "session", "parent"):
         if (value := getattr(search, name)) is not None:
             wheres.append(f"{name} = :{name}")
-            given[name] = int(value) if name == "simulated" else stored_text(value)
+            given[name] = int(value) if name == "simulated" else make_storable(value)
     if search.held is not None:
-        wheres.append(HELD if search.held else f"NOT {HELD}")
+        wheres.append(HAS_EVENTS if search.held else f"NOT {HAS_EVENTS}")
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(search, name)) is not None:
             wheres.append(f"at_us {sign} :{name}")
-            given[name] = microseconds(at)
+            given[name] = to_microseconds(at)
     if search.after is not None:
         at, name = search.after
         wheres.append("at_us <= :after_us AND (at_us < :after_us OR session > :after)")
-        given |= {"after_us": microseconds(at), "after": stored_text(name)}
+        given |= {"after_us": to_microseconds(at), "after": make_storable(name)}
     for k, word in enumerate(() if search.text is None else search.text.split()):
         wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
-        plain = folded(stored_text(word))
+        plain = fold_case(make_storable(word))
         for sign in "!%_":
             plain = plain.replace(sign, f"!{sign}")
         given[f"word{k}"] = f"%{plain}%"
@@ -168,10 +168,10 @@ class SessionSummary:
 
 def find(database: Database, search: Search) -> list[SessionSummary]:
     """Sessions by the latest, those of one time by name."""
-    wheres, given = conditions(search)
+    wheres, given = build_conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
-        f" parent, relation, {HELD}, holder FROM sessions"
+        f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
     )
     if search.status == "interrupted" and (running := _running(database)):
         names = {f"running{k}": name for k, name in enumerate(running)}
@@ -202,7 +202,7 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
         status = "running"
     return SessionSummary(
         session,
-        moment_of(at_us),
+        to_datetime(at_us),
         status,
         category,
         bool(simulated),
@@ -264,7 +264,7 @@ PageCursor = tuple[datetime, str]
 """Time and name of the last session of the page before."""
 
 
-def page_of(
+def read_page(
     database: Database, search: Search, size: int, after: PageCursor | None = None
 ) -> tuple[list[SessionSummary], PageCursor | None]:
     """So many sessions, and what the next page comes after; None: there is none.
@@ -286,7 +286,7 @@ SHOWN = 4
 """How many of those that share a beginning are named."""
 
 
-def named(database: Database, name: str) -> str:
+def resolve_name(database: Database, name: str) -> str:
     """The whole name of a session, from it or an unambiguous beginning of it, or ``last``.
 
     Raises
@@ -296,10 +296,10 @@ def named(database: Database, name: str) -> str:
     HistoryConflict
         If several do, or there is no session to be the last.
     """
-    require_name(name)
+    require_text(name)
     with database.snapshot():
-        if not storable(name):
-            require(database, name)
+        if not is_storable(name):
+            require_session(database, name)
         if database.rows("SELECT 1 FROM sessions WHERE session = :name", {"name": name}):
             return name
         if name == LAST:
@@ -310,7 +310,7 @@ def named(database: Database, name: str) -> str:
         )
         found = database.rows(sql, {"length": len(name), "name": name}) if name else []
         if not found:
-            require(database, name)
+            require_session(database, name)
     if len(found) > 1:
         shown = ", ".join(session for (session,) in found[:SHOWN])
         more = ", …" if len(found) > SHOWN else ""
@@ -392,7 +392,7 @@ def describe(database: Database) -> HistorySummary:
         kind="SQLite" if database.dialect == "sqlite" else "PostgreSQL",
         journal=database.journal,
         version=int(version),
-        migrated_at=moment_of(at_us),
+        migrated_at=to_datetime(at_us),
         migrated_by=by,
         n_sessions=int(n_sessions),
         n_simulated=int(n_simulated),

@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 0.01
 
 
 @contextmanager
-def locked(path: Path, seconds: float) -> Iterator[bool]:
+def lock_file(path: Path, seconds: float) -> Iterator[bool]:
     """Hold the lock file at `path`; False: somebody else has kept it for so many seconds."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + seconds
@@ -69,7 +69,7 @@ def is_lost(error: HistoryError) -> bool:
     return isinstance(error.__cause__, ConnectionError)
 
 
-def may_pass(error: HistoryError) -> bool:
+def is_transient(error: HistoryError) -> bool:
     """Tell whether the same statement may succeed in a moment."""
     return is_busy(error) or is_lost(error)
 
@@ -101,9 +101,9 @@ class LockWait:
     """
 
     def __init__(
-        self, told: Callable[[str], None] | None = None, seconds: float = OPENING_SECONDS
+        self, on_wait: Callable[[str], None] | None = None, seconds: float = OPENING_SECONDS
     ) -> None:
-        self._told = told
+        self._on_wait = on_wait
         self._seconds = seconds
         self._left = seconds
 
@@ -112,12 +112,12 @@ class LockWait:
         """Seconds that are left of it."""
         return max(0.0, self._left)
 
-    def took(self, seconds: float) -> None:
+    def deduct(self, seconds: float) -> None:
         """Take a wait off it, unless it was so short that nobody was in the way."""
         if seconds > QUIET_SECONDS:
             self._left -= seconds
 
-    def through(self, where: str, attempt: Callable[[float], T]) -> T:
+    def run(self, where: str, attempt: Callable[[float], T]) -> T:
         """What an attempt gives that waits so many seconds at most for others to let go.
 
         Raises
@@ -129,20 +129,20 @@ class LockWait:
         try:
             return self._tried(attempt, quiet)
         except HistoryError as error:
-            if not may_pass(error):
+            if not is_transient(error):
                 raise
             lost = is_lost(error)
-        if self._told is not None and self._left > 0:
+        if self._on_wait is not None and self._left > 0:
             what = (
                 f"the connection to {where} is lost"
                 if lost
                 else (f"another process has locked {where}")
             )
-            self._told(f"{what}: waiting {self._left:.0f} s for it")
+            self._on_wait(f"{what}: waiting {self._left:.0f} s for it")
         try:
             return self._tried(attempt, self._left)
         except HistoryError as error:
-            if not may_pass(error) or is_lost(error):
+            if not is_transient(error) or is_lost(error):
                 raise
             problem = f"is locked: another process has kept it for {self._seconds:g} s"
             raise HistoryError(where, problem, "let that finish, then try again") from error
@@ -159,28 +159,28 @@ _RETAINED: set[str] = set()
 """Tokens of the sessions that this process records now."""
 
 
-def retain(token: str) -> None:
+def mark_recording(token: str) -> None:
     """Note that this process records the session of a token."""
     _RETAINED.add(token)
 
 
-def release(token: str) -> None:
+def unmark_recording(token: str) -> None:
     """Note that this process records the session of a token no longer."""
     _RETAINED.discard(token)
 
 
 def is_running(token: str) -> bool:
     """Check that a session is recorded now, by this process or another of this machine."""
-    return token in _RETAINED or another_alive(token) is not None
+    return token in _RETAINED or other_process(token) is not None
 
 
-def new_token() -> str:
+def new_holder() -> str:
     """A token of this process, unlike any other."""
     number = os.getpid()
     return f"{token_hex(8)}@{gethostname()}/{number}/{_began(number)}"
 
 
-def another_alive(token: str) -> int | None:
+def other_process(token: str) -> int | None:
     """The number of the other process of this machine that holds a session, if it still runs."""
     place = token.partition("@")[2].rsplit("/", 2)
     if len(place) != 3 or place[0] != gethostname() or not place[1].isdecimal():
@@ -207,8 +207,8 @@ def _began(number: int) -> str:
     """When a process began, as Linux counts it; nothing where that is not said, or it is over."""
     try:
         # The name of the program, in brackets, may hold anything.
-        told = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
-        state, *rest = told.rpartition(")")[2].split()
+        on_wait = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *rest = on_wait.rpartition(")")[2].split()
         return "over" if state in "ZX" else rest[18]
     except (OSError, IndexError, ValueError):
         return ""

@@ -17,16 +17,16 @@ from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import Database
 from witan.history.location import parse_location
-from witan.history.locks import LockWait, is_busy, locked
+from witan.history.locks import LockWait, is_busy, lock_file
 from witan.history.postgres import PostgresDatabase
-from witan.history.schema import MIGRATIONS, look_into, version_of
+from witan.history.schema import MIGRATIONS, probe_tables, read_version
 from witan.history.sqlite import (
-    BESIDE,
+    SIDE_FILES,
     SqliteDatabase,
     check_library,
-    copied_aside,
+    copy_aside,
     is_damage,
-    lacks_room,
+    is_disk_full_error,
     library_version,
 )
 from witan.version import __version__
@@ -69,10 +69,12 @@ def open_database(
         lost = "is damaged: its beginning is lost"
         problem = lost if "no SQLite file" in error.problem else error.problem
         is_readable = isinstance(error.__cause__, _Unsound)
-        raise damaged(place, problem, clock.now(), is_readable=is_readable) from error
+        raise damage_error(place, problem, clock.now(), is_readable=is_readable) from error
 
 
-def damaged(path: Path, problem: str, at: datetime, *, is_readable: bool = True) -> HistoryError:
+def damage_error(
+    path: Path, problem: str, at: datetime, *, is_readable: bool = True
+) -> HistoryError:
     """Copy a damaged file aside, leave it where it is, and make the error that says so.
 
     Parameters
@@ -82,7 +84,7 @@ def damaged(path: Path, problem: str, at: datetime, *, is_readable: bool = True)
     """
     found = problem if problem.startswith("is damaged") else f"is damaged: {problem}"
     try:
-        copy = copied_aside(path, at)
+        copy = copy_aside(path, at)
     except (OSError, ValueError) as error:
         return HistoryError(
             str(path), f"{found}; no copy could be made ({error})", "copy it, and move it away"
@@ -109,28 +111,28 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
     size = path.stat().st_size if path.exists() else 0
     if size == 0 and has_log(path):
         problem = "is damaged: it has lost every byte, and its log has not"
-        raise damaged(path, problem, clock.now())
+        raise damage_error(path, problem, clock.now())
     if reading and size == 0:
         problem = "there is no history yet" if not path.exists() else "is empty: no history yet"
         raise HistoryError(str(path), problem, "ask a question, or name another place")
     if reading and not may_write(path):
-        return lock_wait.through(str(path), lambda wait: open_to_read(path, wait))
+        return lock_wait.run(str(path), lambda wait: open_read_only(path, wait))
     if size and not may_write(path):
         problem = "cannot be written: the file, its folder or the disk refuses it"
         raise HistoryError(str(path), problem, "allow yourself to write both, or only read it")
     if size:
         try:
-            opened = lock_wait.through(str(path), lambda wait: _opened(path, wait, reading=reading))
+            opened = lock_wait.run(str(path), lambda wait: _opened(path, wait, reading=reading))
         except HistoryError as error:
             # Whoever has it open has laid there what a reader shares, so that nobody has.
-            if not (reading and lacks_room(error.__cause__, path) and is_whole(path)):
+            if not (reading and is_disk_full_error(error.__cause__, path) and has_no_log(path)):
                 raise
-            full = partial(open_to_read, path, is_full=True)
-            return lock_wait.through(str(path), full)
+            full = partial(open_read_only, path, is_full=True)
+            return lock_wait.run(str(path), full)
         if opened is not None:
             return opened
     _make_place(path)
-    return lock_wait.through(str(path), lambda wait: _made(path, clock, wait))
+    return lock_wait.run(str(path), lambda wait: _made(path, clock, wait))
 
 
 def _refuse_other(path: Path) -> None:
@@ -146,13 +148,13 @@ def _opened(path: Path, wait: float, *, reading: bool) -> SqliteDatabase | None:
     """The history in a file, if it is of this version; to be written only if it is sound."""
     with ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
-        if version_of(database) < len(MIGRATIONS):
+        if read_version(database) < len(MIGRATIONS):
             return None
-        look_into(database)
-        if not reading and (found := database.damage_at_a_glance(GLANCE_SECONDS)) is not None:
+        probe_tables(database)
+        if not reading and (found := database.quick_check(GLANCE_SECONDS)) is not None:
             raise HistoryError(str(path), f"is damaged: {found}", "") from _Unsound("malformed")
         database.choose_journal()
-        database.be_patient()
+        database.restore_busy_timeout()
         stack.pop_all()
     return database
 
@@ -161,11 +163,11 @@ def _made(path: Path, clock: Clock, wait: float) -> SqliteDatabase:
     with _alone(path, wait), ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
         # Several openers may have waited for the lock: the first one made it.
-        if version_of(database) < len(MIGRATIONS):
+        if read_version(database) < len(MIGRATIONS):
             database.choose_journal()
             _migrate(database, clock)
-        look_into(database)
-        database.be_patient()
+        probe_tables(database)
+        database.restore_busy_timeout()
         stack.pop_all()
     return database
 
@@ -173,7 +175,7 @@ def _made(path: Path, clock: Clock, wait: float) -> SqliteDatabase:
 @contextmanager
 def _alone(path: Path, wait: float) -> Iterator[None]:
     try:
-        with locked(path.with_name(f"{path.name}.lock"), wait) as held:
+        with lock_file(path.with_name(f"{path.name}.lock"), wait) as held:
             if not held:
                 problem = f"another process has been opening it for {wait:g} s"
                 error = HistoryError(str(path), problem, "let that finish, then try again")
@@ -204,7 +206,7 @@ def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
             problem = f"is a database in the encoding {encoding}, which does not hold every text"
             remedy = "make another: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
             raise HistoryError(database.where, problem, remedy)
-        if version_of(database) < len(MIGRATIONS):
+        if read_version(database) < len(MIGRATIONS):
             with database.transaction():
                 # Held to the end of the transaction, and so by one opener at a time.
                 database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _ADVISORY_KEY})
@@ -216,7 +218,7 @@ def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
 def _migrate(database: Database, clock: Clock) -> None:
     """Take the history to this version, each step as one."""
     kinds = {"{bytes}": "BLOB" if database.dialect == "sqlite" else "BYTEA"}
-    for version in range(version_of(database) + 1, len(MIGRATIONS) + 1):
+    for version in range(read_version(database) + 1, len(MIGRATIONS) + 1):
         with database.transaction():
             if version == 1:
                 database.execute(_TABLE)
@@ -245,15 +247,15 @@ def has_log(path: Path) -> bool:
         return False
 
 
-def is_whole(path: Path) -> bool:
+def has_no_log(path: Path) -> bool:
     """Whether a file says all by itself: beside it lies no log, and no journal of a write."""
     return not any(
         beside.exists() and beside.stat().st_size
-        for beside in (Path(f"{path}{suffix}") for suffix in BESIDE)
+        for beside in (Path(f"{path}{suffix}") for suffix in SIDE_FILES)
     )
 
 
-def open_to_read(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
+def open_read_only(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
     """Open a file that may not be written; nothing is made, migrated or changed.
 
     Parameters
@@ -281,15 +283,15 @@ def _open_read_only(path: Path, wait: float, mode: str) -> SqliteDatabase:
         database = stack.enter_context(
             closing(SqliteDatabase(path, str(path), busy_seconds=wait, mode=mode))
         )
-        version = version_of(database)
+        version = read_version(database)
         if version < len(MIGRATIONS):
             problem = (
                 f"is of version {version}, this Witan reads version {len(MIGRATIONS)}, and it"
                 " may not be written here"
             )
             raise HistoryError(str(path), problem, "copy it to a place that you may write")
-        look_into(database)
-        database.be_patient()
+        probe_tables(database)
+        database.restore_busy_timeout()
         stack.pop_all()
     return database
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from witan.errors import HistoryError, MissingExtra
-from witan.history.database import NONE, Database, Params, percent_style, unfit
+from witan.history.database import NO_PARAMS, Database, Params, percent_style, unstorable_error
 from witan.history.location import redact_password
 
 AGAIN_SECONDS = 5.0
@@ -44,14 +44,14 @@ class PostgresDatabase(Database):
         """How commits are made durable."""
         return "postgresql"
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         self._connection.close()
 
-    def again(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - transactions say it
+    def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - transactions say it
         """Open another connection to the same place."""
         return PostgresDatabase(self._url)
 
-    def swept(self, wait: float) -> bool:  # noqa: ARG002 - nobody is waited for
+    def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - nobody is waited for
         """Take what was deleted out of the log as well."""
         # Its own vacuum takes deleted rows away.
         return True
@@ -147,7 +147,7 @@ class PostgresDatabase(Database):
         begin = f"BEGIN ISOLATION LEVEL {how}"
         if wait is not None:
             begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
-        self._again_if_lost(begin, NONE)
+        self._again_if_lost(begin, NO_PARAMS)
 
     def _end(self, *, commit: bool) -> None:
         if commit:
@@ -177,7 +177,7 @@ class PostgresDatabase(Database):
                 "see that the server runs, then try again",
             ) from (ConnectionError() if lost else error)
         except (UnicodeEncodeError, errors.DataError) as error:
-            raise unfit(self.where, error) from error
+            raise unstorable_error(self.where, error) from error
         except errors.Error as error:
             problem = f"PostgreSQL says: {self._redacted(str(error))}"
             raise HistoryError(self.where, problem, "see what it says, and try again") from error

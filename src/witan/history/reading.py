@@ -16,13 +16,13 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 from witan.history.database import Database
 from witan.history.events import read_events
-from witan.history.rows import moment_of, storable, stored_text
+from witan.history.rows import is_storable, make_storable, to_datetime
 
 SUGGESTED = 200
 """How many of the latest sessions a misspelt name is compared with."""
 
 
-def require(database: Database, session: str) -> tuple[Any, ...]:
+def require_session(database: Database, session: str) -> tuple[Any, ...]:
     """When a session was asked, its category, status, source, rule; and whether it is simulated.
 
     Raises
@@ -36,8 +36,8 @@ def require(database: Database, session: str) -> tuple[Any, ...]:
         "SELECT at_us, category, simulated, status, source, rule FROM sessions"
         " WHERE session = :session"
     )
-    require_name(session)
-    for row in database.rows(sql, {"session": session}) if storable(session) else ():
+    require_text(session)
+    for row in database.rows(sql, {"session": session}) if is_storable(session) else ():
         return row
     latest = database.rows(
         "SELECT session FROM sessions ORDER BY at_us DESC, session LIMIT :n", {"n": SUGGESTED}
@@ -45,13 +45,13 @@ def require(database: Database, session: str) -> tuple[Any, ...]:
     raise UnknownName("session", session, [name for (name,) in latest])
 
 
-def require_name(session: object) -> None:
+def require_text(session: object) -> None:
     """Refuse what is no text for the name of a session."""
     if not isinstance(session, str):
         raise InvalidParameter("session", session, "the name of a session, a text")
 
 
-def session_of(database: Database, session: str) -> Session:
+def read_session(database: Database, session: str) -> Session:
     """A council session, whole or as far as it came.
 
     Raises
@@ -62,7 +62,7 @@ def session_of(database: Database, session: str) -> Session:
         If it was imported as ballots, and has no events.
     """
     with database.snapshot():
-        source = require(database, session)[4]
+        source = require_session(database, session)[4]
         events = read_events(database, session)
     if not events:
         origin = Path(source).name
@@ -71,21 +71,21 @@ def session_of(database: Database, session: str) -> Session:
     return Session.of(events)
 
 
-def ballots(database: Database, session: str) -> list[Ballot]:
+def read_ballots(database: Database, session: str) -> list[Ballot]:
     """The ballots of a session, people's included, as they were cast."""
     sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
     with database.snapshot():
-        require(database, session)
-        found = [ballot_of(body) for (body,) in database.rows(sql, {"session": session})]
+        require_session(database, session)
+        found = [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
         events = [] if found else read_events(database, session)
     return list(Session.of(events).ballots) if events else found
 
 
-def answers(database: Database, session: str) -> dict[str, str]:
+def read_answers(database: Database, session: str) -> dict[str, str]:
     """Seat, or candidate, to its answer, where there is one."""
     sql = "SELECT seat, body FROM answers WHERE session = :session AND body IS NOT NULL"
     with database.snapshot():
-        require(database, session)
+        require_session(database, session)
         events = read_events(database, session)
         found = dict(database.rows(sql + " ORDER BY seat", {"session": session}))
     if not events:
@@ -93,12 +93,12 @@ def answers(database: Database, session: str) -> dict[str, str]:
     return {seat: answer.text for seat, answer in Session.of(events).answers.items()}
 
 
-def ballot_of(body: str) -> Ballot:
+def parse_ballot(body: str) -> Ballot:
     """A ballot from its line, which names every scale but 1-10."""
     return declared(read_record(json.loads(body)))
 
 
-def answers_shared(database: Database, session: str) -> list[str]:
+def sessions_sharing_answers(database: Database, session: str) -> list[str]:
     """A session, and all in which the same answers stand: what it came of, what came of that."""
     sharing = "(rejudged = 1 OR relation = 'retried')"
     first, seen = session, {session}
@@ -116,7 +116,7 @@ def answers_shared(database: Database, session: str) -> list[str]:
     return found if session in found else [*found, session]
 
 
-def cast_of(database: Database, session: str, at_us: int, category: str | None) -> Cast:
+def read_cast(database: Database, session: str, at_us: int, category: str | None) -> Cast:
     """An imported session as it was cast, to be counted again."""
     given = {"session": session}
     cast = database.rows(
@@ -130,10 +130,10 @@ def cast_of(database: Database, session: str, at_us: int, category: str | None) 
         " WHERE a.session = :session",
         given,
     )
-    read = [(ballot_of(body), *rest) for body, *rest in cast]
+    read = [(parse_ballot(body), *rest) for body, *rest in cast]
     return Cast(
         session,
-        moment_of(at_us),
+        to_datetime(at_us),
         tuple(ballot for ballot, *_ in read),
         category=category,
         models={b.reviewer: model for b, model, *_ in read if model != b.reviewer}
@@ -156,7 +156,7 @@ _BESIDE = (
 )
 
 
-def whole(database: Database, session: str) -> Imported:
+def export_session(database: Database, session: str) -> Imported:
     """All that is kept of a session, people's votes included.
 
     Raises
@@ -165,7 +165,7 @@ def whole(database: Database, session: str) -> Imported:
         If there is no such session.
     """
     with database.snapshot():
-        at_us, category, simulated, *_ = require(database, session)
+        at_us, category, simulated, *_ = require_session(database, session)
         cast = _ballots(database, session)
         if events := read_events(database, session):
             return _held(Session.of(events), category, cast)
@@ -176,7 +176,7 @@ def whole(database: Database, session: str) -> Imported:
     took = [_answer(*row) for _, *row in told]
     return Imported(
         session,
-        moment_of(at_us),
+        to_datetime(at_us),
         question,
         category,
         tuple(cast),
@@ -208,12 +208,12 @@ def _models(
     models = {
         answer.seat: answer.model
         for answer in took
-        if stored_text(named.candidate(answer.seat)) != answer.model
+        if make_storable(named.candidate(answer.seat)) != answer.model
     }
     models |= {
         ballot.reviewer: model
         for ballot, model in zip(cast, reviewers, strict=True)
-        if stored_text(ballot.reviewer) != model
+        if make_storable(ballot.reviewer) != model
     }
     return models
 
@@ -226,7 +226,7 @@ def _tells(answer: AnswerEntry) -> bool:
 
 def _ballots(database: Database, session: str) -> list[Ballot]:
     sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
-    return [ballot_of(body) for (body,) in database.rows(sql, {"session": session})]
+    return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
 
 
 def _held(session: Session, category: str | None, cast: list[Ballot]) -> Imported:

@@ -41,13 +41,13 @@ _STANDINGS = ("session", "human", "rule", "model", "score", "z", "votes", "offer
 _MATCHUPS = ("session", "human", "models", "wins", "losses", "ties", "p_beats")
 
 
-def microseconds(at: datetime) -> int:
+def to_microseconds(at: datetime) -> int:
     """A time as microseconds of UTC since 1970; exact, where a timestamp would round."""
     since = at - datetime.fromtimestamp(0, at.tzinfo)
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def moment_of(at_us: int) -> datetime:
+def to_datetime(at_us: int) -> datetime:
     """A time from microseconds of UTC since 1970."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
 
@@ -57,19 +57,19 @@ def day_of(at_us: int) -> int:
     return at_us // MICROSECONDS_A_DAY
 
 
-def stored_text(text: str) -> str:
+def make_storable(text: str) -> str:
     """Text as a column can hold it: what it cannot hold becomes a mark."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
-def storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Whether a column can hold a text as it is."""
-    return stored_text(text) == text
+    return make_storable(text) == text
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """Text with its letters in one case: the one place where that is done, for every database."""
     return text.casefold()
 
@@ -186,7 +186,7 @@ class Rows:
         missing = dict(sorted(self._names.items()))
         new: list[tuple[int, str]] = []
         while missing:
-            database.insert("names", ("code", "name"), new, keep=True)
+            database.insert("names", ("code", "name"), new, ignore_existing=True)
             # Held against being forgotten by another process until this transaction ends.
             for code, name in names_of(database, list(missing), held=True).items():
                 if missing.pop(code) != name:
@@ -199,8 +199,8 @@ class Rows:
         if known is not None:
             return known
         code = self._codes[name] = _code_of(name)
-        held = self._names.setdefault(code, stored_text(name))
-        if held != stored_text(name):
+        held = self._names.setdefault(code, make_storable(name))
+        if held != make_storable(name):
             raise HistoryError(
                 "the history",
                 f"{name!r} and {held!r} would share a code",
@@ -225,9 +225,9 @@ class Rows:
 
     def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:
         return (
-            *(session, stored_text(entry.seat), self._code(entry.model), entry.chars),
+            *(session, make_storable(entry.seat), self._code(entry.model), entry.chars),
             *(number(entry.seconds), number(entry.cost_usd), entry.output_tokens),
-            *(int(entry.failed), None if text is None else stored_text(text)),
+            *(int(entry.failed), None if text is None else make_storable(text)),
         )
 
 
@@ -324,18 +324,18 @@ class SessionRow:
     @property
     def at_us(self) -> int:
         """When it was asked, in microseconds of UTC."""
-        return microseconds(self.at)
+        return to_microseconds(self.at)
 
     def values(self, bucket: int) -> tuple[Any, ...]:
         """The row, in a group of sessions."""
         at_us = self.at_us
-        added_us = at_us if self.added is None else microseconds(self.added)
-        question, closing = stored_text(self.question), _text(self.closing)
+        added_us = at_us if self.added is None else to_microseconds(self.added)
+        question, closing = make_storable(self.question), _text(self.closing)
         return (
             *(self.session, at_us, day_of(at_us), bucket, _text(self.category)),
-            *(int(self.simulated), int(self.rejudged), stored_text(self.source)),
+            *(int(self.simulated), int(self.rejudged), make_storable(self.source)),
             *(_text(self.parent), self.relation, added_us, 0, self.status, self.holder),
-            *(question, closing, folded(f"{question} {closing or ''}"), self.rule),
+            *(question, closing, fold_case(f"{question} {closing or ''}"), self.rule),
             *(number(self.cost_usd), number(self.seconds), *_counted(self.entry)),
         )
 
@@ -346,7 +346,7 @@ class SessionRow:
 
 
 def _text(text: str | None) -> str | None:
-    return None if text is None else stored_text(text)
+    return None if text is None else make_storable(text)
 
 
 def _counted(entry: SessionEntry | None) -> tuple[Any, ...]:
@@ -362,13 +362,15 @@ def _counted(entry: SessionEntry | None) -> tuple[Any, ...]:
     return (number(entry.kendall_w), number(entry.agreement), *fit)
 
 
-def insert_sessions(database: Database, rows: Iterable[SessionRow], *, keep: bool = False) -> int:
+def insert_sessions(
+    database: Database, rows: Iterable[SessionRow], *, ignore_existing: bool = False
+) -> int:
     """Insert rows; `keep`: one that is there already stays. Return how many are new."""
     held = list(rows)
     check_names(database, [row.session for row in held])
     among = {row.session: row for row in held}
     values = [row.values(_bucket(database, row, among)) for row in held]
-    return database.insert("sessions", _COLUMNS, values, keep=keep)
+    return database.insert("sessions", _COLUMNS, values, ignore_existing=ignore_existing)
 
 
 def check_names(database: Database, sessions: Iterable[str]) -> None:
@@ -381,7 +383,7 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
     """
     for session in sessions:
         why = ""
-        if not storable(session):
+        if not is_storable(session):
             why = "no database holds it"
         elif session == LAST:
             why = "it stands for the latest session"
@@ -409,12 +411,12 @@ def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]
     return bucket_of(first.session)
 
 
-def complete(database: Database, settled: Mapping[str, Any]) -> None:
+def update_session(database: Database, settled: Mapping[str, Any]) -> None:
     """Write what is known of a session now over what was known when it was opened."""
     database.execute(_COMPLETE, settled)
 
 
-def recounted(database: Database, entry: SessionEntry) -> None:
+def update_count(database: Database, entry: SessionEntry) -> None:
     """Write what a session says when it was counted again, and that it is another now."""
     names = _COLUMNS[-6:]
     values = dict(zip(names, _counted(entry), strict=True))

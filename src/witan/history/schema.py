@@ -219,7 +219,7 @@ def bucket_of(session: str) -> int:
     return crc32(session.encode(errors="replace")) % BUCKETS
 
 
-def version_of(database: Database) -> int:
+def read_version(database: Database) -> int:
     """How many migrations a history has had; refuse one of a later Witan, and what is no history.
 
     Raises
@@ -273,7 +273,7 @@ def _foreign(database: Database) -> HistoryError:
     return HistoryError(database.where, problem, "name another place")
 
 
-def look_into(database: Database) -> None:
+def probe_tables(database: Database) -> None:
     """Read a little of every table, so that a file that is damaged is found damaged now."""
     for table in _TABLES:
         database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS held")  # noqa: S608

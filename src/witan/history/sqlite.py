@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from witan.errors import HistoryError
-from witan.history.database import Database, Params, unfit
+from witan.history.database import Database, Params, unstorable_error
 from witan.history.locks import is_lock_refusal
 
 Function = Callable[[float], float]
@@ -29,7 +29,7 @@ Function = Callable[[float], float]
 MATHEMATICS: Mapping[str, Function] = MappingProxyType({"LN": log, "SQRT": sqrt})
 
 
-def lend(connection: Any, functions: Mapping[str, Function] = MATHEMATICS) -> None:
+def add_missing_functions(connection: Any, functions: Mapping[str, Function] = MATHEMATICS) -> None:
     """Give a connection those of the functions that its library does not have.
 
     They are NULL of NULL, and where they are not defined, as SQLite's own are.
@@ -74,7 +74,7 @@ _HEADER_BYTES = 100
 _SCHEMA_BYTES = 65_536
 """The header of a file, and its first page, which the tables are written in."""
 
-BESIDE = ("-wal", "-journal")
+SIDE_FILES = ("-wal", "-journal")
 """What lies beside a file and belongs to it: without it the file says something else."""
 
 _ROOM = 65_536
@@ -96,7 +96,7 @@ def library_version() -> str:
     return str(_driver().sqlite_version)
 
 
-def wanted_journal() -> str:
+def safe_journal() -> str:
     """The journal mode that this library is safe with."""
     return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
 
@@ -143,7 +143,7 @@ class SqliteDatabase(Database):
             # First of all, as it fails where the file is locked: other settings wait, and go on.
             self._pragma("schema_version")
             with self._translating():
-                lend(self._connection)
+                add_missing_functions(self._connection)
             for pragma in ("synchronous = FULL", "secure_delete = ON"):
                 self._pragma(pragma)
             undo.pop_all()
@@ -156,36 +156,36 @@ class SqliteDatabase(Database):
 
     def choose_journal(self) -> None:
         """Put the file into the mode that this library is safe with, if nobody else is using it."""
-        if self.journal != wanted_journal():
+        if self.journal != safe_journal():
             with self._lock, self._waiting(_JOURNAL_SECONDS), suppress(_driver().OperationalError):
-                self._connection.execute(f"PRAGMA journal_mode = {wanted_journal()}").fetchall()
+                self._connection.execute(f"PRAGMA journal_mode = {safe_journal()}").fetchall()
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         self._connection.close()
 
-    def again(self, wait: float) -> "SqliteDatabase":
+    def reopen(self, wait: float) -> "SqliteDatabase":
         """Open another connection to the same place, which waits so many seconds for others."""
         return SqliteDatabase(self.path, self.where, busy_seconds=wait, mode=self._mode)
 
-    def be_patient(self) -> None:
+    def restore_busy_timeout(self) -> None:
         """Wait for other processes as long as statements do, once the opening is over."""
         self._busy_seconds = self._waited = BUSY_SECONDS
         self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
-    def swept(self, wait: float) -> bool:
+    def truncate_log(self, wait: float) -> bool:
         """Take what was deleted out of the log as well."""
         with self._lock, self._waiting(wait):
             [(blocked, *_)] = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         return not blocked
 
-    def damage(self) -> str | None:
+    def integrity_check(self) -> str | None:
         """What a check of the whole file finds wrong with it; None: nothing."""
         found = [str(line) for (line,) in self.rows("PRAGMA integrity_check(1)")]
         # Lines with asterisks are headings.
         said = [line for line in found[0].splitlines() if not line.startswith("***")]
         return None if found == ["ok"] else "; ".join(said) or found[0]
 
-    def damage_at_a_glance(self, seconds: float) -> str | None:
+    def quick_check(self, seconds: float) -> str | None:
         """What a check of so many seconds finds wrong; None: nothing, as far as it came.
 
         It looks at every page, and not at what is written there.
@@ -269,11 +269,11 @@ class SqliteDatabase(Database):
         except (driver.Error, UnicodeDecodeError) as error:  # its own words may be damaged, too
             raise self._said(error) from error
         except (UnicodeEncodeError, OverflowError) as error:
-            raise unfit(self.where, error) from error
+            raise unstorable_error(self.where, error) from error
 
     def _said(self, error: Exception) -> HistoryError:
         code, words = getattr(error, "sqlite_errorname", ""), str(error)
-        if lacks_room(error, self.path):
+        if is_disk_full_error(error, self.path):
             problem = "cannot be read or written: the disk is full"
             return HistoryError(self.where, problem, "free some space, then try again")
         for starts, said in _SENTENCES:
@@ -321,7 +321,7 @@ _SIGNS = {
 """How the messages read, where the driver does not hand on the code."""
 
 
-def lacks_room(error: BaseException | None, path: Path) -> bool:
+def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
     """Whether SQLite failed where nothing more fits on the disk: it has no word for that itself."""
     code, words = getattr(error, "sqlite_errorname", ""), str(error)
     failed = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
@@ -359,7 +359,7 @@ def _was_database(path: Path) -> bool:
     return not any(start[:_HEADER_BYTES]) or b"CREATE TABLE sessions" in start
 
 
-def copied_aside(path: Path, at: datetime) -> Path:
+def copy_aside(path: Path, at: datetime) -> Path:
     """Copy a damaged file, its log and its journal beside it; a copy that is there is enough.
 
     The file itself gets its name last, so that whatever has that name is whole.
@@ -377,7 +377,7 @@ def copied_aside(path: Path, at: datetime) -> Path:
     target = path.with_name(f"{path.name}.corrupt-{at:%Y%m%d-%H%M%S}")
     parts = {}
     try:
-        for suffix in (*BESIDE, ""):
+        for suffix in (*SIDE_FILES, ""):
             source = Path(f"{path}{suffix}")
             if suffix == "" or (source.exists() and source.stat().st_size):
                 part = path.with_name(f"{path.name}.copying-{os.getpid()}{suffix}")

@@ -24,11 +24,11 @@ from witan.core.tally import tally_sessions
 from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, MissingParameter
-from witan.history.counting import leave
+from witan.history.counting import count_session
 from witan.history.database import Database
 from witan.history.events import read_events
-from witan.history.reading import answers, ballot_of, cast_of, require
-from witan.history.rows import Rows, recounted
+from witan.history.reading import parse_ballot, read_answers, read_cast, require_session
+from witan.history.rows import Rows, update_count
 
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import Imported, Shown
@@ -292,27 +292,27 @@ def vote(
         If the session is not closed, or cannot be counted.
     """
     with database.transaction():
-        require(database, session)
+        require_session(database, session)
         sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
         database.rows(sql, {"session": session})
-        at_us, category, _, status, *_ = require(database, session)
+        at_us, category, _, status, *_ = require_session(database, session)
         if status == "interrupted":
             problem = f"the session {session} is not closed, so nobody can vote on it yet"
             raise HistoryConflict(database.where, problem, "wait for its end, or resume it")
         sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
-        there = [ballot_of(body) for (body,) in database.rows(sql, {"session": session})]
+        there = [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
         if replacing:
             voters = {ballot.reviewer for ballot in new}
             there = [b for b in there if not (_whole_vote(b) and b.reviewer in voters)]
-        check(session, there, new, answers(database, session))
+        check(session, there, new, read_answers(database, session))
         cast, entries = _counted(database, (session, at_us, category), [*there, *new])
         for table in _RECOUNTED:
             database.execute(
                 f"DELETE FROM {table} WHERE session = :session",  # noqa: S608 - names of our own
                 {"session": session},
             )
-        recounted(database, entries.session)
+        update_count(database, entries.session)
         rows = Rows()
         # The answers stand as they are.
         rows.add(session, replace(entries, answers=()), cast, {})
@@ -365,10 +365,10 @@ def _counted(
     """The session's ballots in the order in which they are kept, and what they leave."""
     events = read_events(database, where[0])
     if not events:
-        held = replace(cast_of(database, *where), ballots=tuple(cast))
+        held = replace(read_cast(database, *where), ballots=tuple(cast))
         return cast, entries_of(held)
     people = tuple(ballot for ballot in cast if ballot.kind == "human")
-    left = leave(Session.of(events), people)
+    left = count_session(Session.of(events), people)
     if left.entries is None:
         problem = f"the session {where[0]} has nothing that could be voted on"
         raise HistoryConflict(database.where, problem, "vote on a session with answers")

@@ -27,11 +27,18 @@ from witan.deliberation.events import (
 )
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
-from witan.history.counting import RETRIED, Left, leave_all, mark_family
+from witan.history.counting import RETRY, SessionRows, count_sessions, mark_family
 from witan.history.database import Database
-from witan.history.events import Piece, admit, event_rows, insert_events
-from witan.history.locks import OPENING_SECONDS, LockWait, may_pass, new_token, release, retain
-from witan.history.rows import Rows, complete
+from witan.history.events import EventBatch, admit_events, event_rows, insert_events
+from witan.history.locks import (
+    OPENING_SECONDS,
+    LockWait,
+    is_transient,
+    mark_recording,
+    new_holder,
+    unmark_recording,
+)
+from witan.history.rows import Rows, update_session
 
 ATTEMPT_SECONDS = 2.0
 """How long one attempt waits for another process; what is told meanwhile joins the next."""
@@ -43,7 +50,7 @@ SPOILT = (WitanError, ValueError, ArithmeticError)
 """What one session with a text, a time or a number that no row holds may raise for all of them."""
 
 
-class Owner(Protocol):
+class Recorder(Protocol):
     """Whoever tells of sessions."""
 
     def fail(self, session: str, error: Exception) -> None:
@@ -51,7 +58,7 @@ class Owner(Protocol):
         ...
 
 
-class Line:
+class SessionQueue:
     """One session as its owner tells it.
 
     Parameters
@@ -60,7 +67,7 @@ class Line:
         What the owner holds the session by.
     """
 
-    def __init__(self, opened: SessionOpened, token: str, owner: Owner) -> None:
+    def __init__(self, opened: SessionOpened, token: str, owner: Recorder) -> None:
         self.opened = opened
         self.token = token
         self.owner = owner
@@ -75,12 +82,12 @@ class Line:
         written = self.written if self.failure is None else 0
         return self.events[written - 1].seq if written else 0
 
-    def piece(self, upto: int) -> Piece:
+    def piece(self, upto: int) -> EventBatch:
         """What was told and is not written yet."""
         told = self.events[:upto]
         ended = isinstance(told[-1], SessionClosed)
         closing = Session.of(told) if ended else None
-        return Piece(self.opened, self.token, tuple(told[self.written :]), closing)
+        return EventBatch(self.opened, self.token, tuple(told[self.written :]), closing)
 
     def fail(self, error: Exception) -> None:
         """Keep nothing more of it."""
@@ -92,11 +99,11 @@ class Line:
         self.owner.fail(session, error)
 
 
-Told = dict[Line, int]
+Pending = dict[SessionQueue, int]
 """Lines, each with how many of its events were told."""
 
 
-def keep(database: Database, told: Told) -> None:
+def commit_pending(database: Database, told: Pending) -> None:
     """Commit what was told; where that fails as one, session by session.
 
     Raises
@@ -118,7 +125,7 @@ def keep(database: Database, told: Told) -> None:
             _keep_each(database, alive)
 
 
-def _keep_each(database: Database, alive: Sequence[tuple[Line, int]]) -> None:
+def _keep_each(database: Database, alive: Sequence[tuple[SessionQueue, int]]) -> None:
     for line, upto in alive:
         try:
             _commit(database, [(line, upto)])
@@ -128,11 +135,11 @@ def _keep_each(database: Database, alive: Sequence[tuple[Line, int]]) -> None:
 
 
 def _raise_if_it_may_pass(error: Exception) -> None:
-    if isinstance(error, HistoryError) and may_pass(error):
+    if isinstance(error, HistoryError) and is_transient(error):
         raise error
 
 
-def _commit(database: Database, told: Sequence[tuple[Line, int]]) -> None:
+def _commit(database: Database, told: Sequence[tuple[SessionQueue, int]]) -> None:
     """Write the next pieces of several sessions in one transaction.
 
     They come in the order of their names, in which every writer locks them. Every row is made
@@ -141,22 +148,22 @@ def _commit(database: Database, told: Sequence[tuple[Line, int]]) -> None:
     pieces = [(line, upto, _Ready(line.piece(upto))) for line, upto in told]
     ending = _counted([ready for *_, ready in pieces])
     rows = _rows(ending)
-    refused: list[tuple[Line, HistoryError]] = []
+    refused: list[tuple[SessionQueue, HistoryError]] = []
     with database.transaction(wait=ATTEMPT_SECONDS):
         ended = []
         for line, _, ready in pieces:
-            fresh = admit(database, ready.piece)
+            fresh = admit_events(database, ready.piece)
             if isinstance(fresh, HistoryError):
                 refused.append((line, fresh))
                 continue
             insert_events(database, ready.events[len(ready.events) - len(fresh) :])
             if fresh and ready.left is not None:
-                complete(database, ready.settled)
+                update_session(database, ready.settled)
                 ended.append(ready)
         if len(ended) < len(ending):
             rows = _rows(ended)
         for ready in ended:
-            if ready.piece.opened.relation == RETRIED:
+            if ready.piece.opened.relation == RETRY:
                 mark_family(database, rows, ready.piece.session)
         rows.write(database)
     for line, error in refused:
@@ -168,17 +175,19 @@ def _commit(database: Database, told: Sequence[tuple[Line, int]]) -> None:
 class _Ready:
     """The next piece of a session, and what it leaves where it ends the session."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: EventBatch) -> None:
         self.piece = piece
         self.events = event_rows(piece.session, piece.events)
-        self.left: Left | None = None
+        self.left: SessionRows | None = None
         self.settled: Mapping[str, Any] = {}
 
 
 def _counted(pieces: Sequence[_Ready]) -> list[_Ready]:
     """Those that end a session, with what it leaves."""
     closing = [(ready, held) for ready in pieces if (held := ready.piece.closing) is not None]
-    for (ready, _), left in zip(closing, leave_all([held for _, held in closing]), strict=True):
+    for (ready, _), left in zip(
+        closing, count_sessions([held for _, held in closing]), strict=True
+    ):
         ready.left, ready.settled = left, left.row.settled()
     return [ready for ready, _ in closing]
 
@@ -215,7 +224,7 @@ class _Notice(Signal):
 class _GivenUp:
     """What an owner told waits no longer."""
 
-    def __init__(self, owner: Owner, error: HistoryError) -> None:
+    def __init__(self, owner: Recorder, error: HistoryError) -> None:
         self.owner, self.error = owner, error
         self.done = Signal()
 
@@ -234,7 +243,7 @@ class Writer:
     def __init__(self, connect: Callable[[float], Database], where: str) -> None:
         self.where = where
         self._connect = connect
-        self._queue: SimpleQueue[tuple[Line, int] | Signal | _GivenUp] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _GivenUp] = SimpleQueue()
         self._thread: Thread | None = None
         self._starting = Lock()
         self._closing = False
@@ -242,7 +251,7 @@ class Writer:
         self._end = Signal()
         self._blocked: HistoryError | None = None
 
-    def tell(self, line: Line, upto: int) -> None:
+    def tell(self, line: SessionQueue, upto: int) -> None:
         """Queue the events of a line up to this one."""
         with self._starting:
             if self._closing:
@@ -278,7 +287,7 @@ class Writer:
                 raise HistoryError(held.where, held.problem, held.remedy) from held.__cause__
             there = done.wait(LOOK_SECONDS)
 
-    def give_up(self, owner: Owner, error: HistoryError) -> None:
+    def give_up(self, owner: Recorder, error: HistoryError) -> None:
         """Wait until nothing more that this owner told will be written: it failed, or is kept."""
         given_up = _GivenUp(owner, error)
         self._queued(given_up.done, given_up).wait()
@@ -304,7 +313,7 @@ class Writer:
 
     def _run(self) -> None:
         database: Database | None = None
-        told: Told = {}
+        told: Pending = {}
         waiting: list[Signal] = []
         try:
             while True:
@@ -322,11 +331,11 @@ class Writer:
                 waiting.clear()
         finally:
             # Whatever ended the thread, nobody waits for it for ever.
-            self._let_go(waiting)
+            self._disconnect(waiting)
             if database is not None:
                 database.close()
 
-    def _taken(self, told: Told, waiting: list[Signal]) -> list[_GivenUp]:
+    def _taken(self, told: Pending, waiting: list[Signal]) -> list[_GivenUp]:
         """Take what is queued now, or the next thing if there is nothing to do."""
         given_up: list[_GivenUp] = []
         wait = LOOK_SECONDS if told else None
@@ -342,7 +351,7 @@ class Writer:
                     given_up.append(item)
         return given_up
 
-    def _kept(self, database: Database | None, told: Told) -> Database | None:
+    def _kept(self, database: Database | None, told: Pending) -> Database | None:
         """Commit what was told, on this connection or a new one; the connection, if there is one.
 
         What another process is in the way of stays. The thread lives on whatever comes up, and
@@ -351,9 +360,9 @@ class Writer:
         try:
             if told:
                 database = self._connect(ATTEMPT_SECONDS) if database is None else database
-                keep(database, told)
+                commit_pending(database, told)
         except Exception as error:  # noqa: BLE001 - the thread serves every other session, too
-            if isinstance(error, HistoryError) and may_pass(error):
+            if isinstance(error, HistoryError) and is_transient(error):
                 self._blocked = error
                 return database
             for line, upto in told.items():
@@ -363,7 +372,7 @@ class Writer:
         told.clear()
         return database
 
-    def _let_down(self, told: Told, given_up: Sequence[_GivenUp]) -> None:
+    def _let_down(self, told: Pending, given_up: Sequence[_GivenUp]) -> None:
         """Give up what nobody waits for any longer."""
         for one in given_up:
             for line in [line for line in told if line.owner is one.owner]:
@@ -375,7 +384,7 @@ class Writer:
                 line.fail(self._blocked)
             told.clear()
 
-    def _let_go(self, waiting: Sequence[Signal]) -> None:
+    def _disconnect(self, waiting: Sequence[Signal]) -> None:
         with self._starting:
             self._closing = True
             self._end.set()
@@ -414,7 +423,7 @@ class Recording:
     def __init__(self, writer: Writer, claim: Callable[[str], str | None]) -> None:
         self._writer = writer
         self._claim = claim
-        self._line: Line | None = None
+        self._line: SessionQueue | None = None
         self._over = True
         self._failures: dict[str, Exception] = {}
         self._raised: set[str] = set()
@@ -436,10 +445,10 @@ class Recording:
 
     def __call__(self, event: Event) -> None:
         """Queue an event, deltas aside; return at once."""
-        self.keep(event)
+        self.append(event)
         self._queue()
 
-    def keep(self, event: Event) -> None:
+    def append(self, event: Event) -> None:
         """Take an event in, deltas aside; the next commit or flush queues it with the others."""
         if isinstance(event, AnswerDelta | SynthesisDelta):
             return
@@ -448,14 +457,14 @@ class Recording:
                 self._failures.pop(self._raised.pop(), None)
             self._queue()
             claimed = self._claim(event.session)
-            self._line = Line(event, new_token() if claimed is None else claimed, self)
+            self._line = SessionQueue(event, new_holder() if claimed is None else claimed, self)
             self._over = False
         if self._line is None or self._over:
             problem = "was told of a session whose opening it was not told of"
             raise HistoryError("the recording", problem, "tell it the session from its beginning")
         self._line.events.append(event)
         self._over = isinstance(event, SessionClosed)
-        (release if self._over else retain)(self._line.token)
+        (unmark_recording if self._over else mark_recording)(self._line.token)
 
     async def commit(self, lock_wait: LockWait) -> int:
         """Wait until everything taken in so far is durable, or failed, as long as `lock_wait` has.
@@ -474,7 +483,7 @@ class Recording:
             began = time.monotonic()
             with anyio.move_on_after(max(lock_wait.left, GLANCE_SECONDS)):
                 await done.wait()
-            lock_wait.took(time.monotonic() - began)
+            lock_wait.deduct(time.monotonic() - began)
         return 0 if self._line is None else self._line.durable
 
     def _queue(self) -> bool:
@@ -504,11 +513,11 @@ class Recording:
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
         if self._line is not None:
-            release(self._line.token)  # it has ended, or is broken off
+            unmark_recording(self._line.token)  # it has ended, or is broken off
         try:
-            lock_wait.through(self._writer.where, self._writer.drain)
+            lock_wait.run(self._writer.where, self._writer.drain)
         except HistoryError as error:
-            if not may_pass(error):
+            if not is_transient(error):
                 raise
             self._writer.give_up(self, error)
         if self._over:

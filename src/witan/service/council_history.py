@@ -188,7 +188,7 @@ class _Journal:
         """Take an event in."""
         if isinstance(event, SessionOpened):
             self._kept.hold(event.session, self._recording)
-        self._recording.keep(event)
+        self._recording.append(event)
 
     def calling(self) -> None:
         """Hold nothing back, as nothing is held back."""

@@ -75,7 +75,7 @@ class Record:
     def _pass_on(self, events: Iterable[Event]) -> None:
         if self._recording is not None:
             for event in events:
-                self._recording.keep(event)
+                self._recording.append(event)
 
     def calling(self) -> None:
         """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""

@@ -91,7 +91,7 @@ class HistorySource:
             If it was closed.
         """
         history.database.rows("SELECT 1")  # where it was closed, it says so
-        with history.database.again(WAIT_SECONDS) as database:
+        with history.database.reopen(WAIT_SECONDS) as database:
             own = History(database, SystemClock())
             own.aliases = history.aliases
             yield cls(own)

@@ -16,7 +16,7 @@ import anyio
 
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
-from witan.history.locks import locked
+from witan.history.locks import lock_file
 
 __all__ = ["Ledger", "ReservedAmount"]
 
@@ -211,7 +211,7 @@ class Ledger:
     def _open(self, path: Path) -> None:
         """Take up what is there, and write it anew without what is too old."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self._held.enter_context(locked(path.with_name(f"{path.name}.lock"), 0)):
+        if not self._held.enter_context(lock_file(path.with_name(f"{path.name}.lock"), 0)):
             self._held.close()
             raise HistoryError(
                 str(path),

@@ -43,7 +43,9 @@ def test_what_is_no_time_forgets_nothing(history, forget, at):
         getattr(history, forget)(at)
 
 
-@pytest.mark.parametrize("ask", ["session", "named", "ballots", "about", "forget", "whole"])
+@pytest.mark.parametrize(
+    "ask", ["session", "resolve_name", "ballots", "summary", "forget", "export"]
+)
 @pytest.mark.parametrize("name", [5, None])
 def test_what_is_no_name_is_said(history, ask, name):
     """A session goes by a text."""

@@ -1,10 +1,10 @@
-"""Counting of stored sessions: when they close, and later under further rules.
+"""Counting of stored sessions: when they close, and later under other rules.
 
-A session that was retried, those that retry it, and those that retry these are one family. The same
-answers and ballots stand in all of them, so only one that is closed counts: that with the most
-ballots, of those that with the most answers, of those the latest; one that failed only where all
-did. So a session that was retried in vain keeps its place. Which one it is follows from the rows of
-the sessions alone: where it is forgotten, the next counts.
+A session, its retries and their retries are one family. They share answers and ballots, so only one
+closed session of a family counts, and the others are superseded: that with the most ballots, then
+the most answers, then the latest; a failed one only if all failed. A session that was retried in
+vain therefore still counts. The choice follows from the stored rows alone: when the session that
+counts is forgotten, the next one counts.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ from witan.deliberation.entries import (
 )
 from witan.deliberation.session import Session
 from witan.errors import WitanError
-from witan.history.database import Database
+from witan.history.database import Database, in_list
 from witan.history.events import read_events
-from witan.history.reading import parse_ballot, read_cast
+from witan.history.reading import read_cast, stored_ballots
 from witan.history.rows import COUNCIL, Rows, SessionRow, to_microseconds
 
 RETRY = "retried"
-"""The relation of a session to the one that it retries."""
+"""The relation of a session to the one it retries."""
 
 _OF = f"r.parent IS NOT NULL AND r.relation = '{RETRY}'"
 
@@ -51,10 +51,10 @@ WITH RECURSIVE kin(session, family) AS (
 SUPERSEDED_SESSIONS = f"""
 {_KIN}
 SELECT placed.session FROM (
-    SELECT held.session, ROW_NUMBER() OVER (
-        PARTITION BY held.family
-        ORDER BY held.in_vain, held.n_ballots DESC, held.n_answers DESC, held.at_us DESC,
-            held.session DESC
+    SELECT closed.session, ROW_NUMBER() OVER (
+        PARTITION BY closed.family
+        ORDER BY closed.in_vain, closed.n_ballots DESC, closed.n_answers DESC, closed.at_us DESC,
+            closed.session DESC
     ) AS place
     FROM (
         SELECT kin.family, m.session, m.at_us,
@@ -65,11 +65,11 @@ SELECT placed.session FROM (
                 AND a.failed = 0) AS n_answers
         FROM kin CROSS JOIN sessions m
         WHERE m.session = kin.session AND m.holder = ''
-    ) held
+    ) closed
 ) placed
 WHERE placed.place > 1
 """  # noqa: S608 - texts of our own
-"""The sessions that count no more; few, however many sessions there are."""
+"""Query of the sessions that do not count, because another of their family does."""
 
 _FAMILIES = f"""
 {_KIN}
@@ -80,14 +80,14 @@ ORDER BY kin.family, m.at_us, m.session
 
 
 def mark_family(database: Database, rows: Rows, session: str) -> None:
-    """Note that what is rolled up of the family of a session is not true, now that it is closed."""
+    """Mark the sums of a session's family as outdated, now that it is closed."""
     for family in _families(database, {session}):
         for one in family:
             rows.mark(one.session, one.at_us)
 
 
 def reparent_families(database: Database, rows: Rows, sessions: Iterable[str]) -> None:
-    """Keep a family together of which some are about to be deleted: the rest follow each other."""
+    """Link the rest of a family to each other before some of it is deleted."""
     gone = set(sessions)
     sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
     for family in _families(database, gone):
@@ -101,8 +101,8 @@ def reparent_families(database: Database, rows: Rows, sessions: Iterable[str]) -
             before = one.session
 
 
-class _Kin(NamedTuple):
-    """One of a family."""
+class _Relative(NamedTuple):
+    """A session of a family."""
 
     family: str
     session: str
@@ -111,25 +111,25 @@ class _Kin(NamedTuple):
     parent: str | None
 
 
-def _families(database: Database, sessions: Collection[str]) -> Iterator[list[_Kin]]:
-    """The families that some of these are of, each in the order of time."""
-    kin = (_Kin(*row) for row in database.rows(_FAMILIES))
-    for _, family in groupby(kin, key=attrgetter("family")):
-        held = list(family)
-        if any(one.session in sessions for one in held):
-            yield held
+def _families(database: Database, sessions: Collection[str]) -> Iterator[list[_Relative]]:
+    """Read the families of these sessions, each in the order of time."""
+    rows = (_Relative(*row) for row in database.rows(_FAMILIES))
+    for _, family in groupby(rows, key=attrgetter("family")):
+        members = list(family)
+        if any(one.session in sessions for one in members):
+            yield members
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRows:
-    """What a session leaves.
+    """The rows of a session.
 
     Parameters
     ----------
     entries
-        None: it cannot be counted, and leaves its row alone.
+        None: it cannot be counted, and has no rows but its own.
     ballots
-        Those that the entries were read off, in their order.
+        The ballots that the entries were made from, in their order.
     answers
         Seat, or candidate, to text.
     """
@@ -140,23 +140,23 @@ class SessionRows:
     answers: Mapping[str, str]
 
     def of_source(self, source: str, at: datetime) -> "SessionRows":
-        """The same, as it came in from a file at a time."""
+        """Return the rows of the same session as imported from a file."""
         return replace(self, row=replace(self.row, source=source, added=at))
 
     def add_to(self, rows: Rows) -> None:
-        """Hand on every row but the session's own."""
+        """Add every row but the session's own."""
         if self.entries is not None:
             rows.add(self.row.session, self.entries, self.ballots, self.answers)
         rows.mark(self.row.session, self.row.at_us, self.row.own_bucket)
 
 
 def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows:
-    """Count a closed session, and with it what people voted on it; another is not counted.
+    """Count a closed session with people's votes on it; an open one has its row alone.
 
     Raises
     ------
     WitanError
-        If it could be counted but for the votes.
+        If only the votes keep it from being counted.
     """
     entries = _entries(session)
     if votes and session.status != "interrupted":
@@ -165,33 +165,34 @@ def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows
         except WitanError:
             if entries is not None:
                 raise
-    return _left(session, entries, votes)
+    return _session_rows(session, entries, votes)
 
 
 def count_sessions(sessions: Sequence[Session]) -> list[SessionRows]:
-    """Count closed sessions, all at once; where one cannot be counted, each by itself."""
+    """Count closed sessions together, or each alone if one of them cannot be counted."""
     entries: Sequence[Entries | None]
     try:
         entries = entries_of_sessions(sessions)
     except WitanError:
         entries = [_entries(session) for session in sessions]
-    return [_left(session, held) for session, held in zip(sessions, entries, strict=True)]
+    return [_session_rows(session, one) for session, one in zip(sessions, entries, strict=True)]
 
 
-def _left(session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()) -> SessionRows:
+def _session_rows(
+    session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()
+) -> SessionRows:
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     ballots = (*counted_ballots(session), *votes)
     return SessionRows(_row(session, entries), entries, ballots, answers)
 
 
 def _entries(session: Session) -> Entries | None:
-    """What the session leaves without votes."""
     if session.status == "interrupted":
         return None
     try:
         return session_entries(session)
     except WitanError:
-        return None  # no answer, no ballot: it is kept, and nothing is summed from it
+        return None  # no answer or no ballot: it is stored, and adds nothing to the sums
 
 
 def _row(session: Session, entries: Entries | None) -> SessionRow:
@@ -219,17 +220,17 @@ AT_ONCE = 500
 """Sessions that are read, counted and written at a time."""
 
 Weigh = Callable[[Sequence[Cast]], Mapping[str, Mapping[str, float]]]
-"""Sessions as they were cast → session to the reliability of its reviewers, where it has none."""
+"""Casts of sessions → session to the reliability of its reviewers, where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Uncounted:
+class _UncountedSession:
     """A session that was never counted under a rule.
 
     Parameters
     ----------
     state
-        When it came in, and how often it was changed since: another state is another session.
+        When it came in, and its revision: in another state it has to be counted again.
     """
 
     cast: Cast
@@ -238,14 +239,15 @@ class _Uncounted:
 
 
 def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
-    """Count the sessions that were never counted under a rule; return how many were added.
+    """Count sessions under a rule that they were never counted under; return their number.
 
-    A session that the rule cannot count is noted as well, and is not asked for again.
+    A session that changes meanwhile, by a vote, is counted again. One that the rule cannot count is
+    noted, too, and not tried again.
     """
     added = n_stale = 0
     for block in _uncounted(database, rule):
         weights = {} if weigh is None else weigh([one.cast for one in block])
-        counted = [*_counted(block, rule, weights)]
+        counted = [*_count(block, rule, weights)]
         states = {one.cast.session: one.state for one in block}
         new, stale = _add_standings(database, rule, counted, states)
         added, n_stale = added + new, n_stale + stale
@@ -263,14 +265,14 @@ ORDER BY s.session LIMIT :size
 """  # noqa: S608 - texts of our own
 
 
-def _uncounted(database: Database, rule: str) -> Iterator[list[_Uncounted]]:
-    """Sessions that were never counted under a rule, in blocks, as they were cast."""
+def _uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
+    """Read the sessions that were never counted under a rule, in blocks."""
     after = ""
     while True:
         with database.snapshot():
             rows = database.rows(_MISSING, {"rule": rule, "after": after, "size": AT_ONCE})
             block = [
-                _Uncounted(*_read(database, *row), state=(added_us, revision))
+                _UncountedSession(*_read(database, *row), state=(added_us, revision))
                 for *row, added_us, revision in rows
             ]
         if not block:
@@ -285,23 +287,22 @@ def _read(
     events = read_events(database, session)
     if not events:
         return read_cast(database, session, at_us, category), Settings()
-    sql = "SELECT body FROM ballots WHERE session = :session AND human = 1 ORDER BY ballot"
-    votes = [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
-    held = Session.of(events)
-    return session_cast(held, votes), held.settings
+    votes = [one for one in stored_ballots(database, session) if one.kind == "human"]
+    record = Session.of(events)
+    return session_cast(record, votes), record.settings
 
 
-def _counted(
-    block: Sequence[_Uncounted], rule: str, weights: Mapping[str, Mapping[str, float]]
+def _count(
+    block: Sequence[_UncountedSession], rule: str, weights: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Entries]:
-    """Count sessions, those of equal settings as one batch; what a gate failed is per session."""
-    alike: list[tuple[Settings, list[_Uncounted]]] = []
+    """Count sessions of equal settings together; gates differ per session."""
+    alike: list[tuple[Settings, list[_UncountedSession]]] = []
     for one in block:
         settings = replace(one.settings, gates={})
         learned = weights.get(one.cast.session)
         if settings.reliability is None and learned:
             settings = replace(settings, reliability=learned)
-        group = next((held for known, held in alike if known == settings), None)
+        group = next((members for known, members in alike if known == settings), None)
         if group is None:
             alike.append((settings, group := []))
         group.append(one)
@@ -315,23 +316,20 @@ def _counted(
 def _add_standings(
     database: Database, rule: str, counted: Sequence[Entries], states: Mapping[str, tuple[int, int]]
 ) -> tuple[int, int]:
-    """Add standings of sessions that are still in the state that was counted.
-
-    Return how many were added, and how many have changed and are to be counted again.
-    """
+    """Add the standings of unchanged sessions; return how many, and how many had changed."""
     note = "INSERT INTO counted (session, rule) VALUES (:session, :rule) ON CONFLICT DO NOTHING"
     rows, added, stale = Rows(), 0, 0
-    held = sorted(counted, key=lambda entries: entries.session.session)
+    in_order = sorted(counted, key=lambda entries: entries.session.session)
     with database.transaction():
-        there = _locked(database, [entries.session.session for entries in held])
-        for entries in held:
+        stored = _lock(database, [entries.session.session for entries in in_order])
+        for entries in in_order:
             session = entries.session.session
-            if session not in there:
+            if session not in stored:
                 continue  # forgotten meanwhile
-            *state, bucket = there[session]
+            *state, bucket = stored[session]
             if (*state,) != states[session]:
                 stale += 1
-            # Else another process may have counted it: there is nothing to add.
+            # If another process has counted it meanwhile, there is nothing to add.
             elif database.execute(note, {"session": session, "rule": rule}) == 1:
                 rows.add_standings(session, [s for s in entries.standings if s.rule == rule])
                 rows.mark(session, to_microseconds(entries.session.at), bucket)
@@ -340,12 +338,12 @@ def _add_standings(
     return added, stale
 
 
-def _locked(database: Database, sessions: Sequence[str]) -> dict[str, tuple[int, int, int]]:
-    """Session to its state and its bucket; nobody changes or deletes it before the end."""
-    given = {f"s{k}": session for k, session in enumerate(sessions)}
+def _lock(database: Database, sessions: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """Lock sessions until the transaction ends; return the state and the bucket of each."""
+    among, params = in_list(sessions)
     sql = (
         "SELECT session, added_us, revision, bucket FROM sessions"  # noqa: S608
-        f" WHERE session IN ({', '.join(':' + name for name in given)}) ORDER BY session"
+        f" WHERE session IN {among} ORDER BY session"
     )
-    found = database.rows(sql + database.locking, given)
-    return {session: (added_us, revision, bucket) for session, added_us, revision, bucket in found}
+    rows = database.rows(sql + database.locking, params)
+    return {session: (added_us, revision, bucket) for session, added_us, revision, bucket in rows}

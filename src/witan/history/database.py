@@ -1,16 +1,16 @@
-"""A thin database: SQL with named parameters, transactions, and errors in our words.
+"""A database connection: SQL with named parameters, transactions, and translated errors.
 
-Statements are written once, with parameters as ``:name``; each driver's form is made of them.
+Statements are written once, with parameters as ``:name``, and converted for each driver.
 """
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from witan.errors import HistoryError
 Dialect = Literal["sqlite", "postgresql"]
 
 Params = Mapping[str, Any]
+T = TypeVar("T")
 
 NO_PARAMS: Params = MappingProxyType({})
 
@@ -32,17 +33,17 @@ class Database(ABC):
     Parameters
     ----------
     where
-        What errors call it; it holds no password.
+        The place in error messages, without a password.
     """
 
     dialect: ClassVar[Dialect]
     locking: ClassVar[str] = ""
-    """Ends a SELECT whose rows nobody else may change before the transaction ends."""
+    """Clause that locks the rows of a SELECT against changes until the transaction ends."""
     sharing: ClassVar[str] = ""
-    """Ends a SELECT whose rows nobody else may delete before the transaction ends."""
+    """Clause that locks the rows of a SELECT against deletion until the transaction ends."""
 
     read_only = False
-    """Whether it was opened only to be read."""
+    """Opened for reading only."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -53,24 +54,24 @@ class Database(ABC):
     @property
     @abstractmethod
     def journal(self) -> str:
-        """How commits are made durable: ``wal``, ``truncate`` or ``postgresql``."""
+        """The journal mode: ``wal``, ``truncate`` or ``postgresql``."""
 
     def close(self) -> None:
-        """Close the connection; what was not committed is undone."""
+        """Close the connection; roll back an open transaction."""
         self._closed = True
         self._disconnect()
 
     @abstractmethod
     def _disconnect(self) -> None:
-        """End the connection."""
+        """Close the driver's connection."""
 
     @abstractmethod
     def truncate_log(self, wait: float) -> bool:
-        """Take what was deleted out of the log as well; whether nobody was in the way so long."""
+        """Remove deleted rows from the log; false if a reader blocked that for `wait` seconds."""
 
     @abstractmethod
     def reopen(self, wait: float) -> "Database":
-        """Open another connection to the same place, which waits so many seconds for others."""
+        """Open another connection that waits `wait` seconds for locks."""
 
     @abstractmethod
     def _run(self, sql: str, params: Params) -> Any:
@@ -82,7 +83,7 @@ class Database(ABC):
 
     @abstractmethod
     def _begin(self, *, write: bool, wait: float | None) -> None:
-        """Begin a transaction; `wait`: seconds for what another process holds."""
+        """Begin a transaction, waiting `wait` seconds for locks."""
 
     @abstractmethod
     def _end(self, *, commit: bool) -> None:
@@ -90,7 +91,7 @@ class Database(ABC):
 
     @abstractmethod
     def _translating(self) -> AbstractContextManager[None]:
-        """Raise the driver's errors as `HistoryError`."""
+        """Translate the driver's errors to `HistoryError`."""
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +100,7 @@ class Database(ABC):
         self.close()
 
     def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
-        """Run one statement; return how many rows it changed."""
+        """Run one statement; return the number of rows it changed."""
         with self._lock, self._translating():
             self._require_open()
             return int(self._run(sql, params).rowcount)
@@ -108,18 +109,18 @@ class Database(ABC):
         """Run one query; return its rows."""
         with self._lock, self._translating():
             self._require_open()
-            found: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
+            return rows
 
     def columns(self, sql: str, params: Params = NO_PARAMS) -> dict[str, NDArray[Any]]:
-        """Run one query; return its columns by name, NULL among numbers as NaN."""
+        """Run one query; return its columns by name, with NaN for NULL among numbers."""
         with self._lock, self._translating():
             self._require_open()
             cursor = self._run(sql, params)
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
-        held = zip(*rows, strict=True) if rows else ((),) * len(names)
-        return {name: _array(values) for name, values in zip(names, held, strict=True)}
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return {name: _array(values) for name, values in zip(names, columns, strict=True)}
 
     def insert(
         self,
@@ -129,35 +130,35 @@ class Database(ABC):
         *,
         ignore_existing: bool = False,
     ) -> int:
-        """Insert rows, all or none; `keep`: where the key is there already, the old row stays."""
+        """Insert rows, all or none; return the number inserted."""
         if not rows:
             return 0
         places = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608
         sql += " ON CONFLICT DO NOTHING" if ignore_existing else ""
-        with self._within(write=True), self._translating():
+        with self._block(write=True), self._translating():
             return self._run_many(sql, rows)
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction or a snapshot is under way, which another would join."""
+        """A transaction or a snapshot is open; another would join it."""
         with self._lock:
             return self._depth > 0
 
     @contextmanager
     def transaction(self, *, wait: float | None = None) -> Iterator[None]:
-        """Write as one: all of the block is kept or nothing. One inside another joins it.
+        """Commit all writes of the block, or none. An inner transaction joins the outer one.
 
         Parameters
         ----------
         wait
-            Seconds to wait for what another process holds; None: as statements do.
+            Seconds to wait for locks; None: as long as single statements do.
         """
-        with self._within(write=True, wait=wait):
+        with self._block(write=True, wait=wait):
             yield
 
     def wait_until_writable(self, wait: float) -> None:
-        """Wait so many seconds at most until it could be written."""
+        """Wait up to `wait` seconds for the write lock, then release it."""
         if self.read_only:
             problem = "was opened only to be read, and cannot be written"
             raise HistoryError(self.where, problem, "open it to be written, or do without it")
@@ -166,17 +167,16 @@ class Database(ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read as of one moment, whatever others write."""
-        with self._within(write=False):
+        """Read one consistent state, whatever others write."""
+        with self._block(write=False):
             yield
 
     def _require_open(self) -> None:
-        """Refuse a connection that was closed: it is not opened again by a statement."""
         if self._closed:
             raise HistoryError(self.where, "was closed", "open the history again")
 
     @contextmanager
-    def _within(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
+    def _block(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
         with self._lock:
             self._require_open()
             if self._depth:
@@ -184,43 +184,54 @@ class Database(ABC):
                 return
             with self._translating():
                 self._begin(write=write, wait=wait)
-            self._depth, whole = 1, False
+            self._depth, completed = 1, False
             try:
                 yield
-                whole = True
+                completed = True
             finally:
                 self._depth = 0
-                if not whole:
+                if not completed:
                     self._end(commit=False)
             with self._translating():
                 self._end(commit=True)
 
 
+def in_list(values: Iterable[Any], prefix: str = "s") -> tuple[str, dict[str, Any]]:
+    """Return the right-hand side of SQL's ``IN``, and its parameters."""
+    params = {f"{prefix}{k}": value for k, value in enumerate(values)}
+    return f"({', '.join(f':{name}' for name in params)})", params
+
+
+def blocks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Cut a sequence into blocks of at most `size`."""
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
 def unstorable_error(where: str, error: Exception) -> HistoryError:
-    """What to say of a value that no column holds."""
+    """Make the error for a value that no column can store."""
     words = " ".join(str(error).split())
     problem = f"cannot hold a text or a number that it was given ({words})"
     return HistoryError(where, problem, "look for odd characters and very large numbers")
 
 
 def _array(values: Sequence[Any]) -> NDArray[Any]:
-    """A column as an array: whole numbers, numbers with NaN for NULL, or objects."""
+    """Make an array of integers, of floats with NaN for NULL, or of objects."""
     kinds = {type(value) for value in values}
     if not kinds - {int, bool}:
         return np.asarray(values, dtype=np.int64)
     if not kinds - {int, bool, float, type(None)}:
         return np.asarray(values, dtype=np.float64)
-    held = np.empty(len(values), dtype=object)
-    held[:] = values
-    return held
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 @lru_cache(maxsize=512)
 def percent_style(sql: str) -> str:
-    """SQL with ``%(name)s`` for ``:name``; texts and casts mean what they did."""
+    """Convert ``:name`` to ``%(name)s``, outside literals and casts."""
 
-    def put(found: re.Match[str]) -> str:
-        name = found[1]
-        return f"%({name})s" if name is not None else found[0].replace("%", "%%")
+    def convert(token: re.Match[str]) -> str:
+        name = token[1]
+        return f"%({name})s" if name is not None else token[0].replace("%", "%%")
 
-    return _TOKEN.sub(put, sql)
+    return _TOKEN.sub(convert, sql)

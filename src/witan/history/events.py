@@ -1,4 +1,4 @@
-"""Events of a session in the history: written once, in order, and by their holder alone."""
+"""Stored events of sessions: written once, in order, by the session's holder alone."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,31 +10,31 @@ from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, SessionFileError
 from witan.history.database import Database
-from witan.history.rows import COUNCIL, SessionRow, insert_sessions, to_microseconds
+from witan.history.rows import COUNCIL, SessionRow, insert_sessions, lock_session, to_microseconds
 
 PAGE_BYTES = 8_000_000
-"""Bytes of events that a check of a whole file holds at once; a longer event alone may be more."""
+"""Most bytes of events that a check reads at once, unless a single event is longer."""
 
 _COLUMNS = ("session", "seq", "kind", "at_us", "body")
 
 EventRow = tuple[str, int, str, int, str]
-"""An event as it is stored, in the order of the columns."""
+"""A stored event, in the order of the columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """The next events of one session, as one writer brings them.
+    """The next events of one session from one writer.
 
     Parameters
     ----------
-    token
-        What the writer holds the session by.
+    holder
+        The token of the writer.
     closing
-        The session, where its last event is among these.
+        The whole session, if its last event is among these.
     """
 
     opened: SessionOpened
-    token: str
+    holder: str
     events: tuple[Event, ...]
     closing: Session | None = None
 
@@ -45,14 +45,14 @@ class EventBatch:
 
 
 def read_events(database: Database, session: str) -> list[Event]:
-    """The events of a session, in order."""
-    return [_read(database, session, seq, body) for seq, body in _bodies(database, session)]
+    """Read the events of a session, in order."""
+    return [_parse(database, session, seq, body) for seq, body in _bodies(database, session)]
 
 
-def _read(database: Database, session: str, seq: int, body: str) -> Event:
-    what = f"event {seq} of the session {session}"
+def _parse(database: Database, session: str, seq: int, body: str) -> Event:
+    name = f"event {seq} of the session {session}"
     try:
-        return event_from_json(body, what)
+        return event_from_json(body, name)
     except SessionFileError as error:
         raise HistoryError(
             database.where,
@@ -62,7 +62,7 @@ def _read(database: Database, session: str, seq: int, body: str) -> Event:
 
 
 def unreadable_events(database: Database) -> Iterator[str]:
-    """Name the events of a file that are no JSON any more, a page of them in memory at a time."""
+    """Name the damaged events of a file, reading one page at a time."""
     session, seq = "", 0
     sizes = (
         "SELECT session, seq, LENGTH(CAST(body AS BLOB)) FROM events"
@@ -83,40 +83,39 @@ def unreadable_events(database: Database) -> Iterator[str]:
                 yield f"event {seq} of the session {session} is no JSON"
 
 
-def admit_events(database: Database, piece: EventBatch) -> tuple[Event, ...] | HistoryError:
-    """The events that are not in the history yet; or why their writer may not add them.
+def admit_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | HistoryError:
+    """Return the events that are not stored yet, or the error if their writer may not add them.
 
-    A refusal is handed back: the other sessions of the transaction are none of its business.
+    An error is returned, not raised: other sessions of the transaction go on.
     """
-    if _begin(database, piece):
-        return piece.events
-    sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
-    held = database.rows(sql, {"session": piece.session})
-    if not held:
-        return _refused(database, piece, "was forgotten", "ask the question anew")
-    fresh = _fresh(database, piece)
-    if fresh != () and held[0][0] != piece.token:
+    if _insert_opening(database, batch):
+        return batch.events
+    holder = lock_session(database, batch.session)
+    if holder is None:
+        return _refusal(database, batch, "was forgotten", "ask the question anew")
+    new = _new_events(database, batch)
+    if new != () and holder != batch.holder:
         problem = "was taken up by another process, or is closed"
-        return _refused(database, piece, problem, "let that process go on, or take it up again")
-    if fresh is None:
+        return _refusal(database, batch, problem, "let that process go on, or take it up again")
+    if new is None:
         problem = "went on otherwise in the history: two runs of it are never merged"
-        return _refused(database, piece, problem, "take it up from the history")
-    return fresh
+        return _refusal(database, batch, problem, "take it up from the history")
+    return new
 
 
 def event_rows(session: str, events: Sequence[Event]) -> list[EventRow]:
-    """The events of a session as rows, one each."""
+    """Make the rows of a session's events."""
     return [(session, e.seq, e.kind, to_microseconds(e.at), event_to_json(e)) for e in events]
 
 
 def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
-    """Add events that were admitted, of any number of sessions."""
+    """Insert admitted events of any number of sessions."""
     database.insert("events", _COLUMNS, rows)
 
 
-def opened_row(piece: EventBatch) -> SessionRow:
-    """The row of a session that was just opened."""
-    opened = piece.opened
+def opening_row(batch: EventBatch) -> SessionRow:
+    """Make the row of a session that opens."""
+    opened = batch.opened
     return SessionRow(
         session=opened.session,
         at=opened.at,
@@ -125,39 +124,39 @@ def opened_row(piece: EventBatch) -> SessionRow:
         source=COUNCIL,
         status="interrupted",
         question=opened.question,
-        holder=piece.token,
+        holder=batch.holder,
         parent=opened.parent,
         relation=opened.relation,
         judges_only=bool(opened.answers),
     )
 
 
-def _begin(database: Database, piece: EventBatch) -> bool:
-    """Write the row of a session that begins here; whether it is new."""
-    begins = bool(piece.events) and isinstance(piece.events[0], SessionOpened)
-    return begins and insert_sessions(database, [opened_row(piece)], ignore_existing=True) == 1
+def _insert_opening(database: Database, batch: EventBatch) -> bool:
+    """Insert the row of a session that opens with these events; true if it is new."""
+    begins = bool(batch.events) and isinstance(batch.events[0], SessionOpened)
+    return begins and insert_sessions(database, [opening_row(batch)], ignore_existing=True) == 1
 
 
-def _fresh(database: Database, piece: EventBatch) -> tuple[Event, ...] | None:
-    """Which events are new, and come after all that is there; None: other events are there."""
-    given = {"session": piece.session}
-    [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", given)
-    if last is None or not piece.events or piece.events[0].seq > last:
-        return piece.events
-    there = dict(_bodies(database, piece.session))
-    for event in piece.events:
-        if event.seq <= last and not _same(event, there.get(event.seq)):
+def _new_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | None:
+    """Return the events after the stored ones; None if the stored ones are other events."""
+    params = {"session": batch.session}
+    [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", params)
+    if last is None or not batch.events or batch.events[0].seq > last:
+        return batch.events
+    stored = dict(_bodies(database, batch.session))
+    for event in batch.events:
+        if event.seq <= last and not _same(event, stored.get(event.seq)):
             return None
-    return tuple(event for event in piece.events if event.seq > last)
+    return tuple(event for event in batch.events if event.seq > last)
 
 
 def _same(event: Event, body: str | None) -> bool:
-    # A record may lack fields that a later Witan writes: then the values still agree.
+    # A record of an earlier Witan may lack fields; the values still agree.
     return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 
 
-def _refused(database: Database, piece: EventBatch, problem: str, remedy: str) -> HistoryError:
-    return HistoryError(database.where, f"the session {piece.session} {problem}", remedy)
+def _refusal(database: Database, batch: EventBatch, problem: str, remedy: str) -> HistoryError:
+    return HistoryError(database.where, f"the session {batch.session} {problem}", remedy)
 
 
 def _bodies(database: Database, session: str) -> list[tuple[int, str]]:

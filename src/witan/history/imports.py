@@ -22,10 +22,10 @@ from witan.history.rows import (
     Rows,
     SessionRow,
     check_names,
+    close_session,
     insert_sessions,
     make_storable,
     to_microseconds,
-    update_session,
 )
 from witan.history.votes import check, vote
 
@@ -259,7 +259,7 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
         raise HistoryConflict(database.where, problem, "let that end, then import the file again")
     insert_events(database, event_rows(record.id, record.events[len(there) :]))
     left = count_session(record)
-    update_session(database, left.row.settled())
+    close_session(database, left.row.closing_values())
     left.add_to(rows)
     if record.opened.relation == RETRY:
         mark_family(database, rows, record.id)

@@ -14,10 +14,9 @@ from witan.history.reading import require_session, require_text
 from witan.history.rows import (
     COUNCIL,
     LAST,
-    fold_case,
     is_storable,
     make_storable,
-    names_of,
+    read_names,
     to_datetime,
     to_microseconds,
 )
@@ -119,7 +118,7 @@ def build_conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
         given |= {"after_us": to_microseconds(at), "after": make_storable(name)}
     for k, word in enumerate(() if search.text is None else search.text.split()):
         wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
-        plain = fold_case(make_storable(word))
+        plain = make_storable(word).casefold()
         for sign in "!%_":
             plain = plain.replace(sign, f"!{sign}")
         given[f"word{k}"] = f"%{plain}%"
@@ -185,7 +184,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
         rows = database.rows(sql, given)
         best = _best(database, {row[0]: row[6] for row in rows})
         seats = _seats(database, best)
-        spelt = names_of(database, sorted(set(best.values())))
+        spelt = read_names(database, sorted(set(best.values())))
     return [_line(row, spelt.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Where a history may be: a file or a PostgreSQL database, and what is neither."""
+"""The location of a history: a file or the URL of a PostgreSQL database."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from witan.errors import HistoryError, InvalidParameter
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 _MISTAKEN = re.compile(r"(?P<scheme>sqlite3?|postgres(ql)?|file):|(?P<key>[a-z_]{4,20})\s*=")
-"""How what is meant for another program begins: other URLs, and the keywords of libpq."""
+"""Beginnings of other programs' URLs, and of libpq keywords."""
 
 _KEYWORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password", "service"})
 
@@ -20,12 +20,12 @@ _FORMS = "write a path, sqlite:///path, or postgresql://user@host/database"
 
 
 def default_location() -> Path:
-    """Where this platform keeps a user's data: ``…/witan/history.sqlite``."""
+    """Return ``…/witan/history.sqlite`` in this platform's folder for a user's data."""
     return user_data_path("witan", appauthor=False) / "history.sqlite"
 
 
 def redact_password(url: str) -> str:
-    """A URL that may be shown."""
+    """Remove passwords from a URL."""
     try:
         parts = urlsplit(url)
         user = "" if parts.username is None else f"{parts.username}@"
@@ -38,19 +38,19 @@ def redact_password(url: str) -> str:
 
 
 def parse_location(url: str | Path, base: Path | None = None) -> Path | str:
-    """The file that a URL or path names, or the URL of a PostgreSQL database.
+    """Return the path of a file, or the URL of a PostgreSQL database.
 
     ``sqlite:///history.sqlite`` is relative, ``sqlite:////srv/history.sqlite`` absolute.
 
     Parameters
     ----------
     base
-        The folder that relative paths start from; None: the current one.
+        The folder of relative paths; None: the current one.
 
     Raises
     ------
     HistoryError
-        If it names neither.
+        If it is neither.
     InvalidParameter
         If it is neither a text nor a path.
     """
@@ -58,21 +58,21 @@ def parse_location(url: str | Path, base: Path | None = None) -> Path | str:
         raise InvalidParameter("history", url, "a path, a URL, or an open History")
     base = Path() if base is None else base
     if isinstance(url, Path):
-        return _without_detour(base / _expanded(url))
+        return _normalize(base / _expand_user(url))
     scheme = _SCHEME.match(url)
     if scheme is None:
-        return _without_detour(base / _expanded(Path(_plain(url))))
+        return _normalize(base / _expand_user(Path(_require_path(url))))
     kind, rest = scheme[1].casefold(), url[scheme.end() :]
     if kind in ("postgresql", "postgres"):
         return f"postgresql://{rest}"
     if kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return _without_detour(base / _expanded(_of_url(unquote(rest[1:]), base)))
+        return _normalize(base / _expand_user(_path_of_url(unquote(rest[1:]), base)))
     where = redact_password(url).replace("postgresql:", f"{kind}:", 1)
     raise HistoryError(where, "is no place for a history", _FORMS)
 
 
-def _without_detour(path: Path) -> Path:
-    """The path without ``folder/..``, where that names the same place."""
+def _normalize(path: Path) -> Path:
+    """Remove ``folder/..`` where the shorter path names the same place."""
     straight = Path(os.path.normpath(path))
     try:
         return straight if path.parent.samefile(straight.parent) else path
@@ -80,8 +80,8 @@ def _without_detour(path: Path) -> Path:
         return path
 
 
-def _plain(written: str) -> str:
-    """A path as it was written; refuse what is meant for another program."""
+def _require_path(written: str) -> str:
+    """Refuse text that is meant for another program."""
     if not written.strip():
         raise HistoryError("the history", "has no place", "name a file, or a postgresql:// URL")
     if written.casefold() == ":memory:":
@@ -101,9 +101,9 @@ def _plain(written: str) -> str:
     return written
 
 
-def _of_url(path: str, base: Path) -> Path:
-    """The path of a URL of three slashes, which is relative; refuse one that was meant absolute."""
-    _plain(path)
+def _path_of_url(path: str, base: Path) -> Path:
+    """Return the relative path of ``sqlite:///path``; refuse one that was meant absolute."""
+    _require_path(path)
     first, *further = Path(path).parts
     if further and first != "/" and not (base / first).exists() and Path("/", first).is_dir():
         problem = f"is relative, with three slashes, and there is no folder {first} to start from"
@@ -113,7 +113,7 @@ def _of_url(path: str, base: Path) -> Path:
     return Path(path)
 
 
-def _expanded(path: Path) -> Path:
+def _expand_user(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:

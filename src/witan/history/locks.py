@@ -1,7 +1,7 @@
-"""Locks: on files beside a history, on its sums, and of processes on their sessions.
+"""Locks: lock files, waiting for other processes, and the holders of sessions.
 
-A session's holder is a token of a process: its machine, its number and its start, because numbers
-are given out again. Nothing is known of processes of other machines, nor of those of Windows.
+A holder is a token of a process: its machine, its number and its start time, because numbers are
+reused. Nothing is known of processes on other machines, or on Windows.
 """
 
 import os
@@ -22,13 +22,13 @@ _PAUSE_SECONDS = 0.01
 
 @contextmanager
 def lock_file(path: Path, seconds: float) -> Iterator[bool]:
-    """Hold the lock file at `path`; False: somebody else has kept it for so many seconds."""
+    """Lock a file for the block; yield false if another kept it locked for `seconds`."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + seconds
     try:
-        while not (held := _taken(descriptor)) and time.monotonic() < deadline:
+        while not (locked := _try_lock(descriptor)) and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
-        yield held
+        yield locked
     finally:
         os.close(descriptor)
 
@@ -36,7 +36,7 @@ def lock_file(path: Path, seconds: float) -> Iterator[bool]:
 if sys.platform == "win32":
     import msvcrt
 
-    def _taken(descriptor: int) -> bool:
+    def _try_lock(descriptor: int) -> bool:
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -46,7 +46,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _taken(descriptor: int) -> bool:
+    def _try_lock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -55,17 +55,17 @@ else:
 
 
 _LOCK_NOT_AVAILABLE = "55P03"
-"""The code by which PostgreSQL says that it has waited long enough."""
+"""PostgreSQL's code for a lock timeout."""
 
 
 def is_busy(error: HistoryError) -> bool:
-    """Whether an error says that another process is in the way."""
+    """Tell whether another process keeps the database locked."""
     cause = error.__cause__
     return isinstance(cause, BlockingIOError) or (cause is not None and is_lock_refusal(cause))
 
 
 def is_lost(error: HistoryError) -> bool:
-    """Tell whether the connection to a server is lost, and may be made again."""
+    """Tell whether the connection to a server is lost and can be made again."""
     return isinstance(error.__cause__, ConnectionError)
 
 
@@ -83,21 +83,21 @@ def is_lock_refusal(error: BaseException) -> bool:
 
 
 OPENING_SECONDS = 10.0
-"""How long an opening waits in all."""
+"""Longest wait of one opening, in all."""
 
 QUIET_SECONDS = 2.0
-"""A shorter wait is not worth a word."""
+"""A shorter wait is not reported."""
 
 T = TypeVar("T")
 
 
 class LockWait:
-    """The time that an opening has for all that it waits for.
+    """A bounded wait for other processes; several attempts share one time limit.
 
     Parameters
     ----------
-    told
-        Is told of a wait that lasts, in a sentence.
+    on_wait
+        Called with a sentence once a wait is longer than `QUIET_SECONDS`.
     """
 
     def __init__(
@@ -109,25 +109,25 @@ class LockWait:
 
     @property
     def left(self) -> float:
-        """Seconds that are left of it."""
+        """Remaining seconds."""
         return max(0.0, self._left)
 
     def deduct(self, seconds: float) -> None:
-        """Take a wait off it, unless it was so short that nobody was in the way."""
+        """Subtract a wait, unless it was too short to have been for a lock."""
         if seconds > QUIET_SECONDS:
             self._left -= seconds
 
     def run(self, where: str, attempt: Callable[[float], T]) -> T:
-        """What an attempt gives that waits so many seconds at most for others to let go.
+        """Run an attempt that takes the seconds it may wait, again if a lock outlasts the first.
 
         Raises
         ------
         HistoryError
-            If another process still holds it when the time is over.
+            If another process still keeps it locked when the time is over.
         """
         quiet = min(QUIET_SECONDS, self._left)
         try:
-            return self._tried(attempt, quiet)
+            return self._time(attempt, quiet)
         except HistoryError as error:
             if not is_transient(error):
                 raise
@@ -136,18 +136,18 @@ class LockWait:
             what = (
                 f"the connection to {where} is lost"
                 if lost
-                else (f"another process has locked {where}")
+                else f"another process has locked {where}"
             )
             self._on_wait(f"{what}: waiting {self._left:.0f} s for it")
         try:
-            return self._tried(attempt, self._left)
+            return self._time(attempt, self._left)
         except HistoryError as error:
             if not is_transient(error) or is_lost(error):
                 raise
             problem = f"is locked: another process has kept it for {self._seconds:g} s"
             raise HistoryError(where, problem, "let that finish, then try again") from error
 
-    def _tried(self, attempt: Callable[[float], T], seconds: float) -> T:
+    def _time(self, attempt: Callable[[float], T], seconds: float) -> T:
         began = time.monotonic()
         try:
             return attempt(max(seconds, 0.0))
@@ -155,43 +155,43 @@ class LockWait:
             self._left -= time.monotonic() - began
 
 
-_RETAINED: set[str] = set()
-"""Tokens of the sessions that this process records now."""
+_RECORDING: set[str] = set()
+"""Holders of the sessions that this process records now."""
 
 
-def mark_recording(token: str) -> None:
-    """Note that this process records the session of a token."""
-    _RETAINED.add(token)
+def mark_recording(holder: str) -> None:
+    """Note that this process records the session of a holder."""
+    _RECORDING.add(holder)
 
 
-def unmark_recording(token: str) -> None:
-    """Note that this process records the session of a token no longer."""
-    _RETAINED.discard(token)
+def unmark_recording(holder: str) -> None:
+    """Note that this process has stopped recording the session of a holder."""
+    _RECORDING.discard(holder)
 
 
-def is_running(token: str) -> bool:
-    """Check that a session is recorded now, by this process or another of this machine."""
-    return token in _RETAINED or other_process(token) is not None
+def is_running(holder: str) -> bool:
+    """Check that a process of this machine records the session of a holder now."""
+    return holder in _RECORDING or other_process(holder) is not None
 
 
 def new_holder() -> str:
-    """A token of this process, unlike any other."""
+    """Make a unique token of this process."""
     number = os.getpid()
-    return f"{token_hex(8)}@{gethostname()}/{number}/{_began(number)}"
+    return f"{token_hex(8)}@{gethostname()}/{number}/{_start_time(number)}"
 
 
-def other_process(token: str) -> int | None:
-    """The number of the other process of this machine that holds a session, if it still runs."""
-    place = token.partition("@")[2].rsplit("/", 2)
+def other_process(holder: str) -> int | None:
+    """Return the number of a running process of this machine, other than this one, by its token."""
+    place = holder.partition("@")[2].rsplit("/", 2)
     if len(place) != 3 or place[0] != gethostname() or not place[1].isdecimal():
         return None
     number = int(place[1])
-    if number == os.getpid() or not _runs(number) or _began(number) != place[2]:
+    if number == os.getpid() or not _is_alive(number) or _start_time(number) != place[2]:
         return None
     return number
 
 
-def _runs(number: int) -> bool:
+def _is_alive(number: int) -> bool:
     if sys.platform == "win32":
         return False  # there, asking by a signal would end it
     try:
@@ -203,26 +203,34 @@ def _runs(number: int) -> bool:
     return True
 
 
-def _began(number: int) -> str:
-    """When a process began, as Linux counts it; nothing where that is not said, or it is over."""
+def _start_time(number: int) -> str:
+    """Return the start time of a process as Linux counts it, ``over`` or an empty text."""
     try:
         # The name of the program, in brackets, may hold anything.
-        on_wait = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
-        state, *rest = on_wait.rpartition(")")[2].split()
+        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *rest = status.rpartition(")")[2].split()
         return "over" if state in "ZX" else rest[18]
     except (OSError, IndexError, ValueError):
         return ""
 
 
+_SCHEMA_KEY = 0x77_69_74_61_6E
+"""Key of the advisory lock on a PostgreSQL history's schema: "witan" in ASCII."""
+
 _SUMS_KEY = 0x77_69_74_61_6F
-"""Of the lock that whoever changes sums in a PostgreSQL history takes for the moment of writing."""
+"""Key of the advisory lock on a PostgreSQL history's sums: "witao" in ASCII."""
+
+
+def lock_schema(database: Database) -> None:
+    """Lock the schema of a PostgreSQL history until the caller's transaction ends."""
+    database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _SCHEMA_KEY})
 
 
 def lock_sums(database: Database) -> None:
-    """Let nobody else change sums until the caller's transaction ends; it is waited for.
+    """Lock the stored sums until the caller's transaction ends.
 
-    Who holds them locks no session or name after that, so that two never wait for each other.
-    Statements after it see what others have kept, marked and forgotten until now.
+    Whoever locks them locks no session or name after that, which rules out a deadlock. Statements
+    after it see every change that others have committed.
     """
     if database.dialect == "postgresql":
         database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _SUMS_KEY})

@@ -1,4 +1,4 @@
-"""A history in PostgreSQL, by psycopg, which is imported where one is opened."""
+"""A history in PostgreSQL, through psycopg, which is imported on first use."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -10,20 +10,20 @@ from witan.errors import HistoryError, MissingExtra
 from witan.history.database import NO_PARAMS, Database, Params, percent_style, unstorable_error
 from witan.history.location import redact_password
 
-AGAIN_SECONDS = 5.0
-"""How long a connection that was lost is sought again: a server that restarts is soon back."""
+RECONNECT_SECONDS = 5.0
+"""How long to try to reconnect; a server that restarts is back soon."""
 
 _PAUSE_SECONDS = 0.1
 
 _GONE = ("57P01", "57P02", "57P03")
-"""The codes by which a server says that it stops, has crashed, or is starting up."""
+"""Codes of a server that is stopping, has crashed, or is starting up."""
 
 CONNECT_SECONDS = 10
-"""How long a server may take to answer; a URL may say otherwise by ``connect_timeout``."""
+"""How long a server may take to answer, unless the URL has a ``connect_timeout``."""
 
 
 class PostgresDatabase(Database):
-    """One connection to a PostgreSQL database; one that was lost is made again."""
+    """A connection to a PostgreSQL database, which reconnects when it is lost."""
 
     dialect = "postgresql"
     locking = " FOR UPDATE"
@@ -37,47 +37,46 @@ class PostgresDatabase(Database):
             raise MissingExtra("a history in PostgreSQL", "postgres") from None
         self._psycopg = psycopg
         self._url = url
-        self._connection = self._connected(CONNECT_SECONDS, back=False)
+        self._connection = self._wait_for_server(CONNECT_SECONDS, reconnecting=False)
 
     @property
     def journal(self) -> str:
-        """How commits are made durable."""
+        """The journal mode: ``postgresql``."""
         return "postgresql"
 
     def _disconnect(self) -> None:
         self._connection.close()
 
-    def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - transactions say it
-        """Open another connection to the same place."""
+    def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - each transaction sets it
+        """Open another connection."""
         return PostgresDatabase(self._url)
 
-    def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - nobody is waited for
-        """Take what was deleted out of the log as well."""
-        # Its own vacuum takes deleted rows away.
+    def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - nobody blocks it
+        """Leave deleted rows to the server's vacuum."""
         return True
 
     def encoding(self) -> str:
-        """What the texts of this database are encoded in."""
+        """Return the encoding of this database."""
         [(encoding,)] = self.rows(
             "SELECT pg_encoding_to_char(encoding) FROM pg_database"
             " WHERE datname = current_database()"
         )
         return str(encoding)
 
-    def _connected(self, seconds: float, *, back: bool) -> Any:
-        """A connection; a server that is starting, or that was there, is waited for so long."""
+    def _wait_for_server(self, seconds: float, *, reconnecting: bool) -> Any:
+        """Connect, waiting for a server that is starting or, when reconnecting, unreachable."""
         deadline = time.monotonic() + seconds
         while True:
             try:
                 return self._connect()
             except self._psycopg.Error as error:
                 starts = error.sqlstate in _GONE or "is starting up" in str(error)
-                refused = self._refused(error)
+                refusal = self._refusal(error)
                 passes = isinstance(error, self._psycopg.OperationalError) and (
-                    starts or (back and "no connection" in refused.problem)
+                    starts or (reconnecting and "no connection" in refusal.problem)
                 )
                 if not passes or time.monotonic() >= deadline:
-                    raise refused from (ConnectionError() if passes else None)
+                    raise refusal from (ConnectionError() if passes else None)
             time.sleep(_PAUSE_SECONDS)
 
     def _connect(self) -> Any:
@@ -87,13 +86,13 @@ class PostgresDatabase(Database):
         given = conninfo_to_dict(self._url)
         given.setdefault("connect_timeout", CONNECT_SECONDS)
         given.setdefault("application_name", "witan")
-        # A statement outside a transaction ends at once, and leaves none open.
+        # A statement outside a transaction commits at once, and leaves none open.
         connection = self._psycopg.connect(autocommit=True, **given)  # type: ignore[arg-type]
         connection.adapters.register_loader("numeric", FloatLoader)
         return connection
 
-    def _refused(self, error: Exception) -> HistoryError:
-        words = self._redacted(str(error))
+    def _refusal(self, error: Exception) -> HistoryError:
+        words = self._redact(str(error))
         if "password" in words and "authentication" in words:
             return HistoryError(
                 self.where,
@@ -109,36 +108,36 @@ class PostgresDatabase(Database):
         expected = "write it as postgresql://user@host:5432/database"
         return HistoryError(self.where, "is no address of a PostgreSQL database", expected)
 
-    def _redacted(self, words: str) -> str:
-        said = " ".join(words.split())
+    def _redact(self, words: str) -> str:
+        text = " ".join(words.split())
         with suppress(ValueError):
             secret = urlsplit(self._url).password
             for form in filter(None, (secret, secret and unquote(secret))):
-                said = said.replace(form, "***")
-        return said
+                text = text.replace(form, "***")
+        return text
 
-    def _alive(self) -> Any:
+    def _ensure_connection(self) -> Any:
         if self._depth == 0 and self._connection.closed:
-            self._connection = self._connected(AGAIN_SECONDS, back=True)
+            self._connection = self._wait_for_server(RECONNECT_SECONDS, reconnecting=True)
         return self._connection
 
-    def _again_if_lost(self, sql: str, params: Params) -> Any:
-        """Run what changes nothing, once more where only now the connection proves to be lost."""
+    def _run_with_reconnect(self, sql: str, params: Params) -> Any:
+        """Run a statement that changes nothing; reconnect and repeat if the connection is lost."""
         try:
-            return self._alive().execute(sql, params)
+            return self._ensure_connection().execute(sql, params)
         except self._psycopg.OperationalError:
             if self._depth or not self._connection.closed:
                 raise
-            return self._alive().execute(sql, params)
+            return self._ensure_connection().execute(sql, params)
 
     def _run(self, sql: str, params: Params) -> Any:
         written, given = percent_style(sql), dict(params)
         if sql.lstrip().startswith("SELECT"):
-            return self._again_if_lost(written, given)
-        return self._alive().execute(written, given)
+            return self._run_with_reconnect(written, given)
+        return self._ensure_connection().execute(written, given)
 
     def _run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
-        with self._alive().cursor() as cursor:
+        with self._ensure_connection().cursor() as cursor:
             cursor.executemany(percent_style(sql).replace("?", "%s"), rows)
             return int(cursor.rowcount)
 
@@ -147,7 +146,7 @@ class PostgresDatabase(Database):
         begin = f"BEGIN ISOLATION LEVEL {how}"
         if wait is not None:
             begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
-        self._again_if_lost(begin, NO_PARAMS)
+        self._run_with_reconnect(begin, NO_PARAMS)
 
     def _end(self, *, commit: bool) -> None:
         if commit:
@@ -173,11 +172,11 @@ class PostgresDatabase(Database):
             lost = self._connection.closed or error.sqlstate in _GONE
             raise HistoryError(
                 self.where,
-                f"the connection failed: {self._redacted(str(error))}",
+                f"the connection failed: {self._redact(str(error))}",
                 "see that the server runs, then try again",
             ) from (ConnectionError() if lost else error)
         except (UnicodeEncodeError, errors.DataError) as error:
             raise unstorable_error(self.where, error) from error
         except errors.Error as error:
-            problem = f"PostgreSQL says: {self._redacted(str(error))}"
+            problem = f"PostgreSQL says: {self._redact(str(error))}"
             raise HistoryError(self.where, problem, "see what it says, and try again") from error

@@ -1,4 +1,4 @@
-"""Sessions read back: events, ballots, answers, and whole sessions as an import takes them."""
+"""Reading of stored sessions: events, ballots, answers, and whole sessions for an export."""
 
 import json
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ from witan.history.events import read_events
 from witan.history.rows import is_storable, make_storable, to_datetime
 
 SUGGESTED = 200
-"""How many of the latest sessions a misspelt name is compared with."""
+"""Number of latest sessions that a misspelt name is compared with."""
 
 
 def require_session(database: Database, session: str) -> tuple[Any, ...]:
-    """When a session was asked, its category, status, source, rule; and whether it is simulated.
+    """Return the time, category, simulated, status, source and rule of a session.
 
     Raises
     ------
     UnknownName
         If there is no such session.
     InvalidParameter
-        If it is no text.
+        If the name is no text.
     """
     sql = (
         "SELECT at_us, category, simulated, status, source, rule FROM sessions"
@@ -46,13 +46,13 @@ def require_session(database: Database, session: str) -> tuple[Any, ...]:
 
 
 def require_text(session: object) -> None:
-    """Refuse what is no text for the name of a session."""
+    """Refuse a session's name that is no text."""
     if not isinstance(session, str):
         raise InvalidParameter("session", session, "the name of a session, a text")
 
 
 def read_session(database: Database, session: str) -> Session:
-    """A council session, whole or as far as it came.
+    """Read a council session, complete or interrupted.
 
     Raises
     ------
@@ -72,34 +72,39 @@ def read_session(database: Database, session: str) -> Session:
 
 
 def read_ballots(database: Database, session: str) -> list[Ballot]:
-    """The ballots of a session, people's included, as they were cast."""
-    sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
+    """Read the ballots of a session as cast, people's included."""
     with database.snapshot():
         require_session(database, session)
-        found = [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
-        events = [] if found else read_events(database, session)
-    return list(Session.of(events).ballots) if events else found
+        ballots = stored_ballots(database, session)
+        events = [] if ballots else read_events(database, session)
+    return list(Session.of(events).ballots) if events else ballots
+
+
+def stored_ballots(database: Database, session: str) -> list[Ballot]:
+    """Read the counted ballots of a session, people's included."""
+    sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
+    return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
 
 
 def read_answers(database: Database, session: str) -> dict[str, str]:
-    """Seat, or candidate, to its answer, where there is one."""
+    """Read the answers of a session by seat, or by candidate."""
     sql = "SELECT seat, body FROM answers WHERE session = :session AND body IS NOT NULL"
     with database.snapshot():
         require_session(database, session)
         events = read_events(database, session)
-        found = dict(database.rows(sql + " ORDER BY seat", {"session": session}))
+        answers = dict(database.rows(sql + " ORDER BY seat", {"session": session}))
     if not events:
-        return found
+        return answers
     return {seat: answer.text for seat, answer in Session.of(events).answers.items()}
 
 
 def parse_ballot(body: str) -> Ballot:
-    """A ballot from its line, which names every scale but 1-10."""
+    """Parse a stored ballot, which names every scale but 1-10."""
     return declared(read_record(json.loads(body)))
 
 
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:
-    """A session, and all in which the same answers stand: what it came of, what came of that."""
+    """Return a session and all that share answers with it, ancestors and descendants."""
     sharing = "(rejudged = 1 OR relation = 'retried')"
     first, seen = session, {session}
     up = f"SELECT parent FROM sessions WHERE session = :session AND {sharing}"  # noqa: S608
@@ -109,38 +114,38 @@ def sessions_sharing_answers(database: Database, session: str) -> list[str]:
             break
         seen.add(first := parent)
     down = f"SELECT session FROM sessions WHERE parent = :parent AND {sharing} ORDER BY session"  # noqa: S608
-    found = [first]
-    for one in found:
+    family = [first]
+    for one in family:
         children = (name for (name,) in database.rows(down, {"parent": one}))
-        found += [name for name in children if name not in found]
-    return found if session in found else [*found, session]
+        family += [name for name in children if name not in family]
+    return family if session in family else [*family, session]
 
 
 def read_cast(database: Database, session: str, at_us: int, category: str | None) -> Cast:
-    """An imported session as it was cast, to be counted again."""
-    given = {"session": session}
+    """Read the cast of an imported session, to count it again."""
+    params = {"session": session}
     cast = database.rows(
         "SELECT b.body, n.name, b.kept, b.compared, b.repaired, b.paired"
         " FROM ballots b JOIN names n ON n.code = b.reviewer"
         " WHERE b.session = :session ORDER BY b.ballot",
-        given,
+        params,
     )
     seats = database.rows(
         "SELECT a.seat, n.name, a.chars FROM answers a JOIN names n ON n.code = a.model"
         " WHERE a.session = :session",
-        given,
+        params,
     )
-    read = [(parse_ballot(body), *rest) for body, *rest in cast]
+    ballots = [(parse_ballot(body), *rest) for body, *rest in cast]
     return Cast(
         session,
         to_datetime(at_us),
-        tuple(ballot for ballot, *_ in read),
+        tuple(ballot for ballot, *_ in ballots),
         category=category,
-        models={b.reviewer: model for b, model, *_ in read if model != b.reviewer}
+        models={b.reviewer: model for b, model, *_ in ballots if model != b.reviewer}
         | {seat: model for seat, model, _ in seats},
         lengths={seat: chars for seat, _, chars in seats if chars is not None},
-        kept={b.reviewer: (k, n) for b, _, k, n, _, paired in read if n and not paired},
-        repaired=[b.reviewer for b, _, _, _, repaired, _ in read if repaired],
+        kept={b.reviewer: (k, n) for b, _, k, n, _, paired in ballots if n and not paired},
+        repaired=[b.reviewer for b, _, _, _, repaired, _ in ballots if repaired],
     )
 
 
@@ -157,7 +162,7 @@ _BESIDE = (
 
 
 def export_session(database: Database, session: str) -> Imported:
-    """All that is kept of a session, people's votes included.
+    """Read everything stored about a session, people's votes included.
 
     Raises
     ------
@@ -166,32 +171,32 @@ def export_session(database: Database, session: str) -> Imported:
     """
     with database.snapshot():
         at_us, category, simulated, *_ = require_session(database, session)
-        cast = _ballots(database, session)
+        cast = stored_ballots(database, session)
         if events := read_events(database, session):
-            return _held(Session.of(events), category, cast)
+            return _export_record(Session.of(events), category, cast)
         sql = "SELECT question, closing FROM sessions WHERE session = :session"
         [(question, closing)] = database.rows(sql, {"session": session})
-        told = database.rows(_ANSWERS, {"session": session})
+        answers = database.rows(_ANSWERS, {"session": session})
         beside = database.rows(_BESIDE, {"session": session})
-    took = [_answer(*row) for _, *row in told]
+    entries = [_answer(*row) for _, *row in answers]
     return Imported(
         session,
         to_datetime(at_us),
         question,
         category,
         tuple(cast),
-        answers={seat: body for body, seat, *_ in told if body is not None},
-        lengths={seat: n for body, seat, _, n, *_ in told if body is None and n is not None},
+        answers={seat: body for body, seat, *_ in answers if body is not None},
+        lengths={seat: n for body, seat, _, n, *_ in answers if body is None and n is not None},
         simulated=bool(simulated),
         closing=closing,
-        models=_models(cast, took, [name for name, *_ in beside]),
+        models=_models(cast, entries, [name for name, *_ in beside]),
         kept={
             ballot.reviewer: (kept, compared)
             for ballot, (_, kept, compared, _) in zip(cast, beside, strict=True)
             if compared and not ballot.paired
         },
         repaired=tuple(ballot.reviewer for ballot, row in zip(cast, beside, strict=True) if row[3]),
-        took=tuple(took) if any(map(_tells, took)) else (),
+        took=tuple(entries) if any(map(_has_numbers, entries)) else (),
     )
 
 
@@ -201,13 +206,13 @@ def _answer(*row: Any) -> AnswerEntry:
 
 
 def _models(
-    cast: Sequence[Ballot], took: Sequence[AnswerEntry], reviewers: Sequence[str]
+    cast: Sequence[Ballot], entries: Sequence[AnswerEntry], reviewers: Sequence[str]
 ) -> dict[str, str]:
-    """Who is behind a name, where the ballots alone would not say it."""
+    """Map names to models, where the ballots alone do not."""
     named = Named(Cast("", datetime(1970, 1, 1, tzinfo=UTC), tuple(cast)))
     models = {
         answer.seat: answer.model
-        for answer in took
+        for answer in entries
         if make_storable(named.candidate(answer.seat)) != answer.model
     }
     models |= {
@@ -218,19 +223,14 @@ def _models(
     return models
 
 
-def _tells(answer: AnswerEntry) -> bool:
-    """Whether it says more than who wrote the answer, and how long it is."""
+def _has_numbers(answer: AnswerEntry) -> bool:
+    """Tell whether an entry has more than its model and length."""
     numbers = (answer.seconds, answer.cost_usd, answer.output_tokens)
     return answer.failed or any(number is not None for number in numbers)
 
 
-def _ballots(database: Database, session: str) -> list[Ballot]:
-    sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
-    return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
-
-
-def _held(session: Session, category: str | None, cast: list[Ballot]) -> Imported:
-    """A session of a council: what it cast itself is in its events."""
+def _export_record(session: Session, category: str | None, cast: list[Ballot]) -> Imported:
+    """Export a council session, whose own ballots are in its events."""
     votes = (ballot for ballot in cast if ballot.kind == "human")
     return Imported(
         session.id,

@@ -1,4 +1,4 @@
-"""Rows of sessions: collected for many sessions, written at once."""
+"""Rows of sessions, ballots, answers and standings, collected for many sessions."""
 
 import json
 import secrets
@@ -13,17 +13,17 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import to_record
 from witan.core.entries import AnswerEntry, BallotEntry, Entries, SessionEntry, StandingEntry
 from witan.errors import HistoryError
-from witan.history.database import Database
+from witan.history.database import Database, blocks, in_list
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
 
 SHARDS = 16
-"""Parts that a day of sessions is rolled up in: the bucket of the session, modulo this."""
+"""Parts of a day that sessions are summed in: the session's bucket modulo this."""
 
 ENTRY_TABLES = ("ballots", "answers", "standings", "matchups")
 """The tables that counting a session fills."""
 
 AT_ONCE = 500
-"""Most values in one list of a statement."""
+"""Largest list in one statement."""
 
 _BALLOTS = (
     *("session", "ballot", "reviewer", "human", "paired", "abstained", "repaired", "flat"),
@@ -42,48 +42,42 @@ _MATCHUPS = ("session", "human", "models", "wins", "losses", "ties", "p_beats")
 
 
 def to_microseconds(at: datetime) -> int:
-    """A time as microseconds of UTC since 1970; exact, where a timestamp would round."""
+    """Convert a time to microseconds of UTC since 1970, exactly."""
     since = at - datetime.fromtimestamp(0, at.tzinfo)
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def to_datetime(at_us: int) -> datetime:
-    """A time from microseconds of UTC since 1970."""
+    """Convert microseconds of UTC since 1970 to a time."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
 
 
 def day_of(at_us: int) -> int:
-    """Days since 1970, in UTC."""
+    """Return the days since 1970, in UTC."""
     return at_us // MICROSECONDS_A_DAY
 
 
 def make_storable(text: str) -> str:
-    """Text as a column can hold it: what it cannot hold becomes a mark."""
+    """Replace the characters that no column can store."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def is_storable(text: str) -> bool:
-    """Whether a column can hold a text as it is."""
+    """Tell whether a column can store a text unchanged."""
     return make_storable(text) == text
 
 
-def fold_case(text: str) -> str:
-    """Text with its letters in one case: the one place where that is done, for every database."""
-    return text.casefold()
-
-
-def number(value: float | None) -> float | None:
-    """A number as a column holds it; what is not finite is unknown."""
+def finite(value: float | None) -> float | None:
+    """Return a finite number, else None."""
     return None if value is None or not isfinite(value) else float(value)
 
 
 _code_of = lru_cache(maxsize=4096)(code_of)
 
 
-def _word(value: float | None) -> str:
-    """A number of a list as JSON; what is not finite is unknown."""
+def _json_number(value: float | None) -> str:
     if value is None:
         return "null"
     if isinstance(value, int):
@@ -91,21 +85,21 @@ def _word(value: float | None) -> str:
     return float.__repr__(value) if isfinite(value) else "null"
 
 
-def _list(values: Sequence[float | None]) -> str:
-    # Millions of these are written: as Python has it, a list is JSON but for the gaps and None.
-    written = repr([*values]).replace(" ", "").replace("None", "null")
-    # nan, inf, False or a number of another library, and True
-    if "a" in written or "i" in written or "T" in written:
-        return f"[{','.join([_word(value) for value in values])}]"
-    return written
+def _json_list(values: Sequence[float | None]) -> str:
+    # Millions of these are written: Python's repr is JSON, spaces and None aside.
+    text = repr([*values]).replace(" ", "").replace("None", "null")
+    # nan, inf, False or another library's number, and True
+    if "a" in text or "i" in text or "T" in text:
+        return f"[{','.join([_json_number(value) for value in values])}]"
+    return text
 
 
-def _grades(rows: Iterable[Sequence[float | None]]) -> str:
-    return "[" + ",".join([_list(row) for row in rows]) + "]"
+def _json_lists(rows: Iterable[Sequence[float | None]]) -> str:
+    return "[" + ",".join([_json_list(row) for row in rows]) + "]"
 
 
 class Rows:
-    """Rows of any number of sessions on their way into a history."""
+    """Rows that counted sessions add to a history, for any number of sessions."""
 
     def __init__(self) -> None:
         self._ballots: list[tuple[Any, ...]] = []
@@ -120,38 +114,38 @@ class Rows:
     def add(
         self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
     ) -> None:
-        """Take in one session: its entries, the ballots that they were read off, its answers."""
+        """Collect the rows of one session."""
         pairs = zip(entries.ballots, ballots, strict=True)
-        for number_, (entry, ballot) in enumerate(pairs, start=1):
-            self._ballots.append(self._ballot(session, number_, entry, ballot))
+        for number, (entry, ballot) in enumerate(pairs, start=1):
+            self._ballots.append(self._ballot(session, number, entry, ballot))
         seats = {entry.seat for entry in entries.answers}
         loose = [
             AnswerEntry(seat, seat, chars=len(text))
             for seat, text in answers.items()
             if seat not in seats
         ]
-        for entry_ in (*entries.answers, *loose):
-            self._answers.append(self._answer(session, entry_, answers.get(entry_.seat)))
+        for answer in (*entries.answers, *loose):
+            self._answers.append(self._answer(session, answer, answers.get(answer.seat)))
         self.add_standings(session, entries.standings)
         for matchup in entries.matchups:
             codes = [self._code(model) for model in matchup.models]
             lists = (codes, matchup.wins, matchup.losses, matchup.ties, matchup.p_beats)
-            self._matchups.append((session, int(matchup.kind == "human"), *map(_list, lists)))
+            self._matchups.append((session, int(matchup.kind == "human"), *map(_json_list, lists)))
 
     def add_standings(self, session: str, standings: Iterable[StandingEntry]) -> None:
-        """Take in standings of one session."""
+        """Collect standings of one session."""
         self._standings += [
             (
                 *(session, int(s.kind == "human"), s.rule, self._code(s.model)),
-                *(number(s.score), number(s.z), s.votes, s.offered, float(s.wins)),
+                *(finite(s.score), finite(s.z), s.votes, s.offered, float(s.wins)),
             )
             for s in standings
         ]
 
     def mark(self, session: str, at_us: int, bucket: int | None = None) -> None:
-        """Note that what is rolled up of a session's day is no longer true.
+        """Mark the sums of a session's day as outdated.
 
-        Its bucket need be given only of a session that is deleted; else it is looked up.
+        Its bucket is needed only if the session is deleted; else it is looked up.
         """
         if bucket is None:
             self._marked[session] = day_of(at_us)
@@ -159,9 +153,9 @@ class Rows:
             self._changed.add((day_of(at_us), bucket % SHARDS))
 
     def write(self, database: Database) -> None:
-        """Write everything, within the caller's transaction.
+        """Write all rows, within the caller's transaction.
 
-        Names go first and in one order, so that two writers never wait for each other in a ring.
+        Names go first and in one order, which rules out a deadlock of two writers.
         """
         self._write_names(database)
         database.insert("ballots", _BALLOTS, self._ballots)
@@ -173,13 +167,11 @@ class Rows:
         database.insert("changes", ("token", "day", "shard"), marks)
 
     def _cells(self, database: Database) -> Iterator[tuple[int, int]]:
-        """Day and shard of the sessions that are marked and there."""
-        names = list(self._marked)
-        for start in range(0, len(names), AT_ONCE):
-            given = {f"s{k}": name for k, name in enumerate(names[start : start + AT_ONCE])}
-            among = ", ".join(f":{name}" for name in given)
-            sql = f"SELECT session, bucket FROM sessions WHERE session IN ({among})"  # noqa: S608
-            for session, bucket in database.rows(sql, given):
+        """Day and shard of the marked sessions that exist."""
+        for names in blocks(list(self._marked), AT_ONCE):
+            among, params = in_list(names)
+            sql = f"SELECT session, bucket FROM sessions WHERE session IN {among}"  # noqa: S608
+            for session, bucket in database.rows(sql, params):
                 yield self._marked[session], bucket % SHARDS
 
     def _write_names(self, database: Database) -> None:
@@ -187,8 +179,8 @@ class Rows:
         new: list[tuple[int, str]] = []
         while missing:
             database.insert("names", ("code", "name"), new, ignore_existing=True)
-            # Held against being forgotten by another process until this transaction ends.
-            for code, name in names_of(database, list(missing), held=True).items():
+            # Locked, so that no other process deletes them before this transaction ends.
+            for code, name in read_names(database, list(missing), lock=True).items():
                 if missing.pop(code) != name:
                     problem = f"{self._names[code]!r} and {name!r} would share a code"
                     raise HistoryError(database.where, problem, "give one of them another name")
@@ -199,11 +191,11 @@ class Rows:
         if known is not None:
             return known
         code = self._codes[name] = _code_of(name)
-        held = self._names.setdefault(code, make_storable(name))
-        if held != make_storable(name):
+        other = self._names.setdefault(code, make_storable(name))
+        if other != make_storable(name):
             raise HistoryError(
                 "the history",
-                f"{name!r} and {held!r} would share a code",
+                f"{name!r} and {other!r} would share a code",
                 "give one of them another name",
             )
         return code
@@ -215,41 +207,41 @@ class Rows:
             *(session, place, self._code(entry.reviewer), int(entry.kind == "human")),
             *(int(entry.paired), int(entry.abstained), int(entry.repaired), int(entry.flat)),
             *(entry.kept, entry.compared, float(entry.weight)),
-            _list([self._code(model) for model in entry.models]),
-            _list([int(own) for own in entry.own]),
-            *map(_list, (entry.shares, entry.grades, entry.positions, entry.chars)),
-            _list([self._code(criterion) for criterion in entry.criteria]),
-            _grades(entry.criterion_grades),
+            _json_list([self._code(model) for model in entry.models]),
+            _json_list([int(own) for own in entry.own]),
+            *map(_json_list, (entry.shares, entry.grades, entry.positions, entry.chars)),
+            _json_list([self._code(criterion) for criterion in entry.criteria]),
+            _json_lists(entry.criterion_grades),
             json.dumps(to_record(ballot)),
         )
 
     def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:
         return (
             *(session, make_storable(entry.seat), self._code(entry.model), entry.chars),
-            *(number(entry.seconds), number(entry.cost_usd), entry.output_tokens),
+            *(finite(entry.seconds), finite(entry.cost_usd), entry.output_tokens),
             *(int(entry.failed), None if text is None else make_storable(text)),
         )
 
 
-def names_of(database: Database, codes: Sequence[int], *, held: bool = False) -> dict[int, str]:
-    """Code to name of those that the history knows; `held`: until the transaction ends."""
-    found: dict[int, str] = {}
-    sharing = database.sharing if held else ""
-    for start in range(0, len(codes), AT_ONCE):
-        some = ", ".join(str(int(code)) for code in codes[start : start + AT_ONCE])
-        sql = f"SELECT code, name FROM names WHERE code IN ({some}) ORDER BY code"  # noqa: S608
-        found.update((code, name) for code, name in database.rows(sql + sharing))
-    return found
+def read_names(database: Database, codes: Sequence[int], *, lock: bool = False) -> dict[int, str]:
+    """Map known codes to names; with `lock`, nobody deletes them before the transaction ends."""
+    names: dict[int, str] = {}
+    sharing = database.sharing if lock else ""
+    for block in blocks(codes, AT_ONCE):
+        among = ", ".join(str(int(code)) for code in block)
+        sql = f"SELECT code, name FROM names WHERE code IN ({among}) ORDER BY code"  # noqa: S608
+        names.update((code, name) for code, name in database.rows(sql + sharing))
+    return names
 
 
 COUNCIL = "council"
-"""The source of a session that was held here, and came from no file."""
+"""The source of a session of a council, which came from no file."""
 
 LAST = "last"
-"""Stands for the latest council session, so that none is called so."""
+"""Stands for the latest session, so that none may have this name."""
 
 NOBODY = ""
-"""The holder of a session that is closed: nobody writes to it any more."""
+"""The holder of a closed session: nobody writes to it any more."""
 
 _COLUMNS = (
     *("session", "at_us", "day", "bucket", "category", "simulated", "rejudged", "source"),
@@ -259,33 +251,33 @@ _COLUMNS = (
     *("noise_unit", "noise_variance", "noise_df", "effect_variance"),
 )
 
-_SETTLED = ("category", *_COLUMNS[_COLUMNS.index("status") :])
-"""What is known once the session is over. Its group is written once, when it is opened."""
+_CLOSING = ("category", *_COLUMNS[_COLUMNS.index("status") :])
+"""Columns that are written again when a session closes; its bucket never is."""
 
-_COMPLETE = (
-    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _SETTLED)}"  # noqa: S608
+_CLOSE = (
+    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)}"  # noqa: S608
     " WHERE session = :session"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """What the history keeps of a session beside its events, ballots and answers.
+    """The row of a session: written when it opens or is imported, updated when it is counted.
 
     Parameters
     ----------
     source
         `COUNCIL`, or the file that it came from.
     holder
-        The token of the one writer that may add to it.
+        The token of the only writer that may add to it.
     entry
-        None: not counted.
+        None: it is not counted.
     parent, relation
-        The session that it came of, and how; written once, when it is opened.
+        The session it derives from, and how; written once, when it opens.
     judges_only
-        Its answers come from another session: nobody was asked for one.
+        Its answers come from another session.
     added
-        When it entered the history; None: when it was asked.
+        When it came into the history; None: when it was asked.
     """
 
     session: str
@@ -308,26 +300,26 @@ class SessionRow:
 
     @property
     def rejudged(self) -> bool:
-        """Whether it judges the answers of another session, which count there."""
+        """It judges the answers of another session, which count there."""
         return self.judges_only or self.relation == "rejudged"
 
     @property
     def shares_answers(self) -> bool:
-        """Whether answers of its parent stand in it."""
+        """It contains answers of its parent."""
         return self.relation in ("rejudged", "retried")
 
     @property
     def own_bucket(self) -> int | None:
-        """Its group, where it is no other's: see `_bucket`."""
+        """Its bucket, unless it shares that of another session (`_bucket`)."""
         return None if self.shares_answers else bucket_of(self.session)
 
     @property
     def at_us(self) -> int:
-        """When it was asked, in microseconds of UTC."""
+        """The time of the question in microseconds of UTC."""
         return to_microseconds(self.at)
 
     def values(self, bucket: int) -> tuple[Any, ...]:
-        """The row, in a group of sessions."""
+        """Return the columns' values, in a bucket."""
         at_us = self.at_us
         added_us = at_us if self.added is None else to_microseconds(self.added)
         question, closing = make_storable(self.question), _text(self.closing)
@@ -335,46 +327,46 @@ class SessionRow:
             *(self.session, at_us, day_of(at_us), bucket, _text(self.category)),
             *(int(self.simulated), int(self.rejudged), make_storable(self.source)),
             *(_text(self.parent), self.relation, added_us, 0, self.status, self.holder),
-            *(question, closing, fold_case(f"{question} {closing or ''}"), self.rule),
-            *(number(self.cost_usd), number(self.seconds), *_counted(self.entry)),
+            *(question, closing, f"{question} {closing or ''}".casefold(), self.rule),
+            *(finite(self.cost_usd), finite(self.seconds), *_count_values(self.entry)),
         )
 
-    def settled(self) -> dict[str, Any]:
-        """What is known of it once it is over, by column."""
-        held = dict(zip(_COLUMNS, self.values(0), strict=True))
-        return {name: held[name] for name in ("session", *_SETTLED)}
+    def closing_values(self) -> dict[str, Any]:
+        """Return the columns that closing the session writes, by name."""
+        values = dict(zip(_COLUMNS, self.values(0), strict=True))
+        return {name: values[name] for name in ("session", *_CLOSING)}
 
 
 def _text(text: str | None) -> str | None:
     return None if text is None else make_storable(text)
 
 
-def _counted(entry: SessionEntry | None) -> tuple[Any, ...]:
+def _count_values(entry: SessionEntry | None) -> tuple[Any, ...]:
     if entry is None:
         return (None,) * 6
     noise = entry.noise
     fit = (None,) * 4 if noise is None else (
         noise.unit,
-        number(noise.variance),
-        number(noise.df),
-        number(noise.effect_variance),
+        finite(noise.variance),
+        finite(noise.df),
+        finite(noise.effect_variance),
     )  # fmt: skip
-    return (number(entry.kendall_w), number(entry.agreement), *fit)
+    return (finite(entry.kendall_w), finite(entry.agreement), *fit)
 
 
 def insert_sessions(
     database: Database, rows: Iterable[SessionRow], *, ignore_existing: bool = False
 ) -> int:
-    """Insert rows; `keep`: one that is there already stays. Return how many are new."""
-    held = list(rows)
-    check_names(database, [row.session for row in held])
-    among = {row.session: row for row in held}
-    values = [row.values(_bucket(database, row, among)) for row in held]
+    """Insert the rows of sessions; return the number inserted."""
+    sessions = list(rows)
+    by_name = {row.session: row for row in sessions}
+    check_names(database, [row.session for row in sessions])
+    values = [row.values(_bucket(database, row, by_name)) for row in sessions]
     return database.insert("sessions", _COLUMNS, values, ignore_existing=ignore_existing)
 
 
 def check_names(database: Database, sessions: Iterable[str]) -> None:
-    """Refuse names of sessions that no database holds, or that stand for another session.
+    """Refuse names of sessions that cannot be stored, or that stand for another session.
 
     Raises
     ------
@@ -394,10 +386,9 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
 
 
 def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
-    """The group of a session: that of the first one whose answers stand in it.
+    """Return the bucket of the first session that a session's answers come from.
 
-    Answers that are judged again are the same answers. Where the parent is unknown, it is taken
-    for the first.
+    An unknown parent is taken for the first.
     """
     first = row
     for _ in among:
@@ -405,23 +396,29 @@ def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]
             break
         if first.parent not in among:
             sql = "SELECT bucket FROM sessions WHERE session = :session"
-            found = database.rows(sql, {"session": _text(first.parent)})
-            return int(found[0][0]) if found else bucket_of(first.parent)
+            parents = database.rows(sql, {"session": _text(first.parent)})
+            return int(parents[0][0]) if parents else bucket_of(first.parent)
         first = among[first.parent]
     return bucket_of(first.session)
 
 
-def update_session(database: Database, settled: Mapping[str, Any]) -> None:
-    """Write what is known of a session now over what was known when it was opened."""
-    database.execute(_COMPLETE, settled)
+def close_session(database: Database, values: Mapping[str, Any]) -> None:
+    """Write the closing values over those of the opening."""
+    database.execute(_CLOSE, values)
+
+
+def lock_session(database: Database, session: str) -> str | None:
+    """Lock the row of a session until the transaction ends; return its holder, None if missing."""
+    sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
+    return next((holder for (holder,) in database.rows(sql, {"session": session})), None)
 
 
 def update_count(database: Database, entry: SessionEntry) -> None:
-    """Write what a session says when it was counted again, and that it is another now."""
+    """Write the values of another count of a session, and raise its revision."""
     names = _COLUMNS[-6:]
-    values = dict(zip(names, _counted(entry), strict=True))
-    settled = ", ".join(f"{name} = :{name}" for name in names)
+    values = dict(zip(names, _count_values(entry), strict=True))
+    assignments = ", ".join(f"{name} = :{name}" for name in names)
     database.execute(
-        f"UPDATE sessions SET {settled}, revision = revision + 1 WHERE session = :session",  # noqa: S608
+        f"UPDATE sessions SET {assignments}, revision = revision + 1 WHERE session = :session",  # noqa: S608
         {**values, "session": entry.session},
     )

@@ -1,19 +1,22 @@
-"""The tables of a history, the same in SQLite and PostgreSQL, as numbered steps that only add.
+"""The tables of a history and its migrations, the same in SQLite and PostgreSQL.
 
-    sessions ─┬─ events      what happened, as it happened: the record itself
-              ├─ ballots     every ballot as it was cast, and as lists that an engine can sum
-              ├─ answers     what each answer took
+    sessions ─┬─ events      the record of the session
+              ├─ ballots     every ballot as cast, and as lists that an engine can sum
+              ├─ answers     time, cost, length and text of each answer
               ├─ standings   a row per kind, rule and model, written when the session is counted
-              ├─ matchups    a row per kind: how its models fared against each other
-              └─ counted     rules that it was counted under later, though one may leave no row
+              ├─ matchups    a row per kind: wins, losses and ties between its models
+              └─ counted     rules it was counted under later, even without standings
     names                    code → model, reviewer or criterion
-    imports ─── imported     files that were taken in, by their digest, and the sessions of each
-    changes → rollups        which days of sessions changed → sums of days and of longer spans
-    wholes                   sums of all sessions; under the name '' the word that they hold under
+    imports ─── imported     digests of imported files, and the sessions of each
+    changes → rollups        days with changed sessions → sums of days and of longer spans
+    wholes                   sums of all sessions; under the name '' their generation
 
-Times are UTC microseconds in an integer. Models and reviewers stand as codes: 53 bits of a hash of
-their name, so that any two histories agree on them. Lists are JSON text. `searched` is question and
-closing text with their letters in one case, as our own code folds them, on whatever server.
+Times are UTC microseconds in an integer. Models and reviewers are stored as codes: 53 bits of a
+hash of their name, the same in every history. Lists are JSON text. `searched` is question and
+closing text, case-folded by our own code, so that every server searches alike.
+
+Migrations are numbered and only go forward; each is one transaction, and the table `migrations`
+lists those applied. A history of a later version is left unchanged.
 """
 
 import re
@@ -21,11 +24,16 @@ from hashlib import blake2b
 from zlib import crc32
 
 from witan.core.entries import BUCKETS
+from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import Database
 from witan.version import __version__
 
 MICROSECONDS_A_DAY = 86_400_000_000
+
+_MIGRATIONS_TABLE = """
+CREATE TABLE migrations (version INTEGER PRIMARY KEY, at_us BIGINT NOT NULL, witan TEXT NOT NULL)
+"""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -197,30 +205,49 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
     ),
 )
-"""Statements per version, from 1; a version is never changed, only followed by another.
+"""Statements per version, from 1. A version is never edited, only followed by another.
 
-``{bytes}`` is the type of a run of bytes: BLOB or BYTEA.
+``{bytes}`` stands for BLOB or BYTEA.
 """
 
 
-def code_of(name: str) -> int:
-    """The code that stands for a name: 53 bits, so that every reader of numbers holds it exactly.
+def migrate(database: Database, clock: Clock) -> None:
+    """Apply the missing migrations, each in one transaction."""
+    kinds = {"{bytes}": "BLOB" if database.dialect == "sqlite" else "BYTEA"}
+    for version in range(read_version(database) + 1, len(MIGRATIONS) + 1):
+        with database.transaction():
+            if version == 1:
+                database.execute(_MIGRATIONS_TABLE)
+            for statement in MIGRATIONS[version - 1]:
+                written = statement
+                for mark, kind in kinds.items():
+                    written = written.replace(mark, kind)
+                database.execute(written)
+            at_us = round(clock.now().timestamp() * 1_000_000)
+            database.execute(
+                "INSERT INTO migrations (version, at_us, witan) VALUES (:version, :at_us, :witan)",
+                {"version": version, "at_us": at_us, "witan": __version__},
+            )
 
-    Among a million names two share a code once in 20,000 histories; a history refuses the second.
+
+def code_of(name: str) -> int:
+    """Return the code of a name: 53 bits, which a float holds exactly.
+
+    Two of a million names share a code once in 20,000 histories; a history refuses the second.
     """
     return int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 11
 
 
 def bucket_of(session: str) -> int:
-    """The group of sessions that errors are clustered by: crc32 of the name, modulo 256.
+    """Return the group of sessions that errors are clustered by: crc32 of the name, modulo 256.
 
-    A session that judges the answers of another is in the group of that one.
+    A session that judges the answers of another shares its group.
     """
     return crc32(session.encode(errors="replace")) % BUCKETS
 
 
 def read_version(database: Database) -> int:
-    """How many migrations a history has had; refuse one of a later Witan, and what is no history.
+    """Return the number of a history's migrations; 0 in an empty database.
 
     Raises
     ------
@@ -257,7 +284,7 @@ def _tables(database: Database) -> set[str]:
 
 
 def _is_ours(database: Database) -> bool:
-    """Whether the migrations are those of a history."""
+    """Tell whether the table `migrations` is that of a history."""
     if database.dialect == "sqlite":
         sql = "SELECT name FROM pragma_table_info('migrations')"
     else:
@@ -274,9 +301,9 @@ def _foreign(database: Database) -> HistoryError:
 
 
 def probe_tables(database: Database) -> None:
-    """Read a little of every table, so that a file that is damaged is found damaged now."""
+    """Read a row of every table, so that a damaged file fails now."""
     for table in _TABLES:
-        database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS held")  # noqa: S608
+        database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS probe")  # noqa: S608
 
 
 _TABLES = tuple(

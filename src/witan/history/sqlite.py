@@ -1,7 +1,7 @@
 """A history in a SQLite file.
 
-The write-ahead log is used where the library is new enough: up to 3.51.2 two connections could, in
-a rare race, damage it. Elsewhere a rollback journal, which is truncated at every commit.
+The journal is a write-ahead log where the library is new enough: up to 3.51.2 a rare race of two
+connections could damage it. Elsewhere it is a rollback journal, truncated at every commit.
 """
 
 import os
@@ -30,9 +30,9 @@ MATHEMATICS: Mapping[str, Function] = MappingProxyType({"LN": log, "SQRT": sqrt}
 
 
 def add_missing_functions(connection: Any, functions: Mapping[str, Function] = MATHEMATICS) -> None:
-    """Give a connection those of the functions that its library does not have.
+    """Define the functions that a connection's library lacks.
 
-    They are NULL of NULL, and where they are not defined, as SQLite's own are.
+    As SQLite's own, they return NULL for NULL and where they are undefined.
     """
     for name, function in functions.items():
         try:
@@ -54,36 +54,36 @@ def _or_null(function: Function) -> Callable[[object], float | None]:
 
 
 BUSY_SECONDS = 60.0
-"""How long a statement waits for another process; an import may hold the file that long."""
+"""How long a statement waits for a lock; an import may keep the file locked that long."""
 
 _WAL_IS_SAFE = (3, 51, 3)
 
 _OLDEST = (3, 35, 0)
-"""The first library that knows ``AS MATERIALIZED``, which sums are asked with."""
+"""The first version with ``AS MATERIALIZED``, which the sums are queried with."""
 
 _PAUSE_SECONDS = 0.0002
-"""Between two attempts to have the file for writing."""
+"""Between two attempts to lock the file for writing."""
 
 _JOURNAL_SECONDS = 1.0
-"""How long to wait for a file to be free for another journal; if it is not, that is for later."""
+"""How long to wait before changing the journal mode; if others use the file, it stays."""
 
 _COPY = "import shutil, sys; shutil.copy2(sys.argv[1], sys.argv[2])"
 
 _HEADER_BYTES = 100
 
 _SCHEMA_BYTES = 65_536
-"""The header of a file, and its first page, which the tables are written in."""
+"""Sizes of a file's header and of its largest first page, which holds the tables' definitions."""
 
 SIDE_FILES = ("-wal", "-journal")
-"""What lies beside a file and belongs to it: without it the file says something else."""
+"""Suffixes of the log and the journal, which hold part of a file's content."""
 
 _ROOM = 65_536
-"""Bytes; with less SQLite cannot lay beside a file what it needs even to read it."""
+"""Free bytes that SQLite needs for the files that it makes even to read one."""
 
 
 @cache
 def _driver() -> Any:
-    """The newer of the standard library's SQLite and the one that `pysqlite3` brings."""
+    """Import the newer of the standard library's SQLite and that of `pysqlite3`."""
     try:
         other = import_module("pysqlite3.dbapi2")
     except ImportError:
@@ -92,17 +92,17 @@ def _driver() -> Any:
 
 
 def library_version() -> str:
-    """The version of the SQLite library in use."""
+    """Return the version of the SQLite library in use."""
     return str(_driver().sqlite_version)
 
 
 def safe_journal() -> str:
-    """The journal mode that this library is safe with."""
+    """Return the journal mode that is safe with this library."""
     return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
 
 
 def check_library(where: str, version: str) -> None:
-    """Refuse a SQLite library that does not know all that a history is asked in.
+    """Refuse a SQLite library that lacks statements of the history.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def check_library(where: str, version: str) -> None:
 
 
 class SqliteDatabase(Database):
-    """One connection to a SQLite file, which has to be there."""
+    """A connection to an existing SQLite file."""
 
     dialect = "sqlite"
 
@@ -140,7 +140,7 @@ class SqliteDatabase(Database):
             )
         with ExitStack() as undo:
             undo.callback(self.close)
-            # First of all, as it fails where the file is locked: other settings wait, and go on.
+            # First, because it fails where the file is locked; the other settings only wait.
             self._pragma("schema_version")
             with self._translating():
                 add_missing_functions(self._connection)
@@ -150,46 +150,47 @@ class SqliteDatabase(Database):
 
     @property
     def journal(self) -> str:
-        """What the file is in: another process may have chosen it."""
+        """The file's journal mode, which another process may have chosen."""
         [(mode,)] = self.rows("PRAGMA journal_mode")
         return str(mode).casefold()
 
     def choose_journal(self) -> None:
-        """Put the file into the mode that this library is safe with, if nobody else is using it."""
+        """Set the journal mode that is safe with this library, unless others use the file."""
         if self.journal != safe_journal():
-            with self._lock, self._waiting(_JOURNAL_SECONDS), suppress(_driver().OperationalError):
+            with (
+                self._lock,
+                self._busy_timeout(_JOURNAL_SECONDS),
+                suppress(_driver().OperationalError),
+            ):
                 self._connection.execute(f"PRAGMA journal_mode = {safe_journal()}").fetchall()
 
     def _disconnect(self) -> None:
         self._connection.close()
 
     def reopen(self, wait: float) -> "SqliteDatabase":
-        """Open another connection to the same place, which waits so many seconds for others."""
+        """Open another connection that waits `wait` seconds for locks."""
         return SqliteDatabase(self.path, self.where, busy_seconds=wait, mode=self._mode)
 
     def restore_busy_timeout(self) -> None:
-        """Wait for other processes as long as statements do, once the opening is over."""
+        """Wait for locks as long as statements do, now that the file is open."""
         self._busy_seconds = self._waited = BUSY_SECONDS
         self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
     def truncate_log(self, wait: float) -> bool:
-        """Take what was deleted out of the log as well."""
-        with self._lock, self._waiting(wait):
+        """Remove deleted rows from the log; false if a reader blocked that for `wait` seconds."""
+        with self._lock, self._busy_timeout(wait):
             [(blocked, *_)] = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         return not blocked
 
     def integrity_check(self) -> str | None:
-        """What a check of the whole file finds wrong with it; None: nothing."""
+        """Check the whole file; return the first damage found, or None."""
         found = [str(line) for (line,) in self.rows("PRAGMA integrity_check(1)")]
         # Lines with asterisks are headings.
-        said = [line for line in found[0].splitlines() if not line.startswith("***")]
-        return None if found == ["ok"] else "; ".join(said) or found[0]
+        damage = [line for line in found[0].splitlines() if not line.startswith("***")]
+        return None if found == ["ok"] else "; ".join(damage) or found[0]
 
     def quick_check(self, seconds: float) -> str | None:
-        """What a check of so many seconds finds wrong; None: nothing, as far as it came.
-
-        It looks at every page, and not at what is written there.
-        """
+        """Check the pages, not their content, for `seconds` at most; return damage, or None."""
         deadline = time.monotonic() + seconds
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000)
@@ -221,27 +222,27 @@ class SqliteDatabase(Database):
             raise self._damage
         self._waited = self._busy_seconds if wait is None else wait
         deadline = time.monotonic() + self._waited
-        with self._waiting(0):
-            while not self._begun() and time.monotonic() < deadline:
+        with self._busy_timeout(0):
+            while not self._try_begin() and time.monotonic() < deadline:
                 time.sleep(_PAUSE_SECONDS)
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
         self._waited = self._busy_seconds
 
     @contextmanager
-    def _waiting(self, seconds: float) -> Iterator[None]:
-        """SQLite itself waits so long for another process, and no longer."""
+    def _busy_timeout(self, seconds: float) -> Iterator[None]:
+        """Set SQLite's own wait for locks, for the block."""
         self._pragma(f"busy_timeout = {round(1000 * seconds)}")
         try:
             yield
         finally:
             self._pragma(f"busy_timeout = {round(1000 * self._busy_seconds)}")
 
-    def _begun(self) -> bool:
-        """Whether the file could be had for writing at once.
+    def _try_begin(self) -> bool:
+        """Begin to write, or return false because another process does.
 
-        SQLite itself sleeps longer and longer between its attempts, and of several writers that
-        never rest all but one would starve.
+        SQLite itself sleeps longer and longer between its attempts, so all but one of several busy
+        writers would starve.
         """
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -256,7 +257,7 @@ class SqliteDatabase(Database):
             if commit:
                 self._connection.execute("COMMIT")
         finally:
-            # After some failures SQLite has undone the transaction already.
+            # After some failures SQLite has rolled the transaction back already.
             with suppress(_driver().Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -266,25 +267,23 @@ class SqliteDatabase(Database):
         driver = _driver()
         try:
             yield
-        except (driver.Error, UnicodeDecodeError) as error:  # its own words may be damaged, too
-            raise self._said(error) from error
+        except (driver.Error, UnicodeDecodeError) as error:  # the message may be damaged, too
+            raise self._error_of(error) from error
         except (UnicodeEncodeError, OverflowError) as error:
             raise unstorable_error(self.where, error) from error
 
-    def _said(self, error: Exception) -> HistoryError:
+    def _error_of(self, error: Exception) -> HistoryError:
         code, words = getattr(error, "sqlite_errorname", ""), str(error)
         if is_disk_full_error(error, self.path):
             problem = "cannot be read or written: the disk is full"
             return HistoryError(self.where, problem, "free some space, then try again")
-        for starts, said in _SENTENCES:
-            if code.startswith(starts) or any(sign in words for sign in _SIGNS.get(starts, ())):
-                problem, remedy = said
-                told = HistoryError(
-                    self.where, problem.format(words=words, wait=self._waited), remedy
-                )
-                if starts in _DAMAGE:
-                    self._damage = told  # nothing more is written to it
-                return told
+        for prefix, (sentence, remedy) in _SENTENCES:
+            if code.startswith(prefix) or any(sign in words for sign in _SIGNS.get(prefix, ())):
+                problem = sentence.format(words=words, wait=self._waited)
+                history_error = HistoryError(self.where, problem, remedy)
+                if prefix in _DAMAGE:
+                    self._damage = history_error  # nothing more is written to it
+                return history_error
         return HistoryError(self.where, f"SQLite says: {words}", "see what it says, and try again")
 
 
@@ -318,11 +317,11 @@ _SIGNS = {
     "SQLITE_CORRUPT": ("malformed", "no such column", "no such table", "no column named"),
     "UTF-8": ("Could not decode to UTF-8", "codec can't decode"),
 }
-"""How the messages read, where the driver does not hand on the code."""
+"""Parts of the messages, for drivers that do not report the code."""
 
 
 def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
-    """Whether SQLite failed where nothing more fits on the disk: it has no word for that itself."""
+    """Tell whether SQLite failed for lack of space, for which it has no code of its own."""
     code, words = getattr(error, "sqlite_errorname", ""), str(error)
     failed = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
     if not code.startswith(failed) and not any(s in words for key in failed for s in _SIGNS[key]):
@@ -331,16 +330,16 @@ def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
 
 
 def is_full(path: Path) -> bool:
-    """Whether nothing more fits on the disk that a file is on."""
+    """Tell whether the disk of a file is full."""
     try:
         disk = os.statvfs(path.absolute().parent)
-    except (OSError, AttributeError):  # Windows tells nothing of the kind
+    except (OSError, AttributeError):  # not on Windows
         return False
     return disk.f_bavail * disk.f_frsize < _ROOM or (disk.f_files > 0 and not disk.f_favail)
 
 
 def is_damage(error: HistoryError, path: Path) -> bool:
-    """Whether an error says that the file is damaged, and not that it is something else."""
+    """Tell whether an error reports a damaged database, not a file of another kind."""
     cause = error.__cause__
     name, words = getattr(cause, "sqlite_errorname", ""), str(cause)
     if name.startswith("SQLITE_NOTADB") or "not a database" in words:
@@ -350,7 +349,7 @@ def is_damage(error: HistoryError, path: Path) -> bool:
 
 
 def _was_database(path: Path) -> bool:
-    """Whether a file that SQLite does not know was one of its own: what follows tells of it."""
+    """Tell from its first page whether a file without SQLite's header was a history."""
     try:
         with path.open("rb") as file:
             start = file.read(_SCHEMA_BYTES)
@@ -360,19 +359,19 @@ def _was_database(path: Path) -> bool:
 
 
 def copy_aside(path: Path, at: datetime) -> Path:
-    """Copy a damaged file, its log and its journal beside it; a copy that is there is enough.
+    """Copy a damaged file with its log and journal beside it, unless a copy exists.
 
-    The file itself gets its name last, so that whatever has that name is whole.
+    The copy of the file itself gets its name last, so that it is complete once it has that name.
 
     Raises
     ------
     OSError
-        If it cannot be copied; nothing of the copy is left then.
+        If it cannot be copied; no partial copy is left.
     """
-    was = path.stat()
+    original = path.stat()
     for earlier in sorted(path.parent.glob(f"{escape(path.name)}.corrupt-*")):
-        held = earlier.stat()
-        if (held.st_size, int(held.st_mtime)) == (was.st_size, int(was.st_mtime)):
+        copy = earlier.stat()
+        if (copy.st_size, int(copy.st_mtime)) == (original.st_size, int(original.st_mtime)):
             return earlier
     target = path.with_name(f"{path.name}.corrupt-{at:%Y%m%d-%H%M%S}")
     parts = {}
@@ -383,8 +382,8 @@ def copy_aside(path: Path, at: datetime) -> Path:
                 part = path.with_name(f"{path.name}.copying-{os.getpid()}{suffix}")
                 parts[part] = Path(f"{target}{suffix}")
                 _copy(source, part)
-        for part, copy in parts.items():
-            part.replace(copy)
+        for part, name in parts.items():
+            part.replace(name)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -392,12 +391,12 @@ def copy_aside(path: Path, at: datetime) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Another process copies: closing a file lets go of every lock that this process has on it."""
-    done = subprocess.run(  # noqa: S603 - our own interpreter on our own line
+    """Copy in another process: closing a file here would drop this process's locks on it."""
+    process = subprocess.run(  # noqa: S603 - our own interpreter on our own line
         [sys.executable, "-I", "-c", _COPY, os.fspath(source), os.fspath(target)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise OSError((done.stderr.strip().splitlines() or ["the copying process died"])[-1])
+    if process.returncode:
+        raise OSError((process.stderr.strip().splitlines() or ["the copying process died"])[-1])

@@ -38,7 +38,7 @@ from witan.history.locks import (
     new_holder,
     unmark_recording,
 )
-from witan.history.rows import Rows, update_session
+from witan.history.rows import Rows, close_session
 
 ATTEMPT_SECONDS = 2.0
 """How long one attempt waits for another process; what is told meanwhile joins the next."""
@@ -158,7 +158,7 @@ def _commit(database: Database, told: Sequence[tuple[SessionQueue, int]]) -> Non
                 continue
             insert_events(database, ready.events[len(ready.events) - len(fresh) :])
             if fresh and ready.left is not None:
-                update_session(database, ready.settled)
+                close_session(database, ready.settled)
                 ended.append(ready)
         if len(ended) < len(ending):
             rows = _rows(ended)
@@ -188,7 +188,7 @@ def _counted(pieces: Sequence[_Ready]) -> list[_Ready]:
     for (ready, _), left in zip(
         closing, count_sessions([held for _, held in closing]), strict=True
     ):
-        ready.left, ready.settled = left, left.row.settled()
+        ready.left, ready.settled = left, left.row.closing_values()
     return [ready for ready, _ in closing]
 
 

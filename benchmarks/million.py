@@ -23,9 +23,8 @@ from witan.core.additive import fit_grades
 from witan.core.profile import Profile
 from witan.core.rules.graded import normalized_scores
 from witan.core.rules.kemeny import kemeny
-from witan.core.rules.pairwise import schulze, tournament
+from witan.core.rules.pairwise import ranked_pairs, schulze, tournament
 from witan.core.rules.positional import borda, mean_rank
-from witan.core.rules.ranked_pairs import ranked_pairs
 from witan.core.rules.registry import Scores
 from witan.core.student import t_quantile
 

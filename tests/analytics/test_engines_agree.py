@@ -14,8 +14,8 @@ from reference_gradings import grading_sums
 from witan.analytics.engines import DuckLake, Reductions, SqlEngine
 from witan.analytics.lake import Lake
 from witan.analytics.reports.renaming import renamed_standings
-from witan.core.elo_history import elo
 from witan.core.entries import StandingEntry
+from witan.core.rules.elo import rate_matches
 from witan.core.window import ALWAYS, Window
 
 TABLES = {
@@ -151,8 +151,8 @@ def test_names_spell_out_every_code(engine, entries):
 
 def test_elo_is_the_same_on_every_engine(engine, sqlite_history):
     """What depends on the order of sessions gets them in one order everywhere."""
-    found = elo(Reductions(engine).matches())
-    expected = elo(Reductions(SqlEngine(sqlite_history)).matches())
+    found = rate_matches(Reductions(engine).matches())
+    expected = rate_matches(Reductions(SqlEngine(sqlite_history)).matches())
 
     assert found.matches == expected.matches
     assert found.rating == pytest.approx(expected.rating, rel=1e-12)

@@ -70,7 +70,7 @@ def leaderboard(
     terms : Terms, optional
         What was asked for.
     elo : mapping of code to float, optional
-        Ratings after the last session, by `elo_history.elo`.
+        Ratings after the last session, by `witan.core.rules.elo.rate_matches`.
     previous : Leaderboard, optional
         Of the window before, on the same terms otherwise.
 

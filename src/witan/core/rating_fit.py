@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from witan.core.comparisons import FIRST, SECOND, TIE, PairCounts
 from witan.core.display import quoted
 from witan.core.level import check_level
-from witan.core.rules.luce_fit import fit_matchups
+from witan.core.rules.luce import fit_matchups
 from witan.errors import InvalidParameter, TooLarge, UnsuitableBallots
 
 __all__ = [

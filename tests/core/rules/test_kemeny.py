@@ -13,8 +13,14 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from elections import election, mean_ranks, profiles, random_profile
 from witan.core.profile import Profile, matchups
 from witan.core.rules.kemeny import kemeny
-from witan.core.rules.kemeny_bound import barrier, cost
-from witan.core.rules.kemeny_exact import MAX_TIED, components, rank_component, rank_session
+from witan.core.rules.kemeny_search import (
+    MAX_TIED,
+    barrier,
+    components,
+    cost,
+    rank_component,
+    rank_session,
+)
 from witan.core.rules.positional import borda
 from witan.errors import TooLarge
 

@@ -13,8 +13,7 @@ from pref_voting.profiles_with_ties import ProfileWithTies
 from elections import random_profile
 from witan.core.profile import Profile
 from witan.core.rules.elimination import irv
-from witan.core.rules.pairwise import schulze, tournament
-from witan.core.rules.ranked_pairs import ranked_pairs
+from witan.core.rules.pairwise import ranked_pairs, schulze, tournament
 
 
 def sessions(seed: int, shape: tuple[int, int, int], **kind: bool) -> Iterator[Profile]:

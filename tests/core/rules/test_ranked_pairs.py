@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
 from witan.core.profile import Profile
-from witan.core.rules.ranked_pairs import ranked_pairs
+from witan.core.rules.pairwise import ranked_pairs
 from witan.core.rules.registry import Axiom
 
 Relation = frozenset[tuple[int, int]]

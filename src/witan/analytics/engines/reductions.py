@@ -11,7 +11,7 @@ from witan.analytics.engines.adding import Adding, Columns
 from witan.analytics.engines.engine import Engine, Query
 from witan.analytics.engines.texts import Text, texts_of
 from witan.analytics.lake.columns import key_of
-from witan.core.elo_history import Match
+from witan.core.rules.elo import Match
 from witan.core.sums import (
     AnswerSums,
     BallotSums,

@@ -11,9 +11,9 @@ from witan.analytics.reports.emptiness import asked_between, coverage_of, nothin
 from witan.analytics.reports.renaming import renamed_matches, renamed_standings
 from witan.analytics.reports.sources import BASE_RULE, Source, check_rule, open_source
 from witan.core import leaderboard as core
-from witan.core.elo_history import elo
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.merging import merge, renamed, renamed_codes
+from witan.core.rules.elo import rate_matches
 from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
@@ -179,7 +179,7 @@ def _elo(
 ) -> Mapping[int, float]:
     """Rating of each model after the last session, by the names they have now."""
     changed = renamed_codes(aliases, names)
-    return elo(renamed_matches(asked.matches(human=human), changed)).rating
+    return rate_matches(renamed_matches(asked.matches(human=human), changed)).rating
 
 
 def _why_not(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:

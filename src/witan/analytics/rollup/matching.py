@@ -11,7 +11,7 @@ import numpy as np
 
 from witan.analytics.lake.columns import key_of
 from witan.analytics.rollup.cells import matchup_rows
-from witan.core.elo_history import Match
+from witan.core.rules.elo import Match
 from witan.core.window import Window
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database

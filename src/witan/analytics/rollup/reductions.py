@@ -17,7 +17,7 @@ from witan.analytics.rollup.matching import read_matches
 from witan.analytics.rollup.rolling import SPANS, Node, foreign, marked, stored
 from witan.analytics.rollup.tables import NO_RULE, Records, Sums, category_code, joined
 from witan.analytics.rollup.whole import Summed, kept_whole, summed
-from witan.core.elo_history import Match
+from witan.core.rules.elo import Match
 from witan.core.sums import AnswerSums, MatchupSums, PanelSums, StandingSums
 from witan.core.window import ALWAYS, Window
 from witan.history.database import Database

@@ -5,9 +5,9 @@
 from witan.core.rules.registry import RULES, Axiom, Registry, Rule, Scores, rule
 from witan.core.rules.positional import borda, mean_rank, weighted_borda
 from witan.core.rules.graded import hybrid, normalized_scores, range_
-from witan.core.rules.calibrated import calibrated
+from witan.core.rules.graded import calibrated
 from witan.core.rules.pairwise import schulze, tournament
-from witan.core.rules.ranked_pairs import ranked_pairs
+from witan.core.rules.pairwise import ranked_pairs
 from witan.core.rules.kemeny import kemeny
 from witan.core.rules.elimination import irv
 from witan.core.rules.luce import bradley_terry, plackett_luce

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import Profile, matchups
-from witan.core.rules.kemeny_bound import cost
-from witan.core.rules.kemeny_exact import rank_session
-from witan.core.rules.kemeny_subsets import Cells, nearest, optima_of, place_sums
+from witan.core.rules.kemeny_search import Cells, cost, nearest, optima_of, place_sums, rank_session
 from witan.core.rules.pairwise import FOLLOWED, candidates_with_votes, on_grid, voted_first
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Axiom, Scores, rule
@@ -73,7 +71,7 @@ def kemeny(profile: Profile) -> Scores:
     ------
     TooLarge
         If majority cycles tie more candidates together than can be ranked exactly
-        (`witan.core.rules.kemeny_exact.MAX_TIED`), or leave too many rankings nearly optimal.
+        (`witan.core.rules.kemeny_search.MAX_TIED`), or leave too many rankings nearly optimal.
 
     References
     ----------

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from witan.core.elo_history import Match, elo
 from witan.core.profile import Profile
 from witan.core.rules import RULES
+from witan.core.rules.elo import Match, rate_matches
 from witan.errors import InvalidParameter
 
 
 def test_one_match_by_hand():
     """Equal ratings expect a half: the winner gains 16 of k = 32, a draw moves nobody."""
-    won = elo([Match("s", 1, 2, 3, 1, 0)])
-    drawn = elo([Match("s", 1, 2, 1, 1, 5)])
+    won = rate_matches([Match("s", 1, 2, 3, 1, 0)])
+    drawn = rate_matches([Match("s", 1, 2, 1, 1, 5)])
 
     assert won.rating == {1: 1016, 2: 984}
     assert won.matches == {1: 1, 2: 1}
@@ -23,7 +23,7 @@ def test_a_surprise_moves_more():
     """400 points behind expects 1/11 (Elo 1978, base 400): a win then gains k · 10/11."""
     stream = [Match(n, 1, 2, 1, 0, 0) for n in range(2)]
 
-    found = elo(stream, k=400, base=400)
+    found = rate_matches(stream, k=400, base=400)
 
     # 200 up and 200 down, then 400 ahead expects 10/11.
     assert found.rating[1] == pytest.approx(1200 + 400 / 11)
@@ -45,7 +45,7 @@ def test_it_is_the_rule_on_the_same_sessions():
                 )  # fmt: skip
 
     by_rule = RULES["elo"](Profile.from_ranks(ranks))
-    found = elo(iter(stream))
+    found = rate_matches(iter(stream))
 
     assert [found.rating[c] for c in range(5)] == pytest.approx(by_rule.score[:, 0].tolist())
     assert [found.matches[c] for c in range(5)] == by_rule.details["matches"][:, 0].tolist()
@@ -56,9 +56,9 @@ def test_sessions_matter_in_order_and_matches_within_one_do_not():
     session = [Match(0, 1, 2, 1, 0, 0), Match(0, 2, 3, 1, 0, 0), Match(0, 1, 3, 0, 1, 0)]
     later = [Match(1, 1, 2, 0, 1, 0), Match(1, 2, 3, 1, 0, 0)]
 
-    straight = elo([*session, *later])
-    stirred = elo([*session[::-1], *later[::-1]])
-    turned = elo([*later, *session])
+    straight = rate_matches([*session, *later])
+    stirred = rate_matches([*session[::-1], *later[::-1]])
+    turned = rate_matches([*later, *session])
 
     assert stirred.rating == pytest.approx(straight.rating)
     assert turned.rating[1] != pytest.approx(straight.rating[1], abs=0.01)
@@ -67,7 +67,7 @@ def test_sessions_matter_in_order_and_matches_within_one_do_not():
 
 def test_pairs_without_ballots_are_no_match():
     """Weight 0, and a model with itself, leave nobody rated."""
-    assert elo([Match(0, 1, 2, 0, 0, 0), Match(0, 3, 3, 1, 0, 0)]).rating == {}
+    assert rate_matches([Match(0, 1, 2, 0, 0, 0), Match(0, 3, 3, 1, 0, 0)]).rating == {}
 
 
 def test_weights_that_do_not_add_exactly_are_a_draw():
@@ -77,7 +77,7 @@ def test_weights_that_do_not_add_exactly_are_a_draw():
 
 def test_ratings_far_apart_do_not_overflow():
     """A tiny base puts ratings thousands of decades apart; the numbers stay finite."""
-    found = elo([Match(n, 1, 2, 1, 0, 0) for n in range(50)], k=1e4, base=1e-3)
+    found = rate_matches([Match(n, 1, 2, 1, 0, 0) for n in range(50)], k=1e4, base=1e-3)
 
     assert np.isfinite(list(found.rating.values())).all()
 
@@ -86,4 +86,4 @@ def test_ratings_far_apart_do_not_overflow():
 def test_impossible_options_are_refused(options):
     """The error names the option."""
     with pytest.raises(InvalidParameter, match=next(iter(options))):
-        elo([], **options)
+        rate_matches([], **options)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.core.blind_vote import Accord, accord, cast, read_ranking, voting_sheet
+from witan.core.blind_vote import Agreement, agreement, cast, read_ranking, voting_sheet
 from witan.errors import InvalidBallot
 
 SHEET = voting_sheet("s1", "ines", ["x", "y", "z"])
@@ -93,15 +93,15 @@ class TestAccord:
     @pytest.mark.parametrize(
         ("groups", "ranks", "found"),
         [
-            ((("x",), ("y",), ("z",)), {"x": 1, "y": 2, "z": 3}, Accord(3, 3, 3, True)),
-            ((("z",), ("y",), ("x",)), {"x": 1, "y": 2, "z": 3}, Accord(0, 3, 3, False)),
-            ((("x", "y"), ("z",)), {"x": 2, "y": 1, "z": 3}, Accord(2, 2, 3, True)),
-            ((("x",), ("y",), ("z",)), {"x": 1.5, "y": 1.5, "z": 3}, Accord(2, 2, 3, True)),
-            ((("x", "y"),), {"x": 1, "y": 2}, Accord(0, 0, 1, True)),
-            ((("w",), ("x",), ("y",)), {"x": 2, "y": 1}, Accord(0, 1, 1, False)),
-            ((("x",), ("y",)), {}, Accord(0, 0, 0, None)),
+            ((("x",), ("y",), ("z",)), {"x": 1, "y": 2, "z": 3}, Agreement(3, 3, 3, True)),
+            ((("z",), ("y",), ("x",)), {"x": 1, "y": 2, "z": 3}, Agreement(0, 3, 3, False)),
+            ((("x", "y"), ("z",)), {"x": 2, "y": 1, "z": 3}, Agreement(2, 2, 3, True)),
+            ((("x",), ("y",), ("z",)), {"x": 1.5, "y": 1.5, "z": 3}, Agreement(2, 2, 3, True)),
+            ((("x", "y"),), {"x": 1, "y": 2}, Agreement(0, 0, 1, True)),
+            ((("w",), ("x",), ("y",)), {"x": 2, "y": 1}, Agreement(0, 1, 1, False)),
+            ((("x",), ("y",)), {}, Agreement(0, 0, 0, None)),
         ],
     )
     def test_pairs_are_compared(self, groups, ranks, found):
         """Ties decide nothing, and whom the panel does not rank is left out."""
-        assert accord(groups, ranks) == found
+        assert agreement(groups, ranks) == found

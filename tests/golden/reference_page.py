@@ -32,7 +32,8 @@ def _section(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
     result = schema.get("title", "")
     if "properties" in schema:
         types[result] = schema
-    places = [f"`witan {operation.name}`", f"`{operation.method} /api{operation.path}`"]
+    command = CATALOGUE[operation.name].command or operation.name
+    places = [f"`witan {command}`", f"`{operation.method} /api{operation.path}`"]
     places.append(f"MCP tool `{operation.name}`")
     parts = [f"## {operation.name}", operation.description, " · ".join(places)]
     if parameters := parameters_of(operation.parameters):

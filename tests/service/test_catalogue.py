@@ -25,21 +25,22 @@ def document():
     """The OpenAPI document of a server."""
     from fastapi import FastAPI
 
-    from witan.surfaces.http import reports
+    from witan.surfaces.http import reports, sessions
 
     app = FastAPI()
     app.include_router(reports.router)
+    app.include_router(sessions.router)
     return app.openapi()
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_parameter_is_an_option(name):
     """An option or argument bears the name of its parameter; an option also its sentence."""
-    declared = find_operation(name)
-    command = cli.get_command(click.Context(cli), name)
+    declared, row = find_operation(name), CATALOGUE[name]
+    command = cli.get_command(click.Context(cli), row.command or name)
     params = {each.name: each for each in command.params}
 
-    assert names(declared) <= params.keys()
+    assert names(declared) - {*declared.path_parameters} <= params.keys()
     for each in parameters_of(declared.parameters):
         words = with_options(each.doc.text, declared.parameters)
         assert each.doc.positional or params[each.name].help == words
@@ -47,11 +48,16 @@ def test_every_parameter_is_an_option(name):
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_parameter_is_taken_over_http(name, document):
-    """The route has each parameter, and a typed answer."""
+    """The route has each parameter, in its path, query or body, and a typed answer."""
     declared = find_operation(name)
-    [held] = document["paths"][f"/api{declared.path}"].values()
+    held = document["paths"][f"/api{declared.path}"][declared.method.lower()]
+    given = {each["name"] for each in held.get("parameters", ())}
+    if "requestBody" in held:
+        [content] = held["requestBody"]["content"].values()
+        shape = content["schema"]["$ref"].rpartition("/")[2]
+        given |= document["components"]["schemas"][shape]["properties"].keys()
 
-    assert {each["name"] for each in held["parameters"]} == names(declared)
+    assert given == names(declared)
     assert "$ref" in held["responses"]["200"]["content"]["application/json"]["schema"]
 
 

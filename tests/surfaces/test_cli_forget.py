@@ -78,7 +78,8 @@ def test_a_program_is_told_what_is_left(witan, family):
 
     said = witan("forget", parent, "--yes", "--json").json
 
-    assert (said["forgotten"], said["children"]) == (1, [child])
+    assert said["sessions"] == [parent]
+    assert said["children"] == {child: "rejudged"}
 
 
 def test_records_that_were_set_aside_go_with_it(witan, place, tmp_path):

@@ -283,7 +283,7 @@ class TestForget:
         """By age, or all of them."""
         said = witan("forget", "--yes", "--json", *arguments)
 
-        assert said.json["forgotten"] == 2 - left
+        assert len(said.json["sessions"]) == 2 - left
         assert len(listed(witan)) == left
 
     @pytest.mark.parametrize("arguments", [[], ["s1", "--all"], ["nobody", "--yes"]])

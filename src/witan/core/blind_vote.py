@@ -10,8 +10,6 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.blinding import Sheet, label_map
 from witan.errors import InvalidBallot
 
-__all__ = ["Accord", "accord", "cast", "paper_code", "ranks_names", "read_ranking", "voting_sheet"]
-
 NO_BYTE = 256
 """Stands between two names in a seed, so that they are not merely strung together."""
 
@@ -106,26 +104,28 @@ def cast(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:
 
 
 @dataclass(frozen=True, slots=True)
-class Accord:
+class Agreement:
     """How a person's ranking and a panel's go together.
 
     Parameters
     ----------
-    alike, decided
-        Pairs that both place in the same order, of those that neither places equal.
+    pairs_alike
+        Pairs that both place in the same order.
+    pairs_decided
+        Pairs that neither places equal.
     pairs
-        Of the candidates that both rank.
+        Pairs of the candidates that both rank.
     same_best
-        Whether the two have a best candidate in common; None: the panel ranks none of them.
+        Whether the two have a best candidate in common; null: the panel ranks none of them.
     """
 
-    alike: int
-    decided: int
+    pairs_alike: int
+    pairs_decided: int
     pairs: int
     same_best: bool | None
 
 
-def accord(groups: Groups, ranks: Mapping[str, float]) -> Accord:
+def agreement(groups: Groups, ranks: Mapping[str, float]) -> Agreement:
     """Compare a ranking with ranks, 1 the best, pair by pair."""
     place = {c: at for at, group in enumerate(groups) for c in group if c in ranks}
     alike = decided = pairs = 0
@@ -137,4 +137,4 @@ def accord(groups: Groups, ranks: Mapping[str, float]) -> Accord:
     best = min(place.values(), default=0)
     top = min((ranks[c] for c in place), default=0)
     same = any(place[c] == best and ranks[c] == top for c in place) if place else None
-    return Accord(alike, decided, pairs, same)
+    return Agreement(alike, decided, pairs, same)

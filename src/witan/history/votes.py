@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from witan.core.audit import PEOPLE
 from witan.core.ballot import Ballot, Groups, is_unnamed
 from witan.core.blind_vote import (
-    Accord,
-    accord,
+    Agreement,
+    agreement,
     paper_code,
     ranks_names,
     read_ranking,
@@ -18,7 +18,6 @@ from witan.core.blinding import Sheet
 from witan.core.entering import entries_of
 from witan.core.entries import Entries
 from witan.core.escaping import is_blank
-from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.masking import list_names, mask
@@ -86,22 +85,42 @@ class RevealedAnswer:
 
     Parameters
     ----------
+    label
+        Its label on the paper.
     position
         Its place on the paper, 1-based.
+    candidate
+        The seat or candidate that wrote it.
     model
         How its seat is written, where it has one.
-    place
-        The person's rank for it, those placed equal sharing the best.
     rank
-        The panel's; None: it has none.
+        The person's rank for it, those placed equal sharing the best.
+    panel_rank
+        The panel's; null: it has none.
     """
 
     label: str
     position: int
     candidate: str
     model: str
-    place: int
-    rank: int | None
+    rank: int
+    panel_rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PanelResult:
+    """The outcome of the panel, in short.
+
+    Parameters
+    ----------
+    rule
+        The rule that its ballots were counted by.
+    interpretation
+        What its standings say, in one sentence.
+    """
+
+    rule: str
+    interpretation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +129,29 @@ class VoteResult:
 
     Parameters
     ----------
-    outcome
-        What the panel came to; None: nothing that it cast can be counted.
+    session
+        The session that was voted on.
+    simulated
+        Some seat of it plays a script.
+    reviewer
+        Under which name the vote is stored.
+    replaced
+        It took the place of an earlier one.
+    answers
+        Best first.
+    panel
+        What the panel came to; null: nothing that it cast can be counted.
+    agreement
+        How the two rankings go together; null: the panel has none.
     """
 
-    lines: tuple[RevealedAnswer, ...]
-    outcome: Outcome | None
-    accord: Accord | None
+    session: str
+    simulated: bool
+    reviewer: str
+    replaced: bool
+    answers: tuple[RevealedAnswer, ...]
+    panel: PanelResult | None
+    agreement: Agreement | None
 
 
 def prepare_paper(history: "History", session: str, person: str) -> Paper:
@@ -263,7 +298,15 @@ def reveal(
         place += len(group)
     ranked = tuple(tuple(names.get(c, c) for c in group) for group in groups)
     known = {candidate: float(rank) for candidate, rank in ranks.items()}
-    return VoteResult(tuple(lines), outcome, accord(ranked, known) if known else None)
+    return VoteResult(
+        paper.session,
+        paper.simulated,
+        paper.sheet.reviewer,
+        paper.earlier is not None,
+        tuple(lines),
+        None if outcome is None else PanelResult(outcome.rule, outcome.interpretation),
+        agreement(ranked, known) if known else None,
+    )
 
 
 def _authors(ballots: Sequence[Ballot]) -> dict[str, str]:

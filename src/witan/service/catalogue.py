@@ -1,5 +1,6 @@
 """The catalogue: every operation, declared once; surfaces are made from it."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,17 +32,23 @@ class Row:
         One line for lists of commands, routes and tools.
     module
         Where it is declared, under ``witan.service.operations``.
+    command
+        The command that does it; empty: the one of its name.
     """
 
     name: str
     summary: str
     module: str
+    command: str = ""
 
 
 CATALOGUE: Mapping[str, Row] = MappingProxyType(
     {
         row.name: row
         for row in (
+            Row("paper", "Prepare a blind voting paper.", "voting", command="vote"),
+            Row("vote", "Vote on a stored session, blind.", "voting"),
+            Row("forget", "Delete a session.", "forget"),
             Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
             Row("rules", "List the rules, and when to take which.", "rules"),
             Row("rubrics", "List the rubrics, or show one.", "rubrics"),
@@ -66,7 +73,7 @@ class Operation(Generic[P, R]):
     pool
         Threads of a server in which it waits its turn; None: it takes no time worth a queue.
     method, path
-        The HTTP route.
+        The HTTP route; ``{session}`` in the path stands for the parameter of that name.
     changes, destroys
         It changes what is stored; it may delete something.
     """
@@ -85,6 +92,11 @@ class Operation(Generic[P, R]):
     pool: Pool | None = None
     changes: bool = False
     destroys: bool = False
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """The parameters that stand in the path."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
 
 
 _REDACTORS: dict[type, Callable[[Any], Any]] = {}

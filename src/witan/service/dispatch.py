@@ -10,7 +10,9 @@ import anyio
 from witan.service.catalogue import Operation, redact
 from witan.service.parameters import Parameters
 from witan.service.reports import ReportService
+from witan.service.served_sessions import ServedSessions
 from witan.service.sessions import Client, Service
+from witan.service.stored_sessions import SessionStore
 from witan.service.worker_pool import run_counting
 
 T = TypeVar("T")
@@ -19,6 +21,7 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
     {
         object: lambda _, __: None,
         ReportService: lambda service, _: service.reports,
+        SessionStore: ServedSessions,
     }
 )
 """Provides what an operation works on, by the type that its handler asks for."""

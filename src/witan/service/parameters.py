@@ -6,7 +6,8 @@ schema nor server, and either costs more to import than the count.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, Field, dataclass, fields, replace
+from dataclasses import field as dataclass_field
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -35,12 +36,21 @@ Scalar = bool | int | float | str
 P = TypeVar("P", bound="Parameters")
 
 
+def public_name(field_name: str) -> str:
+    """Name a field as surfaces do: a word of Python's own, such as ``as_``, loses its line."""
+    return field_name.removesuffix("_")
+
+
 class Parameters:
     """The base of every operation's parameters: a frozen dataclass, each field with a `Doc`."""
 
     __slots__ = ()
 
-    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
+    __pydantic_config__: ClassVar[Any] = {
+        "extra": "forbid",
+        "allow_inf_nan": False,
+        "alias_generator": public_name,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +114,26 @@ class Parser:
 
 
 @dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression that text has to match."""
+
+    pattern: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Hold text to the pattern, and say it in the schema."""
+        return {**handler(source), "pattern": self.pattern}
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of an operation.
 
     Parameters
     ----------
     name
-        As Python, HTTP and MCP call it; an option has dashes for its underscores.
+        As HTTP and MCP call it; an option has dashes for its underscores.
+    field
+        As the dataclass calls it.
     kind
         The type of its value, or of each where `many`.
     choices
@@ -128,6 +151,7 @@ class Parameter:
     """
 
     name: str
+    field: str
     kind: Any
     doc: Doc
     _: KW_ONLY
@@ -136,7 +160,7 @@ class Parameter:
     nullable: bool = False
     required: bool = False
     default: Any = None
-    bounds: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, float] = dataclass_field(default_factory=dict)
     parser: Parser | None = None
     group: str = ""
 
@@ -179,7 +203,7 @@ def make_parameters(declared: type[P], values: Mapping[str, Any]) -> P:
     for each in parameters_of(declared):
         if each.name in values:
             holder = groups.setdefault(each.group, {}) if each.group else own
-            holder[each.name] = values[each.name]
+            holder[each.field] = values[each.name]
     hints = get_type_hints(declared)
     return declared(**own, **{name: hints[name](**held) for name, held in groups.items()})
 
@@ -189,7 +213,7 @@ def given_values(parameters: Parameters) -> dict[str, Any]:
     return {
         each.name: value
         for each in parameters_of(type(parameters))
-        if (value := getattr(parameters, each.name)) != each.default
+        if (value := getattr(parameters, each.field)) != each.default
     }
 
 
@@ -219,6 +243,7 @@ def _parameter(declared: Field[Any], hint: Any) -> Parameter:
         declared.default if declared.default_factory is MISSING else declared.default_factory()
     )
     return Parameter(
+        public_name(declared.name),
         declared.name,
         str if choices else kind,
         docs[0],

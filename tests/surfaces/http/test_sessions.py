@@ -318,7 +318,7 @@ class TestEnding:
         """From the server and from the history."""
         session = client.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()["session"]
 
-        assert client.delete(f"/api/sessions/{session}").status_code == 204
+        assert client.delete(f"/api/sessions/{session}").status_code == 200
         assert client.get(f"/api/sessions/{session}").status_code == 404
         assert history.find(simulated=None) == []
 

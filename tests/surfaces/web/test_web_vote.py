@@ -101,7 +101,7 @@ class TestReveal:
             paper = prepare_paper(history, "s1", "zoe")
             revealed = reveal(history, paper, (("cyd",), ("ada", "bob")))
 
-        root = parsed(render_reveal(paper, revealed))
+        root = parsed(render_reveal(paper.question, revealed))
 
         rows = [row.all()[0].text for row in root.one("tbody").all("tr")]
         assert rows == ["1", "2", "2"]

@@ -1,18 +1,19 @@
-"""A person's vote: cast blind, then everything is revealed, and models as clients see them."""
+"""A person's vote: cast blind, then everything is revealed."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from witan.core.ballot import Groups
 from witan.core.blind_vote import cast
 from witan.deliberation.ports import SystemClock
-from witan.errors import HistoryConflict, MissingParameter
+from witan.errors import HistoryConflict
 from witan.history import History
-from witan.history.votes import Paper, Vote, VoteResult, read_vote, reveal
-from witan.service.import_redaction import redact_import
+from witan.history.votes import Paper, Vote, VoteResult, prepare_paper, read_vote, reveal
+from witan.service.catalogue import operation, public, redacts
+from witan.service.parameters import Doc, Parameters
 from witan.service.redaction import public_names
-from witan.service.sessions import Client
-
-__all__ = ["behind", "check_unvoted", "keep_vote", "read_outward", "vote", "voter"]
+from witan.service.stored_sessions import Name, SessionName, SessionStore, Text
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
@@ -20,30 +21,144 @@ AFTERWARDS = "cast again, after it was revealed who wrote what"
 SEEN = "cast after the page of the session was seen, which tells how the panel ranked"
 """The note of a ballot whose person had been told more than the answers."""
 
-
 NAMED = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""
 
 
-def voter(client: Client, person: str | None = None) -> str:
-    """Under which name somebody votes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperParameters(Parameters):
+    """What is voted on, and who votes."""
 
-    Whoever needs no token says it. Who asks by a token votes under the name of the token, or as
-    somebody within it: by the token ``team``, Ines is ``team/Ines``. Nobody votes for another.
+    session: SessionName
+    as_: Annotated[
+        Name | None, Doc("Vote under this name; a client with a token votes as itself.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteParameters(PaperParameters):
+    """A person's ranking of the answers on a paper."""
+
+    ranking: Annotated[
+        Text,
+        Doc(
+            "Every label, best first: > between better and worse, = between equals; or names.",
+            metavar="TEXT",
+        ),
+    ]
+    paper: Annotated[
+        Name | None, Doc("The code of the paper that the labels are from.", metavar="CODE")
+    ] = None
+    replace: Annotated[bool, Doc("Take back the vote cast earlier, for this one.")] = False
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class VotingPaper:
+    """The answers of a session under labels drawn for one person.
+
+    Parameters
+    ----------
+    session
+        The session that is voted on.
+    paper
+        Its code, which names it beside a ranking by its labels.
+    simulated
+        Some seat of the session plays a script.
+    reviewer
+        Who votes.
+    question
+        The question of the session.
+    files
+        Names of the files that the question came with.
+    answers
+        Label to answer, names of models masked.
+    absent
+        How many candidates are not on it, because their answers are not stored.
+    voted
+        This person has voted on the session before.
+    """
+
+    session: str
+    paper: str
+    simulated: bool
+    reviewer: str
+    question: str
+    files: tuple[str, ...]
+    answers: Mapping[str, str]
+    absent: int
+    voted: bool
+
+    @classmethod
+    def of(cls, paper: Paper) -> "VotingPaper":
+        """Leave out of a paper who wrote what."""
+        return cls(
+            paper.session,
+            paper.code,
+            paper.simulated,
+            paper.sheet.reviewer,
+            paper.question,
+            paper.files,
+            paper.texts,
+            paper.absent,
+            paper.earlier is not None,
+        )
+
+
+@redacts(VoteResult)
+def redact_vote(result: VoteResult) -> VoteResult:
+    """Call models as clients see them."""
+    models = public_names(answer.model for answer in result.answers)
+    answers = (replace(one, model=models.get(one.model, one.model)) for one in result.answers)
+    return replace(result, answers=tuple(answers))
+
+
+@operation("paper", get="/sessions/{session}/paper", tag="voting")
+def paper(store: SessionStore, given: PaperParameters) -> VotingPaper:
+    """Give the answers of a session under labels drawn for one person, to be ranked blind.
+
+    Nothing tells who wrote what. Show them to the person; do not rank for them.
+    """
+    return VotingPaper.of(paper_for(store, given.session, given.as_))
+
+
+@operation("vote", post="/sessions/{session}/votes", tag="voting", changes=True, destroys=True)
+def vote(store: SessionStore, given: VoteParameters) -> VoteResult:
+    """Store a person's ranking by the labels of the paper; then reveal who wrote what.
+
+    Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
+    under its name, or within it: as `ines` by the token `team` is `team/ines`.
+    """
+    prepared = paper_for(store, given.session, given.as_)
+    check_unvoted(store.history, prepared, replacing=given.replace)
+    stored = store.history.export(prepared.session)
+    names = store.shown(stored)[1] if stored.session_record is None else {}
+    known = {names.get(name, name): name for name in prepared.sheet.candidates}
+    return cast_vote(store, prepared, read_vote(prepared, given.ranking, given.paper, known))
+
+
+def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
+    """Prepare the paper of a person, who wrote what included."""
+    return prepare_paper(store.history, store.whole_name(session), store.voter(person))
+
+
+def cast_vote(store: SessionStore, paper: Paper, given: Vote, *, seen: bool = False) -> VoteResult:
+    """Store a vote, then reveal who wrote what, and how the panel ranked it.
+
+    `seen`: the person comes from a page that told before how the panel ranked.
 
     Raises
     ------
-    MissingParameter
-        If there is no name.
+    HistoryError
+        If it cannot be stored.
     """
-    name = "" if person is None else person.strip()
-    if not client.by_token:
-        if not name:
-            raise MissingParameter("as", None, "the name of who votes")
-        return name
-    if name in ("", client.name) or name.startswith(f"{client.name}/"):
-        return name or client.name
-    return f"{client.name}/{name}"
+    store_vote(store.history, paper, given, seen=seen)
+    return reveal_paper(store, paper, given.groups)
+
+
+def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
+    """Reveal who wrote what on a paper, and how the panel ranked it."""
+    return reveal(store.history, paper, groups, store.shown)
 
 
 def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
@@ -60,41 +175,15 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
         raise HistoryConflict(history.database.where, problem, remedy)
 
 
-def read_outward(history: History, paper: Paper, ranking: str, code: str | None) -> Vote:
-    """Read a ranking by labels, or by the names that clients see.
-
-    Raises
-    ------
-    InvalidBallot, InvalidParameter
-        If it is no ranking of the paper.
-    """
-    held = history.export(paper.session)
-    names = redact_import(held)[1] if held.session_record is None else {}
-    known = {names.get(name, name): name for name in paper.sheet.candidates}
-    return read_vote(paper, ranking, code, known)
-
-
-def vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> VoteResult:
-    """Keep a person's ranking; then say who wrote what, and how the panel ranked it.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be kept.
-    """
-    keep_vote(history, paper, given, seen=seen)
-    return behind(history, paper, given.groups)
-
-
-def keep_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> None:
-    """Keep a person's ranking.
+def store_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> None:
+    """Store a person's ranking.
 
     `seen`: the person comes from a page that told before how the panel ranked.
 
     Raises
     ------
     HistoryError
-        If it cannot be kept.
+        If it cannot be stored.
     """
     ballot = cast(paper.sheet, given.groups, paper.session, SystemClock().now())
     notes = []
@@ -108,13 +197,3 @@ def keep_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))
     history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
-
-
-def behind(history: History, paper: Paper, groups: Groups) -> VoteResult:
-    """Who wrote what is on a paper, and how the panel ranked it, as clients see it."""
-    revealed = reveal(history, paper, groups, redact_import)
-    models = public_names(line.model for line in revealed.lines)
-    lines = tuple(
-        replace(line, model=models.get(line.model, line.model)) for line in revealed.lines
-    )
-    return replace(revealed, lines=lines)

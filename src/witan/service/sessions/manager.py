@@ -260,8 +260,8 @@ class Service:
         """
         return await self._registry.named(name)
 
-    async def forget(self, session: str) -> None:
-        """Delete a session wholly.
+    async def forget(self, session: str) -> str | None:
+        """Delete a session wholly; return what may still be read of it, and until when.
 
         Raises
         ------
@@ -270,10 +270,12 @@ class Service:
         """
         whole = await self.named(session)
         with self._registry.alone(whole):
+            note = None
             if self.history is not None:
                 with suppress(UnknownName):  # it may never have been kept
-                    await anyio.to_thread.run_sync(self.history.forget, whole)
+                    note = (await anyio.to_thread.run_sync(self.history.forget, whole)).note
             self._registry.drop(whole)
+        return note
 
     async def drain(self, seconds: float) -> None:
         """Begin no more sessions; let those under way end, and break off what lasts longer."""

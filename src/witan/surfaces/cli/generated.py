@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -144,14 +144,23 @@ def _draw(charts: Mapping[str, Any]) -> None:
         save_chart(chart, path)
 
 
-def parameter_options(declared: type[Parameters]) -> Decorator[Any]:
-    """Make an option of each parameter that a dataclass declares."""
+def parameter_options(
+    declared: type[Parameters], *, without: Collection[str] = ()
+) -> Decorator[Any]:
+    """Make an option of each parameter that a dataclass declares.
+
+    Parameters
+    ----------
+    without
+        Parameters that the command makes by hand.
+    """
     return stacked(
         *(
             section(
                 each.doc.section or "Options", _option(each, with_options(each.doc.text, declared))
             )
             for each in parameters_of(declared)
+            if each.name not in without
         )
     )
 
@@ -169,6 +178,7 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
     return click.option(
         name,
         parameter.name,
+        required=parameter.required,
         type=str if parameter.many == "mapping" else _type(parameter),
         default=None if parameter.many else parameter.default,
         show_default=parameter.default is not None and not parameter.many,

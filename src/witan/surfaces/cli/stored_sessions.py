@@ -1,9 +1,12 @@
 """Sessions and histories as commands name them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.service import history_access
@@ -17,15 +20,6 @@ if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.config.configuration import Config
-
-__all__ = [
-    "earlier_lengths",
-    "is_file",
-    "open_history",
-    "session_called",
-    "stored_session",
-    "whole_name",
-]
 
 
 def open_history(config: "Config", *, reading: bool = False) -> "History":
@@ -63,6 +57,47 @@ def earlier_lengths(config: "Config") -> "Lengths":
             return history.lengths()
     except (WitanError, ValueError):
         return TYPICAL  # a plan needs no history
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSessions:
+    """The sessions of a history, for whoever runs it: nothing is hidden."""
+
+    history: "History"
+
+    def shown(self, held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+        """An imported session as it came in."""
+        return held, {}
+
+    def whole_name(self, name: str) -> str:
+        """Complete the name of a session; ``last`` is the latest."""
+        return whole_name(self.history, name)
+
+    def voter(self, person: str | None) -> str:
+        """Name a voter: by the login unless given."""
+        import getpass
+
+        name = person
+        if name is None:
+            try:
+                name = getpass.getuser()
+            except (OSError, KeyError, ImportError):
+                name = ""
+        name = name.strip()
+        if not name:
+            raise click.UsageError("say who votes: --as NAME")
+        return name
+
+    def delete(self, sessions: Sequence[str]) -> str | None:
+        """Delete sessions, all of them or none."""
+        return self.history.forget(*sessions).note
+
+
+@contextmanager
+def open_sessions(config: Path | None, url: str | None) -> Iterator[LocalSessions]:
+    """Open the configured history, for operations on stored sessions."""
+    with open_history(configured(config, url), reading=True) as history:
+        yield LocalSessions(history)
 
 
 def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:

@@ -1,25 +1,31 @@
 """``witan vote``: a person's ballot on a stored session, blind."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from witan.core.ballot import Groups
 from witan.errors import InvalidBallot, InvalidParameter, MissingParameter
+from witan.history.votes import Paper, Vote
+from witan.service.operations.voting import (
+    VoteParameters,
+    VotingPaper,
+    cast_vote,
+    paper_for,
+    vote,
+)
+from witan.service.parameters import make_parameters
 from witan.service.text import Page, clean
+from witan.surfaces.cli.generated import parameter_options, with_options
 from witan.surfaces.cli.history_options import config_option, history_option
 from witan.surfaces.cli.options import json_option
+from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import ask, confirm, echo, page_through
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from witan.core.ballot import Groups
-    from witan.history.votes import Paper, Vote, VoteResult
-
-__all__ = ["command"]
-
+from witan.surfaces.text.vote import paper_text, ranking_text, vote_text
 
 EXAMPLES = """\b
 Examples:
@@ -30,81 +36,59 @@ Examples:
 """
 
 
-@click.command("vote", short_help="Vote on a stored session, blind.", epilog=EXAMPLES)
-@click.argument("session", metavar="ID")
-@click.option(
-    "--as", "person", metavar="NAME", help="Vote under this name; that of your login by default."
+NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper
+with --show first; a vote is cast under the name of your login unless --as gives another.
+"""
+
+
+@click.command(
+    "vote",
+    short_help=vote.summary,
+    help=f"{with_options(vote.description, vote.parameters)}\n\n{NOTES}",
+    epilog=EXAMPLES,
 )
-@click.option("--show", is_flag=True, help="Print the answers under their labels, and end.")
+@parameter_options(vote.parameters, without=["ranking"])
 @click.option(
     "--ranking",
     metavar="TEXT",
-    help='Vote for this ranking: "B > A = C" by the labels of --paper, or by names.',
+    help="Every label, best first: > between better and worse, = between equals; or names.",
 )
-@click.option(
-    "--paper",
-    "code",
-    metavar="CODE",
-    help="The paper that the labels are from; --show prints its code.",
-)
-@click.option("--replace", is_flag=True, help="Take back the vote you cast earlier, for this one.")
+@click.option("--show", is_flag=True, help="Print the answers under their labels, and end.")
 @config_option
 @history_option
 @json_option
-def command(session: str, config: Path | None, **options: Any) -> None:
-    """Rank the answers of a session without knowing whose they are; then see.
-
-    The answers stand under labels, in an order of your own. A ranking names each label, the best
-    first: > between better and worse, = between equals. Labels differ between voters, so without a
-    terminal a ranking by labels takes --paper, too. Once the vote is stored, you see who wrote
-    what, and how the panel ranked them.
-    """
-    if options["show"] and options["ranking"] is not None:
+def command(
+    config: Path | None, history: str | None, *, show: bool, as_json: bool, **given: Any
+) -> None:
+    """Print a paper, or cast a vote: by `--ranking`, or asked for on a terminal."""
+    if show and given["ranking"] is not None:
         raise click.UsageError("choose --show or --ranking, not both")
-    if options["code"] is not None and options["ranking"] is None:
+    if given["paper"] is not None and given["ranking"] is None:
         raise click.UsageError("--paper belongs to --ranking")
-    asked = not options["show"] and options["ranking"] is None
-    if asked and (options["as_json"] or not sys.stdin.isatty()):
+    asked = not show and given["ranking"] is None
+    if asked and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
-    from witan.history.votes import Vote, prepare_paper, reveal
-    from witan.service.history_access import configured
-    from witan.service.operations.voting import keep_vote
-    from witan.surfaces.cli.stored_sessions import open_history, whole_name
-
-    person = _person(options["person"])
-    with open_history(configured(config, options["history"]), reading=True) as history:
-        paper = prepare_paper(history, whole_name(history, session), person)
-        command_line = _command_line(paper, {"history": options["history"], "config": config})
-        if options["show"]:
-            _show(paper, command_line, as_json=options["as_json"])
+    with open_sessions(config, history) as store:
+        prepared = paper_for(store, given["session"], given["as"])
+        command_line = _command_line(prepared, {"history": history, "config": config})
+        if show:
+            _show(VotingPaper.of(prepared), command_line, as_json=as_json)
             return
-        _check_earlier(paper, replacing=options["replace"])
+        _check_earlier(prepared, replacing=given["replace"])
         if asked:
-            vote = Vote(_ask(paper))
+            result = cast_vote(store, prepared, Vote(_ask(prepared)))
         else:
-            vote = _read(paper, options["ranking"], options["code"], command_line)
-        keep_vote(history, paper, vote)
-        revealed = reveal(history, paper, vote.groups)
-    _reveal(paper, revealed, as_json=options["as_json"])
+            with _explain_labels(prepared, command_line):
+                result = vote.handler(store, make_parameters(VoteParameters, given))
+    if as_json:
+        from witan.service.json_output import to_json
+
+        echo(to_json(result))
+    else:
+        echo("\n".join(vote_text(Page.of(sys.stdout), result)))
 
 
-def _person(given: str | None) -> str:
-    """Who votes."""
-    import getpass
-
-    name = given
-    if name is None:
-        try:
-            name = getpass.getuser()
-        except (OSError, KeyError, ImportError):
-            name = ""
-    name = name.strip()
-    if not name:
-        raise click.UsageError("say who votes: --as NAME")
-    return name
-
-
-def _check_earlier(paper: "Paper", *, replacing: bool) -> None:
+def _check_earlier(paper: Paper, *, replacing: bool) -> None:
     person = clean(paper.sheet.reviewer)
     if paper.earlier is None:
         return
@@ -113,7 +97,7 @@ def _check_earlier(paper: "Paper", *, replacing: bool) -> None:
     echo(f"this vote takes the place of the earlier one by {person}", err=True)
 
 
-def _command_line(paper: "Paper", options: "Mapping[str, object]") -> str:
+def _command_line(paper: Paper, options: Mapping[str, object]) -> str:
     """The command by which this person votes on this session, but for its last options."""
     import shlex
 
@@ -122,13 +106,14 @@ def _command_line(paper: "Paper", options: "Mapping[str, object]") -> str:
     return shlex.join(words)
 
 
-def _read(paper: "Paper", text: str, code: str | None, command_line: str) -> "Vote":
-    """Read a ranking; if its labels are from no paper, or another, name the command to run."""
-    from witan.history.votes import read_vote
-
+@contextmanager
+def _explain_labels(paper: Paper, command_line: str) -> Iterator[None]:
+    """If the labels of a ranking are from no paper, or another, name the command to run."""
     try:
-        return read_vote(paper, text, code)
+        yield
     except InvalidParameter as error:
+        if error.name != "paper":
+            raise
         person, problem = paper.sheet.reviewer, "does not say which paper it ranks"
         if not isinstance(error, MissingParameter):
             problem = f"ranks another paper, {error.value}"
@@ -136,27 +121,24 @@ def _read(paper: "Paper", text: str, code: str | None, command_line: str) -> "Vo
         raise InvalidBallot(person, f"{problem}; {remedy}") from None
 
 
-def _show(paper: "Paper", command_line: str, *, as_json: bool) -> None:
-    from witan.surfaces.text.vote import paper_object, paper_text
-
+def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
     if as_json:
         from witan.service.json_output import to_json
 
-        echo(to_json(paper_object(paper)))
+        echo(to_json(paper))
     else:
         page = Page.of(sys.stdout)
         # An example of a ranking would suggest an order.
-        how = f'to vote: {command_line} --paper {paper.code} --ranking "…"'
+        how = f'to vote: {command_line} --paper {paper.paper} --ranking "…"'
         echo("\n".join([*paper_text(page, paper), "", page.sentence(how, "dim", hang=2)]))
 
 
-def _ask(paper: "Paper") -> "Groups":
+def _ask(paper: Paper) -> Groups:
     """Show the answers, and ask until a ranking of them is confirmed."""
     from witan.core.blind_vote import read_ranking
-    from witan.surfaces.text.vote import paper_text, ranking_text
 
     page = Page.of(sys.stdout)
-    text = "\n".join(paper_text(page, paper)) + "\n"
+    text = "\n".join(paper_text(page, VotingPaper.of(paper))) + "\n"
     if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
         page_through(text, coloured=page.coloured)
     else:
@@ -177,14 +159,3 @@ def _screen_lines() -> int:
     import shutil
 
     return shutil.get_terminal_size().lines
-
-
-def _reveal(paper: "Paper", revealed: "VoteResult", *, as_json: bool) -> None:
-    from witan.surfaces.text.vote import revealed_object, revealed_text
-
-    if as_json:
-        from witan.service.json_output import to_json
-
-        echo(to_json(revealed_object(paper, revealed)))
-    else:
-        echo("\n".join(revealed_text(Page.of(sys.stdout), paper, revealed)))

@@ -143,8 +143,6 @@ EVENTS = {
     **refused(404, 409),
 }
 
-FORGOTTEN = {204: {"description": "It is gone."}, **refused(404, 409)}
-
 FOUND = {
     200: told(
         "The sessions, the latest first.",
@@ -211,41 +209,6 @@ EXPLAINED = {
             ],
             "not_read": [],
         },
-    ),
-    **refused(404, 409),
-}
-
-PAPER = {
-    200: told(
-        "The answers, and nobody's name.",
-        {
-            "session": SESSION,
-            "paper": "3f5c0a",
-            "simulated": False,
-            "reviewer": "ines",
-            "question": "Is a hash map always faster than a sorted array?",
-            "files": [],
-            "answers": {"A": "It depends.", "B": "No. A sorted array has no hashing to pay for."},
-            "absent": 0,
-            "voted": False,
-        },
-    ),
-    **refused(404, 409),
-}
-
-REVEALED = {
-    200: told(
-        "Who wrote what, and where the panel ranked it.",
-        {
-            "session": SESSION,
-            "simulated": False,
-            "reviewer": "ines",
-            "replaced": False,
-            "answers": [{"label": "B", "candidate": "ada", "rank": 1, "panel_rank": 1}],
-            "panel": {"rule": "borda", "interpretation": "ada leads clearly."},
-            "agreement": {"pairs_alike": 2, "pairs_decided": 3, "pairs": 3, "same_best": True},
-        },
-        nullable=["panel", "agreement"],
     ),
     **refused(404, 409),
 }

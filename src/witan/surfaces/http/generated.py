@@ -1,15 +1,15 @@
 """Routes made from the catalogue: typed parameters in, the typed result out."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import MISSING, Field, field, fields, make_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
-from witan.service.parameters import parameters_of
+from witan.service.parameters import Parameters, parameters_of, public_name
 from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.documents import refused
 from witan.surfaces.http.replies import reply
@@ -17,45 +17,98 @@ from witan.surfaces.http.staying import while_there
 
 
 def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
-    """Add the route of an operation that returns a value and takes its parameters as a query."""
+    """Add the route of an operation that returns a value.
+
+    Parameters named in the path are taken from it; a POST takes the others as a JSON body, any
+    other method as a query.
+    """
 
     async def endpoint(
         request: Request, service: ServiceOf, client: ClientOf, **given: Any
     ) -> Response:
+        if (body := given.pop(BODY, None)) is not None:
+            given |= {each.name: getattr(body, each.name) for each in fields(body)}
         parameters = operation.parameters(**given)
         return await while_there(
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
 
-    endpoint.__signature__ = _signature(operation.parameters, endpoint)  # type: ignore[attr-defined]
+    endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
+    in_path = operation.path_parameters
     router.add_api_route(
-        operation.path,
+        operation.path.replace("}", ":quoted}"),
         endpoint,
         methods=[operation.method],
         tags=[operation.tag],
         summary=operation.summary,
         description=operation.description,
         operation_id=operation.name,
-        responses={200: {"model": operation.result}, **refused(409)},
+        responses={200: {"model": operation.result}, **refused(*([404] if in_path else []), 409)},
     )
 
 
-def _signature(declared: type, endpoint: Callable[..., Awaitable[Response]]) -> Signature:
+BODY = "body"
+"""The argument of an endpoint that takes the JSON body."""
+
+
+def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> Signature:
     """The signature of an endpoint whose parameters are the fields of a dataclass."""
-    hints = get_type_hints(declared, include_extras=True)
     ours = get_type_hints(endpoint, include_extras=True)
     fixed = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=ours[name])
         for name in ("request", "service", "client")
     ]
-    docs = {each.name: each.doc.text for each in parameters_of(declared)}
-    queried = [
-        Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=Annotated[hints[field.name], Query(description=docs[field.name])],
-        )
-        for field in fields(declared)
-    ]
-    return Signature([*fixed, *queried], return_annotation=Response)
+    declared = operation.parameters
+    hints = get_type_hints(declared, include_extras=True)
+    in_path = [each for each in fields(declared) if each.name in operation.path_parameters]
+    others = [each for each in fields(declared) if each not in in_path]
+    taken = [_argument(declared, each, Path, hints[each.name]) for each in in_path]
+    if operation.method != "POST":
+        taken += [_argument(declared, each, Query, hints[each.name]) for each in others]
+    elif others:
+        taken.append(_body_argument(operation, others, hints))
+    return Signature([*fixed, *taken], return_annotation=Response)
+
+
+def _argument(declared: type, each: Field[Any], place: Callable[..., Any], hint: Any) -> Parameter:
+    docs = {parameter.field: parameter.doc.text for parameter in parameters_of(declared)}
+    info = place(description=docs[each.name], alias=public_name(each.name))
+    return Parameter(
+        each.name,
+        Parameter.KEYWORD_ONLY,
+        default=Parameter.empty if place is Path else _default(each),
+        annotation=Annotated[hint, info],
+    )
+
+
+def _default(each: Field[Any]) -> Any:
+    if each.default_factory is not MISSING:
+        return each.default_factory()
+    return Parameter.empty if each.default is MISSING else each.default
+
+
+def _body_argument(
+    operation: Operation[Any, Any], others: list[Field[Any]], hints: dict[str, Any]
+) -> Parameter:
+    """The JSON body: a dataclass of the parameters that do not stand in the path."""
+    body: Any = make_dataclass(
+        f"{operation.name.capitalize()}Body",
+        [(each.name, hints[each.name], _copy_field(each)) for each in others],
+        bases=(Parameters,),
+        frozen=True,
+        kw_only=True,
+        namespace={"__doc__": operation.parameters.__doc__},
+    )
+    needed = any(_default(each) is Parameter.empty for each in others)
+    return Parameter(
+        BODY,
+        Parameter.KEYWORD_ONLY,
+        default=Parameter.empty if needed else body(),
+        annotation=Annotated[body, Body()],
+    )
+
+
+def _copy_field(each: Field[Any]) -> Any:
+    if each.default_factory is not MISSING:
+        return field(default_factory=each.default_factory)
+    return field() if each.default is MISSING else field(default=each.default)

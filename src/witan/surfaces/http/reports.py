@@ -3,13 +3,10 @@
 from functools import partial
 from typing import Annotated, Any, Literal
 
-import anyio
 from fastapi import Depends, Query, Request, Response
 
 from witan.core.outcome import Outcome
 from witan.core.window import Window
-from witan.errors import InvalidBallot, InvalidParameter
-from witan.history.votes import Paper, prepare_paper
 from witan.service.dates import moment
 from witan.service.json_output import session_object
 from witan.service.operations import reports
@@ -18,15 +15,13 @@ from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
 from witan.service.operations.sessions import count_again, history_of
 from witan.service.operations.sessions import profiles as catalogue_of
-from witan.service.operations.voting import check_unvoted, read_outward, vote, voter
-from witan.service.sessions import Service
+from witan.service.operations.voting import paper, vote
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import ClientOf, ServiceOf
+from witan.surfaces.http.access import ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.generated import add_value_route
 from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
-from witan.surfaces.http.schemas import RecountBody, VoteBody
-from witan.surfaces.text.vote import paper_object, revealed_object
+from witan.surfaces.http.schemas import RecountBody
 from witan.version import __version__
 
 router = operations()
@@ -106,65 +101,8 @@ def _counted(outcome: Outcome) -> dict[str, Any]:
     return {"witan": __version__, "sessions": [session_object(outcome)]}
 
 
-@router.get(
-    "/sessions/{session:quoted}/paper",
-    tags=["voting"],
-    summary="A blind voting paper",
-    responses=examples.PAPER,
-)
-async def paper(
-    session: SessionNamed,
-    service: ServiceOf,
-    client: ClientOf,
-    person: Annotated[
-        str | None,
-        Query(
-            alias="as",
-            description="Who votes; needed where nobody needs a token.",
-            openapi_examples={"somebody": {"value": "ines"}},
-        ),
-    ] = None,
-) -> Response:
-    """Give the answers under labels drawn for this person; nothing tells who wrote what."""
-    prepared = await _paper(service, session, voter(client, person))
-    return reply(paper_object(prepared))
-
-
-@router.post(
-    "/sessions/{session:quoted}/votes",
-    tags=["voting"],
-    summary="Vote, then see",
-    responses=examples.REVEALED,
-)
-async def cast_vote(
-    session: SessionNamed, body: VoteBody, service: ServiceOf, client: ClientOf
-) -> Response:
-    """Keep a person's ranking by the labels of the paper; then reveal who wrote what.
-
-    Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
-    under its name, or within it: as `ines` by the token `team` is `team/ines`.
-    """
-    prepared = await _paper(service, session, voter(client, body.person))
-    history = history_of(service)
-
-    def keep() -> object:
-        check_unvoted(history, prepared, replacing=body.replace)
-        try:
-            given = read_outward(history, prepared, body.ranking, body.paper)
-        except InvalidBallot as error:
-            expected = f"every label of the paper once, and this {error.problem}"
-            raise InvalidParameter("ranking", body.ranking, expected) from None
-        return revealed_object(prepared, vote(history, prepared, given))
-
-    return await reply_once_read(keep)
-
-
-async def _paper(service: Service, session: str, person: str) -> Paper:
-    whole = await service.named(session)
-    prepare = partial(prepare_paper, history_of(service), whole, person)
-    return await anyio.to_thread.run_sync(prepare)
-
-
+add_value_route(router, paper)
+add_value_route(router, vote)
 add_value_route(router, leaderboard)
 
 

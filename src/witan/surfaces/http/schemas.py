@@ -8,17 +8,6 @@ from pydantic_core import PydanticCustomError
 from witan.deliberation.ports import Message
 from witan.service.sessions import CouncilRequest, QuestionRequest
 
-__all__ = [
-    "ALL_THAT_FAILED",
-    "AS_CONFIGURED",
-    "JudgingBody",
-    "QuestionBody",
-    "RecountBody",
-    "RetryBody",
-    "TurnBody",
-    "VoteBody",
-]
-
 NUL_FREE = r"^[^\x00]*$"
 """Text that every store can hold."""
 
@@ -165,24 +154,3 @@ class RecountBody(_Body):
     settings: Annotated[
         dict[str, Any], Field(description="Settings of counting by name: level, ties, recusal …")
     ] = {}
-
-
-class VoteBody(_Body):
-    """A person's ranking of what stands on the paper."""
-
-    model_config = ConfigDict(
-        populate_by_name=True,
-        json_schema_extra={"examples": [{"as": "ines", "paper": "3f5c0a", "ranking": "B > A = C"}]},
-    )
-
-    person: Annotated[
-        Name | None, Field(alias="as", description="Who votes; needed where nobody needs a token.")
-    ] = None
-    ranking: Annotated[
-        Text, Field(description="Every label, the best first: > parts better from worse, = equal.")
-    ]
-    paper: Annotated[
-        Name | None,
-        Field(description="The code of the paper whose labels these are; names need none."),
-    ] = None
-    replace: Annotated[bool, Field(description="Take back the vote that was cast earlier.")] = False

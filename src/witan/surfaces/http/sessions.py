@@ -11,6 +11,7 @@ from fastapi import Header, Query, Request, Response
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.service.json_output import to_json
+from witan.service.operations.forget import forget
 from witan.service.operations.imported_sessions import ImportedSession, record_object
 from witan.service.operations.sessions import imported_of
 from witan.service.sessions import RunningSession, StreamMessage, heard
@@ -19,6 +20,7 @@ from witan.surfaces.http import examples
 from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
+from witan.surfaces.http.generated import add_value_route
 from witan.surfaces.http.replies import reply
 from witan.surfaces.http.schemas import (
     ALL_THAT_FAILED,
@@ -27,8 +29,6 @@ from witan.surfaces.http.schemas import (
     QuestionBody,
     RetryBody,
 )
-
-__all__ = ["router"]
 
 router = operations("sessions")
 
@@ -185,16 +185,7 @@ async def rejudge(
     return await _started(running, wait)
 
 
-@router.delete(
-    "/sessions/{session:quoted}",
-    status_code=204,
-    summary="Delete a session wholly",
-    responses=examples.FORGOTTEN,
-)
-async def forget(session: SessionNamed, service: ServiceOf) -> Response:
-    """Delete what the history holds of a session."""
-    await service.forget(session)
-    return Response(status_code=204)
+add_value_route(router, forget)
 
 
 async def _started(running: RunningSession, wait: float) -> Response:

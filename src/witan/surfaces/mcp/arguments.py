@@ -9,33 +9,10 @@ from witan.service.dates import moment
 from witan.surfaces.http.schemas import (
     JudgingBody,
     Name,
-    QuestionBody,
     RecountBody,
     RetryBody,
     Text,
-    VoteBody,
 )
-
-__all__ = [
-    "AuditArguments",
-    "BallotsArguments",
-    "CompareArguments",
-    "ExplainArguments",
-    "NoArguments",
-    "PaperArguments",
-    "QuestionBody",
-    "RecountArguments",
-    "RejudgeArguments",
-    "RejudgePlanArguments",
-    "ResultArguments",
-    "ResumeArguments",
-    "RetryArguments",
-    "RetryPlanArguments",
-    "SessionArguments",
-    "SessionsArguments",
-    "TallyArguments",
-    "VoteArguments",
-]
 
 Session = Annotated[
     Name,
@@ -118,28 +95,6 @@ class RecountArguments(RecountBody):
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"session": "last", "rule": "schulze"}]}
-    )
-
-    session: Session
-
-
-class PaperArguments(SessionArguments):
-    """What is voted on, and who votes."""
-
-    person: Annotated[
-        Name | None, Field(alias="as", description="Who votes; needed where nobody needs a token.")
-    ] = None
-
-
-class VoteArguments(VoteBody):
-    """A person's ranking of what stands on the paper."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"session": "last", "as": "ines", "paper": "3f5c0a", "ranking": "B > A = C"}
-            ]
-        }
     )
 
     session: Session

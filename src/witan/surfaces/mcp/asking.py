@@ -9,8 +9,8 @@ import anyio
 from witan.deliberation.session import Session
 from witan.service.operations.sessions import imported_of
 from witan.service.sessions import RunningSession
+from witan.surfaces.http.schemas import QuestionBody
 from witan.surfaces.mcp.arguments import (
-    QuestionBody,
     RejudgeArguments,
     ResultArguments,
     ResumeArguments,

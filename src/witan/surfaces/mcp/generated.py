@@ -26,11 +26,12 @@ def value_tool(
     return Tool(
         operation.name,
         operation.summary,
-        operation.description.partition("\n\n")[0],
+        " ".join(operation.description.partition("\n\n")[0].split()),
         operation.parameters,
         work,
         reads=not operation.changes,
         destroys=operation.destroys,
+        repeatable=operation.method == "DELETE",
         returns=output_schema(operation.result),
     )
 

@@ -6,24 +6,20 @@ from typing import Any
 import anyio
 
 from witan.analytics.reports import AuditReport
-from witan.history.votes import Paper, prepare_paper
 from witan.service.operations import reports
+from witan.service.operations.forget import Deletion, forget
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.sessions import history_of
 from witan.service.operations.sessions import profiles as profiles_object
-from witan.service.operations.voting import check_unvoted, read_outward, voter
-from witan.service.operations.voting import vote as keep_vote
+from witan.service.operations.voting import VotingPaper, paper, vote
 from witan.service.redaction import redact_summaries
 from witan.service.sessions import Profile
-from witan.service.text import Page, clean
+from witan.service.text import Page, clean, listed
 from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
     AuditArguments,
     NoArguments,
-    PaperArguments,
-    SessionArguments,
     SessionsArguments,
-    VoteArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
 from witan.surfaces.mcp.generated import value_tool
@@ -31,9 +27,7 @@ from witan.surfaces.text.audit import audit_text, reviewer_text
 from witan.surfaces.text.criterion import criterion_text
 from witan.surfaces.text.leaderboard import leaderboard_text
 from witan.surfaces.text.sessions import sessions_text
-from witan.surfaces.text.vote import paper_object, paper_text, revealed_object, revealed_text
-
-__all__ = ["KEEPING"]
+from witan.surfaces.text.vote import paper_text, vote_text
 
 PAGE = Page()
 
@@ -60,42 +54,21 @@ async def sessions(call: Call, body: SessionsArguments) -> Reply:
     return await anyio.to_thread.run_sync(find)
 
 
-async def forget(call: Call, body: SessionArguments) -> Reply:
-    """Delete a session."""
-    whole = await call.service.named(body.session)
-    await call.service.forget(whole)
-    return Reply(f"the session {whole} is forgotten", {"session": whole, "forgotten": True})
-
-
-async def paper(call: Call, body: PaperArguments) -> Reply:
-    """Give a blind voting paper."""
-    prepared = await _paper(call, body.session, body.person)
-    text = "\n".join(paper_text(PAGE, prepared))
-    how = (
-        f"To vote, name the paper {prepared.code} and rank every label, best first: "
+def _paper_text(page: Page, given: VotingPaper) -> Iterator[str]:
+    yield from paper_text(page, given)
+    yield ""
+    yield (
+        f"To vote, name the paper {given.paper} and rank every label, best first: "
         "> between better and worse, = between equals."
     )
-    return Reply(f"{text}\n\n{how}", paper_object(prepared))
 
 
-async def vote(call: Call, body: VoteArguments) -> Reply:
-    """Keep a vote, and reveal."""
-    prepared = await _paper(call, body.session, body.person)
-    history = history_of(call.service)
-
-    def keep() -> Reply:
-        check_unvoted(history, prepared, replacing=body.replace)
-        given = read_outward(history, prepared, body.ranking, body.paper)
-        revealed = keep_vote(history, prepared, given)
-        text = "\n".join(revealed_text(PAGE, prepared, revealed))
-        return Reply(text, revealed_object(prepared, revealed))
-
-    return await anyio.to_thread.run_sync(keep)
-
-
-async def _paper(call: Call, session: str, person: str | None) -> Paper:
-    whole, history = await call.service.named(session), history_of(call.service)
-    return await anyio.to_thread.run_sync(prepare_paper, history, whole, voter(call.client, person))
+def _deletion_text(_: Page, done: Deletion) -> Iterator[str]:
+    yield f"deleted: {clean(listed(done.sessions))}"
+    if done.children:
+        yield f"these still hold text of it: {clean(listed([*done.children]))}"
+    if done.note is not None:
+        yield done.note
 
 
 async def audit(call: Call, body: AuditArguments) -> Reply:
@@ -156,34 +129,9 @@ KEEPING: tuple[Tool[Any], ...] = (
         audit,
         reads=True,
     ),
-    Tool(
-        "paper",
-        "A blind voting paper",
-        "Give the answers of a session under labels drawn for one person, to be ranked blind: "
-        "nothing tells who wrote what. Show them to the person; do not rank for them.",
-        PaperArguments,
-        paper,
-        reads=True,
-    ),
-    Tool(
-        "vote",
-        "Keep a person's vote",
-        "Keep the ranking that a person gave by the labels of the paper, which is named by its "
-        "code; then reveal who wrote "
-        "what and how the panel ranked it.",
-        VoteArguments,
-        vote,
-        destroys=True,
-    ),
-    Tool(
-        "forget",
-        "Delete a session",
-        "Delete all that the history holds of a session. It cannot be undone.",
-        SessionArguments,
-        forget,
-        destroys=True,
-        repeatable=True,
-    ),
+    value_tool(paper, _paper_text),
+    value_tool(vote, vote_text),
+    value_tool(forget, _deletion_text),
     Tool(
         "profiles",
         "The councils that can be asked",

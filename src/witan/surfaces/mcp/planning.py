@@ -5,7 +5,8 @@ from typing import Any
 
 from witan.deliberation.plan import Plan
 from witan.service.text import Page
-from witan.surfaces.mcp.arguments import QuestionBody, RejudgePlanArguments, RetryPlanArguments
+from witan.surfaces.http.schemas import QuestionBody
+from witan.surfaces.mcp.arguments import RejudgePlanArguments, RetryPlanArguments
 from witan.surfaces.mcp.calls import Call, Reply, Tool
 from witan.surfaces.text.plan import plan_object, plan_text
 

@@ -301,12 +301,12 @@ def render_vote(
     )
 
 
-def render_reveal(paper: "Paper", revealed: "VoteResult", *, site: Site = SITE) -> str:
-    """What is behind a paper: who wrote what, and the panel's ranking beside the person's."""
-    from witan.surfaces.text.vote import accord_text
+def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> str:
+    """Render who wrote what, and the panel's ranking beside the person's."""
+    from witan.surfaces.text.vote import agreement_text
 
-    said = accord_text(revealed.accord)
-    return render("reveal.html", site=site, paper=paper, revealed=revealed, accord=said)
+    said = agreement_text(result.agreement)
+    return render("reveal.html", site=site, question=question, result=result, agreement=said)
 
 
 def render_problem(title: str, problem: str, *, status: int = 400, site: Site = SITE) -> str:

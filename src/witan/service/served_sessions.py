@@ -1,0 +1,60 @@
+"""The stored sessions of a server, for one of its clients."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio.from_thread
+
+from witan.deliberation.imported_session import Shown
+from witan.errors import MissingParameter
+from witan.history import History
+from witan.service.import_redaction import redact_import
+from witan.service.operations.sessions import history_of
+from witan.service.sessions import Client, Service
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSessions:
+    """The sessions of a server, for one of its clients; for use in a worker thread."""
+
+    service: Service
+    client: Client
+    shown: Shown = redact_import
+
+    @property
+    def history(self) -> History:
+        """The server's history.
+
+        Raises
+        ------
+        HistoryConflict
+            If it keeps no sessions.
+        """
+        return history_of(self.service)
+
+    def whole_name(self, name: str) -> str:
+        """Complete the name of a session, running or stored."""
+        return anyio.from_thread.run(self.service.named, name)
+
+    def voter(self, person: str | None) -> str:
+        """Name a voter; by the token ``team``, Ines votes as ``team/Ines``, never as another.
+
+        Raises
+        ------
+        MissingParameter
+            If the client has no token and gives no name.
+        """
+        name = "" if person is None else person.strip()
+        if not self.client.by_token:
+            if not name:
+                raise MissingParameter("as", None, "the name of who votes")
+            return name
+        own = self.client.name
+        if name in ("", own) or name.startswith(f"{own}/"):
+            return name or own
+        return f"{own}/{name}"
+
+    def delete(self, sessions: Sequence[str]) -> str | None:
+        """Delete sessions one by one, each while nobody else takes it up."""
+        notes = [anyio.from_thread.run(self.service.forget, session) for session in sessions]
+        return next(filter(None, notes), None)

@@ -1,0 +1,54 @@
+"""What operations on stored sessions work on."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from annotated_types import MaxLen, MinLen
+
+from witan.service.parameters import Doc, Pattern
+
+if TYPE_CHECKING:
+    from witan.deliberation.imported_session import Shown
+    from witan.history import History
+
+NUL_FREE = Pattern(r"^[^\x00]*$")
+"""Text that every store can hold."""
+
+Name = Annotated[str, NUL_FREE, MinLen(1), MaxLen(400)]
+
+Text = Annotated[str, NUL_FREE, MaxLen(2_000_000)]
+
+SessionName = Annotated[
+    Name,
+    Doc(
+        "The session: its name, an unambiguous beginning of it, or `last`.",
+        metavar="ID",
+        positional="one",
+    ),
+]
+
+
+class SessionStore(Protocol):
+    """The stored sessions of a history, and the client that works on them."""
+
+    @property
+    def history(self) -> "History":
+        """The history; raises `HistoryConflict` where there is none."""
+        ...
+
+    @property
+    def shown(self) -> "Shown":
+        """Shows an imported session to the client."""
+        ...
+
+    def whole_name(self, name: str) -> str:
+        """Complete the name of a session; ``last`` is the latest."""
+        ...
+
+    def voter(self, person: str | None) -> str:
+        """Name under which a person's vote is stored."""
+        ...
+
+    def delete(self, sessions: Sequence[str]) -> str | None:
+        """Delete sessions; return what may still be read of them, and until when."""
+        ...

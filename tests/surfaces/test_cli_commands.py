@@ -72,7 +72,7 @@ class TestCompare:
         [
             (["--rules", "borda,shulze"], "unknown rule 'shulze'; did you mean 'schulze'?"),
             (["--param", "alhpa=1"], "unknown parameter 'alhpa'; did you mean 'alpha'?"),
-            (["--session", "q11"], "unknown session 'q11'; did you mean 'q1'?"),
+            (["--session", "q11"], "unknown session of the ballots 'q11'; did you mean 'q1'?"),
         ],
     )
     def test_misuse_is_one_line(self, witan, council, options, sentence):

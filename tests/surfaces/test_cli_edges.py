@@ -44,7 +44,7 @@ class TestNothingToShow:
         said = witan("explain", EXAMPLE)
 
         assert said.status == 2
-        assert "name the session to explain with --session" in said.err
+        assert "--session is not given; expected one of 3 sessions" in said.err
         assert "capital-gains" in said.err
 
 

@@ -161,10 +161,10 @@ class TestWhatIsWrong:
         ("options", "sentence"),
         [
             (["--rule", "shulze"], "unknown rule 'shulze'; did you mean 'schulze'?"),
-            (["--session", "q11"], "unknown session 'q11'; did you mean 'q1'?"),
+            (["--session", "q11"], "unknown session of the ballots 'q11'; did you mean 'q1'?"),
             (["--rubric", "codng"], "unknown rubric 'codng'; did you mean 'coding'?"),
-            (["--level", "2"], "level cannot be 2.0; expected a number between 0 and 1"),
-            (["--rho", "1"], "rho cannot be 1.0"),
+            (["--level", "2"], "Invalid value for '--level': 2.0 is not in the range 0<x<1."),
+            (["--rho", "1"], "--rho cannot be 1.0"),
             (["--rule", "borda", "--param", "varint=roster"], "a parameter of borda"),
         ],
     )
@@ -198,10 +198,19 @@ class TestWhatIsWrong:
         ("arguments", "sentence"),
         [
             (["tally", "-", "-"], "Standard input, -, can be read only once."),
-            (["tally", "-", "--weight", "r1"], "'r1' is not of the form name=value"),
-            (["tally", "-", "--rho", "much"], "'much' is not 'learn', 'none' or a number"),
-            (["tally", "-", "--param", "alpha=1"], "--param belongs to one rule"),
-            (["tally", "-", "--rule", "elo", "--session", "q"], "elo rates over all sessions"),
+            (["tally", "-", "--weight", "r1"], "'r1' is not of the form REVIEWER=NUMBER"),
+            (
+                ["tally", "-", "--rho", "much"],
+                "'much' cannot be read; expected learn, none or a number",
+            ),
+            (
+                ["tally", "-", "--param", "alpha=1"],
+                "--param cannot be 'alpha'; expected a rule to go with it",
+            ),
+            (
+                ["tally", "-", "--rule", "elo", "--session", "q"],
+                "elo, which rates over all sessions",
+            ),
         ],
     )
     def test_a_value_that_is_not_accepted_is_one_sentence(self, witan, arguments, sentence):
@@ -401,7 +410,7 @@ class TestScales:
         said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--scale", scale)
 
         assert said.status == 2
-        assert "is not a scale such as 0-1, 1-5, 0-100 or pass-fail" in said.err
+        assert "cannot be read; expected a scale such as 0-1, 1-5, 0-100 or pass-fail" in said.err
 
     def test_a_conversion_keeps_grades_and_names_the_scale(self, witan, write, tmp_path):
         """The reading is said, and the file that is written says it, too."""

@@ -36,8 +36,6 @@ from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter, InvalidRubric
 
-__all__ = ["load_rubric", "rubric_to_toml"]
-
 _BAND = re.compile(r"\s*(\d{1,2})\s*[-–]\s*(\d{1,2})\s*", re.ASCII)
 
 LARGEST = sys.float_info.max
@@ -50,11 +48,17 @@ def load_rubric(path: str | Path) -> Rubric:
     """Read a rubric from a TOML file; what cannot be read is named by file, key and expectation."""
     where = str(path)
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_rubric(Path(path).read_text(encoding="utf-8"), where)
     except OSError as error:
         raise InvalidRubric(where, f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InvalidRubric(where, f"is not UTF-8 text (at byte {error.start})") from error
+
+
+def parse_rubric(text: str, where: str = "the rubric") -> Rubric:
+    """Read a rubric from TOML; `where` names it in errors."""
+    try:
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidRubric(where, f"is not TOML: {error}") from error
     table = _Table(where, "", data)

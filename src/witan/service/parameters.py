@@ -46,6 +46,9 @@ class Parameters:
 
     __slots__ = ()
 
+    usual: ClassVar[Mapping[str, Any]] = {}
+    """What holds for parameters that are None, where that is known."""
+
     __pydantic_config__: ClassVar[Any] = {
         "extra": "forbid",
         "allow_inf_nan": False,
@@ -87,29 +90,47 @@ class Parser:
     Parameters
     ----------
     parse
-        Raises `ValueError` where the text is none.
+        Reads the text, or the data; raises `ValueError` where it is none.
     expected
         What the text has to be, for messages.
     numeric
         A number is taken as well as text.
+    data
+        The type of data that are taken as well as text, such as a mapping; None: none are.
+    load, suffix
+        Reads the file of a name, where a command is given one; and how such names end.
     """
 
-    parse: Callable[[str], Any]
+    parse: Callable[[Any], Any]
     expected: str
     numeric: bool = False
+    data: Any = None
+    load: Callable[[str], Any] | None = None
+    suffix: str = ""
+
+    def read_argument(self, text: str) -> Any:
+        """Read an argument of a command: the file of that name, or the text itself."""
+        if self.load is not None and text.endswith(self.suffix):
+            return self.load(text)
+        return self.parse(text)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take text, or a value that is parsed already."""
         from pydantic_core import core_schema
 
         def read(value: Any) -> Any:
-            return self.parse(value) if isinstance(value, str) else value
+            if isinstance(value, str) or (self.data is not None and value is not None):
+                return self.parse(value)
+            return value
 
-        text = core_schema.str_schema()
-        schema = core_schema.union_schema([core_schema.float_schema(), text])
-        return core_schema.no_info_plain_validator_function(
-            read,
-            json_schema_input_schema=core_schema.nullable_schema(schema if self.numeric else text),
+        taken: list[Any] = [core_schema.str_schema()]
+        if self.numeric:
+            taken.append(core_schema.float_schema())
+        if self.data is not None:
+            taken.append(handler.generate_schema(self.data))
+        schema = core_schema.union_schema(taken) if len(taken) > 1 else taken[0]
+        return core_schema.no_info_after_validator_function(
+            read, core_schema.nullable_schema(schema)
         )
 
 
@@ -146,6 +167,8 @@ class Parameter:
         Its value unless given.
     bounds
         ``ge``, ``gt``, ``le``, ``lt`` and the number that goes with each.
+    usual
+        What holds where its value is None, for help.
     group
         The field of the dataclass that holds it, where that is a dataclass of its own.
     """
@@ -162,6 +185,7 @@ class Parameter:
     default: Any = None
     bounds: Mapping[str, float] = dataclass_field(default_factory=dict)
     parser: Parser | None = None
+    usual: Any = None
     group: str = ""
 
     @property
@@ -192,7 +216,8 @@ def _parameters(declared: Any) -> tuple[Parameter, ...]:
         if isinstance(kind, type) and issubclass(kind, Parameters):
             found += (replace(inner, group=each.name) for inner in parameters_of(kind))
         else:
-            found.append(_parameter(each, hints[each.name]))
+            usual = declared.usual.get(each.name)
+            found.append(replace(_parameter(each, hints[each.name]), usual=usual))
     return tuple(found)
 
 
@@ -268,7 +293,7 @@ def _without_none(hint: Any, *, parsed: bool) -> tuple[Any, bool]:
     if get_origin(hint) not in (Union, UnionType):
         return hint, False
     others = [each for each in get_args(hint) if each is not NoneType]
-    if parsed and len(others) > 1:
+    if parsed:
         return str, True
     if len(others) != 1:
         raise TypeError(f"{hint} has several types; a parameter has one, and may be None")

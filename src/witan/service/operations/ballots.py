@@ -22,23 +22,9 @@ from witan.errors import (
 )
 from witan.files.ballots import Bounds, Problem, read_ballots
 from witan.service.error_wording import as_request
-from witan.service.json_output import comparison_object, explanation_object, session_object
 from witan.service.text import listed
 from witan.service.worker_pool import check_wanted
 from witan.version import __version__
-
-__all__ = [
-    "BallotUpload",
-    "Tally",
-    "columns_given",
-    "comparison_of",
-    "comparison_reply",
-    "explained",
-    "explanation_of",
-    "tallied",
-    "tally_object",
-    "tally_of",
-]
 
 MOST_BALLOTS = 100_000
 """More are a file for the command line."""
@@ -176,7 +162,7 @@ def tally_object(posted: BallotUpload, tally: Tally) -> dict[str, Any]:
     """The object of ``witan tally --json``."""
     return {
         "witan": __version__,
-        "sessions": [session_object(outcome) for outcome in tally.outcomes],
+        "sessions": tally.outcomes,
         "not_counted": [
             {"session": e.session, "problem": as_request(str(e))} for e in tally.not_counted
         ],
@@ -206,7 +192,20 @@ def comparison_of(
 
 def comparison_reply(posted: BallotUpload, comparison: Comparison) -> dict[str, Any]:
     """The object of ``witan compare --json``, with the lines that could not be read."""
-    return {**comparison_object(comparison), "not_read": posted.unread()}
+    return {
+        "witan": __version__,
+        "rules": comparison.rules,
+        "skipped": comparison.skipped,
+        "tau": comparison.tau,
+        "leader_differs": comparison.leader_differs,
+        "stability": comparison.stability,
+        "n_sessions": len(comparison.sessions),
+        "sessions": [
+            {"session": session, "outcomes": comparison.outcomes[session]}
+            for session in comparison.sessions
+        ],
+        "not_read": posted.unread(),
+    }
 
 
 def _as_parameter(error: UnknownName) -> WitanError:
@@ -238,5 +237,14 @@ def explained(
     posted: BallotUpload, settings: Settings, session: str | None = None
 ) -> dict[str, Any]:
     """The object of ``witan explain --json``; errors as of `explanation_of`."""
-    told = explanation_object(explanation_of(posted, settings, session))
-    return {**told, "not_read": posted.unread()}
+    return explanation_reply(posted, explanation_of(posted, settings, session))
+
+
+def explanation_reply(posted: BallotUpload, explanation: Explanation) -> dict[str, Any]:
+    """The object of ``witan explain --json``, with the lines that could not be read."""
+    return {
+        "witan": __version__,
+        "outcome": explanation.outcome,
+        "steps": explanation.steps,
+        "not_read": posted.unread(),
+    }

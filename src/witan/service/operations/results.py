@@ -4,8 +4,8 @@ from typing import Any
 
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
-from witan.service.json_output import session_object
 from witan.service.operations.imported_sessions import ImportedSession
+from witan.service.outcomes import outcome_fields
 from witan.service.trust import session_trust
 
 __all__ = ["import_object", "verdict_object"]
@@ -66,6 +66,6 @@ def import_object(found: ImportedSession) -> dict[str, Any]:
 
 
 def _in_short(outcome: Outcome) -> dict[str, Any]:
-    told = session_object(outcome)
+    told = outcome_fields(outcome)
     lines = [{name: line[name] for name in STANDING} for line in told["standings"]]
     return {name: told[name] for name in SUMMARY} | {"standings": lines}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from witan.errors import InvalidParameter
+from witan.errors import BallotFileError, InvalidParameter, InvalidRubric
 from witan.service.catalogue import Operation
 from witan.service.option_types import scalar_of
 from witan.service.parameters import (
@@ -127,7 +127,7 @@ def named_options(declared: type[Parameters]) -> Iterator[None]:
         options = {each.name: each.option for each in parameters_of(declared)}
         if error.name not in options:
             raise
-        raise InvalidParameter(options[error.name], error.value, error.expected) from None
+        raise type(error)(options[error.name], error.value, error.expected) from None
 
 
 def _check_charts(paths: Iterable[str]) -> None:
@@ -169,6 +169,8 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
     if parameter.doc.positional:
         return _argument(parameter)
     name = parameter.option
+    if parameter.usual is not None:
+        words = f"{words}  [default: {parameter.usual}]"
     if parameter.kind is bool:
         flag = f"{name}/--no-{name[2:]}" if parameter.nullable or parameter.default else name
         switch = None if "/" in flag else True
@@ -195,13 +197,14 @@ def _list(parameter: Parameter) -> Callable[..., Any]:
 
 
 def _mapping(parameter: Parameter) -> Callable[..., Any]:
-    """Read ``NAME=VALUE`` as often as given; names may hold the sign, values may not."""
+    """Read ``NAME=VALUE`` as often as given; before a number, names may hold the sign, too."""
     kind = _type(parameter)
+    split = str.rpartition if parameter.kind in (int, float) else str.partition
 
     def read(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
         found = {}
         for value in values:
-            name, equals, text = (each.strip() for each in value.rpartition("="))
+            name, equals, text = (each.strip() for each in split(value, "="))
             if not (name and equals and text):
                 written = parameter.doc.metavar or "NAME=VALUE"
                 raise click.BadParameter(f"{value!r} is not of the form {written}", ctx, param)
@@ -263,7 +266,11 @@ class _Parsed(click.ParamType[Any]):
         if not isinstance(value, str):
             return value
         try:
-            return self.parser.parse(value)
+            return self.parser.read_argument(value)
+        except InvalidParameter as error:
+            expected = error.expected
+        except (BallotFileError, InvalidRubric):
+            raise
         except ValueError:
             expected = self.parser.expected
-            self.fail(f"{value.strip()!r} cannot be read; expected {expected}.", param, ctx)
+        return self.fail(f"{value.strip()!r} cannot be read; expected {expected}.", param, ctx)

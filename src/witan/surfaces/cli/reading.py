@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import NothingToCount, UnknownName
+from witan.service.ballots import Unread
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.terminal import console, echo, styled
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from witan.core.settings import Settings
     from witan.deliberation.imported_session import Imported
     from witan.files.ballots import Problem
-
-__all__ = ["Body"]
 
 PROBLEMS_SHOWN = 20
 """Lines with a problem beyond this many are only counted."""
@@ -74,6 +73,7 @@ class Body:
         self.sessions: dict[str, None] = {}
         self.reviewers: dict[str, None] = {}
         self.simulated: set[str] = set()
+        self.not_read: list[Unread] = []
 
     @classmethod
     def of(
@@ -93,6 +93,15 @@ class Body:
             history=options["history"],
             config=options["config"],
         )
+
+    def read(self, given: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
+        """Read them as the options say, and say which settings are of no effect."""
+        self.rubric = settings.counting.rubric
+        yield from self
+        self.match(settings)
+
+    def check_wanted(self) -> None:
+        """Go on; who waits no more interrupts the process."""
 
     def __iter__(self) -> Iterator["Ballot"]:
         if len(self.files) == 1:
@@ -231,6 +240,8 @@ class Body:
     def _note(self, problem: "Problem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
             echo(clean(str(problem)), err=True)
+        if not problem.read:
+            self.not_read.append(Unread(problem.line, str(problem)))
         (self.odd if problem.read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:

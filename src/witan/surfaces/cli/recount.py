@@ -4,33 +4,27 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from witan.service.counting import BallotSettings
 from witan.service.text import Page
+from witan.surfaces.cli.counting import take_settings, weights_option
 from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.generated import named_options, parameter_options
 from witan.surfaces.cli.history_options import config_option, history_option
-from witan.surfaces.cli.options import counting_options, json_option, settings_of
+from witan.surfaces.cli.options import json_option
 from witan.surfaces.cli.stacking import SectionedCommand, section
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
-    from witan.core.settings import Settings
     from witan.deliberation.session import Session
     from witan.history import History
-
-__all__ = ["command"]
-
 
 EXAMPLES = """\b
 Examples:
   witan recount last --rule schulze
   witan recount session.json --without gpt-5
 """
-
-NOT_COUNTING = ("rule", "without", "config", "history")
-
-HELD_BY_COUNTING = ("recusal", "unranked", "rubric")
 
 
 @click.command(
@@ -55,12 +49,12 @@ HELD_BY_COUNTING = ("recusal", "unranked", "rubric")
         help="Leave out the ballot of this reviewer; may be repeated.",
     ),
 )
-@counting_options(with_rule=False)
+@parameter_options(BallotSettings)
+@weights_option
 @section("History", config_option)
 @history_option
 @json_option
-@click.pass_context
-def command(context: click.Context, /, session: str, as_json: bool, **options: Any) -> int:
+def command(session: str, as_json: bool, **options: Any) -> int:
     """Count the ballots of a session again; no model is called.
 
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
@@ -71,31 +65,31 @@ def command(context: click.Context, /, session: str, as_json: bool, **options: A
     """
     from witan.surfaces.cli.stored_sessions import session_called
 
-    named = [
-        name
-        for name in options
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-    with session_called(session, options["config"], options["history"]) as (found, history):
+    given: BallotSettings = take_settings(BallotSettings, options)
+    with (
+        named_options(BallotSettings),
+        session_called(session, options["config"], options["history"]) as (found, history),
+    ):
         if isinstance(found, str):
             assert history is not None  # noqa: S101 - only a history has ballots alone
-            outcome = _imported(history, found, options, named)
+            outcome = _imported(history, found, options, given)
         else:
-            outcome = _recounted(found, history, options, named)
+            outcome = _recounted(found, history, options, given)
     return _told(outcome, as_json=as_json)
 
 
 def _recounted(
-    session: "Session", history: "History | None", options: dict[str, Any], named: list[str]
+    session: "Session", history: "History | None", options: dict[str, Any], given: BallotSettings
 ) -> "Outcome":
     from witan.service.operations.recount import recounted
 
     rule = options["rule"]
-    settings = settings_of({**options, "rule": rule or session.settings.rule})
-    given = _given(settings, named)
+    given.settings(rule or session.settings.rule)
+    changed = given.counted()
     if history is None:
-        _refuse_learning(given)
-    return recounted(session, history, rule, without=options["without"], given=given)
+        _refuse_learning(changed)
+    changed |= changed.pop("parameters", {})
+    return recounted(session, history, rule, without=options["without"], given=changed)
 
 
 def _refuse_learning(given: dict[str, Any]) -> None:
@@ -109,12 +103,11 @@ def _refuse_learning(given: dict[str, Any]) -> None:
 
 
 def _imported(
-    history: "History", session: str, options: dict[str, Any], named: list[str]
+    history: "History", session: str, options: dict[str, Any], given: BallotSettings
 ) -> "Outcome":
-    from witan.core.settings import AUTO
     from witan.service.operations.recount import recounted_import
 
-    settings = settings_of({**options, "rule": options["rule"] or AUTO})
+    settings, named = given.settings(options["rule"]), given.counted()
     return recounted_import(history, session, settings, without=options["without"], named=named)
 
 
@@ -131,28 +124,3 @@ def _told(outcome: "Outcome", *, as_json: bool) -> int:
         simulated = bool(outcome.details.get("simulated"))
         echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
     return Status.ANSWERED if outcome.leaders else Status.NO_QUORUM
-
-
-for _parameter in command.params:
-    if isinstance(_parameter, click.Option):
-        # What stands in the session holds, not what `witan tally` would take for granted.
-        _parameter.show_default = False
-
-
-def _given(settings: "Settings", named: list[str]) -> dict[str, Any]:
-    """What was named on the command line, by the names that settings go by."""
-    found: dict[str, Any] = {}
-    for name in named:
-        if name in NOT_COUNTING:
-            continue
-        if name in HELD_BY_COUNTING:
-            found[name] = getattr(settings.counting, name)
-        elif name == "parameters":
-            found |= settings.parameters
-        elif name in ("weight", "weights_file"):
-            found["weights"] = settings.weights
-        elif name == "answers":
-            found["gates"] = settings.gates
-        else:
-            found[name] = getattr(settings, name)
-    return found

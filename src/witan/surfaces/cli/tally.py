@@ -6,26 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.service.operations.tally import TallyParameters, count_sessions
 from witan.service.text import Page, clean, counted
+from witan.surfaces.cli.counting import ballot_options, run_counting
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.options import (
-    chart_option,
-    counting_options,
-    json_option,
-    limit_option,
-    reading_options,
-    settings_of,
-)
+from witan.surfaces.cli.options import chart_option, json_option, limit_option
 from witan.surfaces.cli.reading import Body
 from witan.surfaces.cli.stacking import SectionedCommand, section
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
-    from witan.core.settings import Settings
     from witan.errors import UnsuitableBallots
-
-__all__ = ["command"]
 
 PROBLEMS_SHOWN = 20
 """Sessions that a rule cannot count beyond this many are only counted."""
@@ -46,8 +38,7 @@ Examples:
     short_help="Count ballots: who leads, and how sure that is.",
     epilog=EXAMPLES,
 )
-@reading_options
-@counting_options()
+@ballot_options(TallyParameters)
 @json_option
 @chart_option("--plot", "Draw the standings to an .svg or .png file.")
 @chart_option("--matchups", "Draw who beats whom to an .svg or .png file.")
@@ -65,46 +56,33 @@ def command(as_json: bool, **options: Any) -> int:
     recognised by its content, packed or not. An ID is a session of the history, as `witan show`
     takes it; `last` is the latest.
     """
-    settings = settings_of(options)
-    body = Body.of(options, rubric=settings.counting.rubric)
-    _check_session(settings.rule, options["sessions"])
-    count = _Count(body, settings, options)
-    if as_json:
-        from witan.service.json_output import sessions_json
 
-        for line in sessions_json(count, count.not_counted):
-            echo(line, nl=False)
-    else:
-        _show(count, options["limit"])
-    count.draw()
-    return count.status()
+    def run(given: TallyParameters, body: Body) -> Status:
+        count = _Count(body, given, options)
+        if as_json:
+            from witan.service.json_output import sessions_json
 
+            for line in sessions_json(count, count.not_counted):
+                echo(line, nl=False)
+        else:
+            _show(count, options["limit"])
+        count.draw()
+        return count.status()
 
-def _check_session(rule: str, sessions: tuple[str, ...]) -> None:
-    """Refuse one session of a rule that makes all of them one."""
-    from witan.core.rules import RULES
-    from witan.core.settings import AUTO
-
-    if sessions and rule != AUTO and RULES[rule].needs == "history":
-        raise click.UsageError(f"{rule} rates over all sessions at once: leave --session out.")
+    return run_counting(TallyParameters, options, run)
 
 
 class _Count:
     """Outcomes one after the other, and the totals over them."""
 
-    def __init__(self, body: Body, settings: "Settings", options: dict[str, Any]) -> None:
-        self.body, self.settings, self.options = body, settings, options
+    def __init__(self, body: Body, given: TallyParameters, options: dict[str, Any]) -> None:
+        self.body, self.given, self.options = body, given, options
         self.not_counted: list[dict[str, str | None]] = []
         self.n_counted = self.n_tied = self.n_shown = 0
         self.first: Outcome | None = None
 
     def __iter__(self) -> Iterator["Outcome"]:
-        from witan.core.tally import tally_sessions
-
-        chosen = self.options["sessions"]
-        outcomes = tally_sessions(self.body, self.settings, self._note, chosen or None)
-        self.body.require(chosen)
-        self.body.match(self.settings)
+        outcomes = count_sessions(self.given, self._note)
         self._check_charts()
         for outcome in outcomes:
             self.first = self.first or outcome
@@ -141,7 +119,7 @@ class _Count:
 
     def _check_charts(self) -> None:
         """Refuse to draw several sessions as one, before anything is printed."""
-        n_sessions = len(self.options["sessions"] or self.body.sessions)
+        n_sessions = len(self.given.sessions or self.body.sessions)
         if n_sessions > 1 and (self.options["plot"] or self.options["matchups"]):
             raise click.UsageError(
                 f"A chart shows one session and there are {n_sessions:,}: choose with --session."
@@ -149,7 +127,7 @@ class _Count:
 
     def _close(self) -> None:
         """Report options without effect, and sessions that could not be counted."""
-        if self.options["prior"] == "learn" and self.first and self.first.prior is None:
+        if self.given.prior == "learn" and self.first and self.first.prior is None:
             echo(
                 "no strength was borrowed: a prior is learned from fifty sessions at least",
                 err=True,

@@ -8,7 +8,6 @@ from fastapi import Depends, Query, Request, Response
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.service.dates import moment
-from witan.service.json_output import session_object
 from witan.service.operations import reports
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.rubrics import rubrics
@@ -98,7 +97,7 @@ async def recount(
 
 
 def _counted(outcome: Outcome) -> dict[str, Any]:
-    return {"witan": __version__, "sessions": [session_object(outcome)]}
+    return {"witan": __version__, "sessions": [outcome]}
 
 
 add_value_route(router, paper)

@@ -3,13 +3,13 @@
 from typing import Any
 
 from witan.service.error_wording import as_request
-from witan.service.json_output import explanation_object, session_object
 from witan.service.operations.ballots import (
     BallotUpload,
     columns_given,
     comparison_of,
     comparison_reply,
     explanation_of,
+    explanation_reply,
     tally_object,
     tally_of,
 )
@@ -75,7 +75,7 @@ async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 
     settings = settings_given(body.rule, body.settings)
     found = await run_counting(lambda: explanation_of(posted, settings, body.session), "brought")
     text = "\n".join([*explanation_text(PAGE, found), *_unread(posted)])
-    return Reply(text, {**explanation_object(found), "not_read": posted.unread()})
+    return Reply(text, explanation_reply(posted, found))
 
 
 async def recount(call: Call, body: RecountArguments) -> Reply:
@@ -86,7 +86,7 @@ async def recount(call: Call, body: RecountArguments) -> Reply:
     )
     simulated = bool(outcome.details.get("simulated"))
     text = "\n".join(outcome_text(PAGE, outcome, simulated=simulated))
-    return Reply(text, {"witan": __version__, "sessions": [session_object(outcome)]})
+    return Reply(text, {"witan": __version__, "sessions": [outcome]})
 
 
 def _posted(body: BallotsArguments) -> BallotUpload:

@@ -1,16 +1,18 @@
 """An explanation as text."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from witan.core.explanation import Cell, Explanation, Step
 from witan.service.text import Page, clean, number
 from witan.service.trust import trust_line
 from witan.surfaces.text.tables import Column, table
 
-__all__ = ["explanation_text"]
+if TYPE_CHECKING:
+    from witan.service.operations.explain import Explained
 
 
-def explanation_text(page: Page, explanation: Explanation) -> Iterator[str]:
+def explanation_text(page: Page, explanation: "Explanation | Explained") -> Iterator[str]:
     """The lines of an explanation, its steps numbered."""
     outcome = explanation.outcome
     parts = [outcome.session, outcome.rule, outcome.why]

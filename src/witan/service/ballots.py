@@ -1,0 +1,250 @@
+"""Ballots that somebody brings along: read once, counted, and nothing of them stored."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+
+from annotated_types import Ge
+
+from witan.core.scale import EXPECTED, Scale
+from witan.errors import NothingToCount, TooLarge
+from witan.service.parameters import Doc, Parameters, Parser
+
+if TYPE_CHECKING:
+    from witan.core.ballot import Ballot
+    from witan.core.settings import Settings
+    from witan.files.ballots import Problem
+
+MOST_BALLOTS = 100_000
+"""More are a file for the command line."""
+
+MOST_PLACED = 1_000_000
+"""Candidates on all ballots together."""
+
+MOST_UNREAD = 10_000
+"""Lines that could not be read, each reported."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Unpacked, or as many as were sent."""
+
+MOST_LINES = 1_000_000
+
+LINE_BYTES = 4 * 1024 * 1024
+"""Of one line, or as many as were sent."""
+
+SECTION = "Ballots"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A line of the ballots that could not be read.
+
+    Parameters
+    ----------
+    line
+        Its number, from 1.
+    problem
+        Why it could not be read.
+    """
+
+    line: int
+    problem: str
+
+
+class Ballots(Protocol):
+    """Ballots from files, a request or a form, to be read once."""
+
+    @property
+    def sessions(self) -> Mapping[str, None]:
+        """The sessions that ballots belong to, once they were read."""
+        ...
+
+    @property
+    def not_read(self) -> Sequence[Unread]:
+        """The lines that could not be read, once they were read."""
+        ...
+
+    def read(self, given: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
+        """Read them as the parameters say."""
+        ...
+
+    def check_wanted(self) -> None:
+        """Stop a count that nobody waits for any more."""
+        ...
+
+
+Grade = float | str
+
+
+@dataclass(frozen=True, slots=True)
+class BallotObject:
+    """A ballot as an object; the fields of a line of JSON Lines.
+
+    Parameters
+    ----------
+    reviewer
+        Who cast it.
+    session
+        The question that it belongs to.
+    ranking
+        Candidates, best first; a list within the list is tied.
+    grades
+        Candidate to grade, or to criterion and grade.
+    abstained, reason
+        A seat without a ballot, and why.
+    candidates
+        All that could be ranked, in seat order.
+    authors
+        Who wrote a candidate, where that is not its name.
+    positions
+        Place on the sheet by candidate, from 1.
+    weight
+        0 or more; 1 unless given.
+    paired
+        It compares two candidates, as one of many.
+    scale
+        The scale of its grades, such as 0-1.
+    at
+        When it was cast (RFC 3339).
+    """
+
+    __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}  # noqa: RUF012
+
+    reviewer: str
+    session: str | None = None
+    ranking: tuple[str | tuple[str, ...], ...] | None = None
+    grades: Mapping[str, Grade | Mapping[str, Grade]] | None = None
+    abstained: bool | None = None
+    reason: str | None = None
+    candidates: tuple[str, ...] | None = None
+    authors: Mapping[str, str] | None = None
+    positions: Mapping[str, int] | None = None
+    weight: Annotated[float, Ge(0)] | None = None
+    kind: Literal["model", "human"] | None = None
+    paired: bool | None = None
+    scale: str | Mapping[str, str] | None = None
+    at: str | None = None
+    category: str | None = None
+    question: str | None = None
+    notes: str | None = None
+
+
+@dataclass(slots=True)
+class SentBallots:
+    """Ballots as a client sent them: in any format of a ballot file, within bounds."""
+
+    content: bytes
+    sessions: dict[str, None] = field(default_factory=dict)
+    problems: "list[Problem]" = field(default_factory=list)
+
+    @classmethod
+    def of(cls, sent: "str | Sequence[BallotObject]") -> "SentBallots":
+        """Take the text of a ballot file, or ballots as objects."""
+        if isinstance(sent, str):
+            return cls(sent.encode())
+        known = ({k: v for k, v in asdict(each).items() if v is not None} for each in sent)
+        return cls("\n".join(map(json.dumps, known)).encode())
+
+    @property
+    def not_read(self) -> Sequence[Unread]:
+        """The lines that could not be read."""
+        from witan.service.error_wording import as_request
+
+        return tuple(Unread(each.line, as_request(each.told)) for each in self.problems)
+
+    def check_wanted(self) -> None:
+        """Stop a count that was cancelled."""
+        from witan.service.worker_pool import check_wanted
+
+        check_wanted()
+
+    def read(self, given: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
+        """Read them, within bounds.
+
+        Raises
+        ------
+        TooLarge
+            If there is too much of anything.
+        NothingToCount
+            If there is no ballot.
+        """
+        from witan.files.ballots import Bounds, read_ballots
+
+        stream = BytesIO(self.content)
+        stream.name = "the ballots"
+        sent = len(self.content)
+        bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), self.check_wanted)
+        read = read_ballots(
+            stream,
+            format=given.format,
+            columns=given.columns,
+            scale=given.scale,
+            rubric=settings.counting.rubric,
+            on_problem=self._note,
+            bounds=bounds,
+        )
+        placed = 0
+        for number, ballot in enumerate(read, start=1):
+            self.check_wanted()
+            placed += max(sum(map(len, ballot.groups)), len(ballot.grades))
+            if number > MOST_BALLOTS:
+                raise TooLarge("posted ballots", number, MOST_BALLOTS)
+            if placed > MOST_PLACED:
+                raise TooLarge("candidates on posted ballots", placed, MOST_PLACED)
+            self.sessions.setdefault(ballot.session)
+            yield ballot
+        if not self.sessions:
+            why = f" could be read: {self.problems[0]}" if self.problems else " was sent"
+            raise NothingToCount(f"no ballot{why}")
+
+    def _note(self, problem: "Problem") -> None:
+        self.check_wanted()
+        if len(self.problems) == MOST_UNREAD:
+            raise TooLarge("lines that cannot be read", MOST_UNREAD + 1, MOST_UNREAD)
+        self.problems.append(problem)
+
+
+BALLOTS = Parser(SentBallots.of, "ballots", data=tuple[BallotObject, ...])
+
+SCALE = Parser(Scale.parse, EXPECTED)
+
+
+@dataclass(frozen=True)
+class BallotParameters(Parameters):
+    """Ballots, and how they are read."""
+
+    ballots: Annotated[
+        Ballots,
+        BALLOTS,
+        Doc(
+            "The text of a ballot file in any format that `witan import` reads, recognised by its "
+            "content; or ballots as objects with session, reviewer, ranking or grades.",
+            SECTION,
+            "FILE",
+        ),
+    ]
+    format: Annotated[
+        str | None,
+        Doc("Read the ballots as this format instead of recognising it.", SECTION),
+    ] = None
+    columns: Annotated[
+        Mapping[str, str] | None,
+        Doc(
+            "Name the column that holds a field, such as reviewer=judge.",
+            SECTION,
+            "FIELD=HEADER",
+            option="column",
+        ),
+    ] = None
+    scale: Annotated[
+        Scale | None,
+        SCALE,
+        Doc(
+            "Read grades on this scale, such as 0-1, pass-fail or 1-10,style=1-5; recognised "
+            "unless given.",
+            SECTION,
+            "LOW-HIGH",
+        ),
+    ] = None

@@ -1,0 +1,203 @@
+"""How ballots are counted: every setting declared once, for whatever counts them."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Lt
+
+from witan.core.interpretation import Counting
+from witan.core.rubric import Rubric
+from witan.core.rubrics import find_rubric
+from witan.core.settings import AUTO, Settings
+from witan.errors import InvalidParameter
+from witan.service.parameters import Doc, Parameters, Parser, Scalar, given_values
+
+COUNTING, TIES = "Counting", "Ties and intervals"
+
+
+def _read_rho(text: str) -> float | str:
+    return text if text in ("learn", "none") else float(text)
+
+
+def _read_rubric(text: str) -> Rubric:
+    """Find a rubric by name, or read one that is written out."""
+    if "=" not in text:
+        return find_rubric(text.strip())
+    from witan.files.rubric_toml import parse_rubric
+
+    return parse_rubric(text)
+
+
+def _load_rubric(path: str) -> Rubric:
+    from witan.files.rubric_toml import load_rubric
+
+    return load_rubric(path)
+
+
+def _read_answers(text: str) -> Mapping[str, Mapping[str, str]]:
+    from witan.files.answers import parse_answers
+
+    return parse_answers(text)
+
+
+def _load_answers(path: str) -> Mapping[str, Mapping[str, str]]:
+    from witan.files.answers import load_answers
+
+    return load_answers(path)
+
+
+RHO = Parser(_read_rho, "learn, none or a number", numeric=True)
+
+RUBRIC = Parser(
+    _read_rubric, "the name of a rubric, or one as TOML", load=_load_rubric, suffix=".toml"
+)
+
+ANSWERS = Parser(
+    _read_answers,
+    "answers as JSON Lines",
+    data=Mapping[str, Mapping[str, str]],
+    load=_load_answers,
+)
+
+Weights = Mapping[str, Annotated[float, Ge(0)]] | None
+
+USUAL: Mapping[str, Any] = {
+    field.name: field.default
+    for field in (*fields(Settings), *fields(Counting))
+    if field.default not in (MISSING, None) and field.name != "flips"
+} | {"rubric": "general", "prior": "none"}
+"""What the counting takes for a setting that is not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountingSettings(Parameters):
+    """How votes are weighed and lines told apart; None: as usual, or as it was configured."""
+
+    recusal: Annotated[
+        Literal["before", "after", "off"] | None,
+        Doc(
+            "Drop a reviewer's own candidate before or after places are counted, or never.",
+            COUNTING,
+        ),
+    ] = None
+    unranked: Annotated[
+        Literal["skip", "last"] | None,
+        Doc("Give candidates that a ballot leaves out no vote, or the places left.", COUNTING),
+    ] = None
+    weights: Annotated[
+        Weights,
+        Doc(
+            "Weigh a reviewer's ballots; 1 unless given.",
+            COUNTING,
+            "REVIEWER=NUMBER",
+            option="weight",
+        ),
+    ] = None
+    reliability: Annotated[
+        Weights,
+        Doc(
+            "Reliability of a reviewer, for the rule weighted_borda; learned unless given.",
+            COUNTING,
+            "REVIEWER=NUMBER",
+        ),
+    ] = None
+    flips: Annotated[
+        bool | None, Doc("Search for the fewest ballots that would end the lead.", COUNTING)
+    ] = None
+    ties: Annotated[
+        Literal["contrast", "intervals"] | None,
+        Doc("Separate candidates by the fitted contrast, or by whether intervals overlap.", TIES),
+    ] = None
+    level: Annotated[
+        float | None, Gt(0), Lt(1), Doc("Confidence level of intervals and comparisons.", TIES)
+    ] = None
+    threshold: Annotated[
+        float | None, Ge(0), Doc("Standard errors on each side, where `ties` is intervals.", TIES)
+    ] = None
+    tie_break: Annotated[
+        Literal["none", "wins", "borda"] | None,
+        Doc("Separate equal scores by this instead of by the rule's own way.", TIES),
+    ] = None
+    rho: Annotated[
+        float | str | None,
+        RHO,
+        Doc(
+            "Error that all reviewers share, learned where people judged the same.",
+            TIES,
+            "learn|none|NUMBER",
+        ),
+    ] = None
+    prior: Annotated[
+        Literal["none", "learn"] | None,
+        Doc("Borrow strength from the other sessions, if there are at least fifty.", TIES),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class BallotSettings(CountingSettings):
+    """How given ballots are counted; None: as usual."""
+
+    parameters: Annotated[
+        Mapping[str, Scalar] | None,
+        Doc(
+            "Set a parameter of the rule, such as variant=roster.",
+            COUNTING,
+            "NAME=VALUE",
+            option="param",
+        ),
+    ] = None
+    rubric: Annotated[
+        Rubric | None,
+        RUBRIC,
+        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+    ] = None
+    kind: Annotated[
+        Literal["all", "model", "human"] | None,
+        Doc("Count only the ballots of models, or of people.", COUNTING),
+    ] = None
+    answers: Annotated[
+        Mapping[str, Mapping[str, str]] | None,
+        ANSWERS,
+        Doc(
+            "Run the safety gate on these answers (session, candidate, text); "
+            "what fails cannot win.",
+            COUNTING,
+            "FILE.jsonl",
+        ),
+    ] = None
+
+    def counted(self) -> dict[str, Any]:
+        """Return the settings that were given, by the names that `Settings.of` takes."""
+        mine = {field.name for field in fields(BallotSettings)}
+        given = {name: value for name, value in given_values(self).items() if name in mine}
+        for name in ("rho", "prior"):
+            if given.get(name) == "none":
+                given[name] = None
+        if "answers" in given:
+            from witan.core.gate import Gate
+            from witan.core.safety import check
+
+            answers = given.pop("answers")
+            given["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}
+        return given
+
+    def settings(self, rule: str | None = None) -> Settings:
+        """Make the settings of a count.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such rule.
+        InvalidParameter
+            If the rule has no such parameter, or none is named that it could belong to.
+        """
+        if rule in (None, AUTO) and self.parameters:
+            shown = ", ".join(self.parameters)
+            expected = f"a rule to go with it, in place of {AUTO}"
+            raise InvalidParameter("parameters", shown, expected)
+        return self.compared(rule or AUTO)
+
+    def compared(self, rule: str = AUTO) -> Settings:
+        """Make the settings of a count under several rules, each of which has some parameters."""
+        return Settings.of(rule, **self.counted())

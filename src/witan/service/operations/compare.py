@@ -1,0 +1,160 @@
+"""Count ballots under every rule."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from witan.core.comparison import Comparison, compare_rules
+from witan.core.rules import RULES
+from witan.errors import UnknownName
+from witan.service.ballots import SECTION, BallotParameters, Unread
+from witan.service.counting import COUNTING, USUAL, BallotSettings
+from witan.service.outcomes import OutcomeJson
+from witan.service.parameters import Doc, Parser
+from witan.version import __version__
+
+
+def _read_names(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Read names with commas between, or a list of them; each counts once."""
+    parts = names.split(",") if isinstance(names, str) else names
+    found = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
+    if not found:
+        raise ValueError(names)
+    return found
+
+
+NAMES = Parser(_read_names, "names of rules, with commas between", data=tuple[str, ...])
+
+
+@dataclass(frozen=True)
+class RulesParameters(BallotParameters):
+    """Ballots, and the rules to compare."""
+
+    rules: Annotated[
+        tuple[str, ...] | None,
+        NAMES,
+        Doc(
+            "Compare only these rules; all that can count the ballots unless given.",
+            COUNTING,
+            "NAME,NAME...",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class CompareParameters(BallotSettings, RulesParameters):
+    """Ballots, and how they are counted under each rule."""
+
+    usual: ClassVar[Any] = USUAL
+
+    sessions: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Compare only on this session; the others still inform what is learned.",
+            SECTION,
+            option="session",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSession:
+    """One session under each rule.
+
+    Parameters
+    ----------
+    session
+        Its name.
+    outcomes
+        Rule to outcome.
+    """
+
+    session: str
+    outcomes: Mapping[str, OutcomeJson]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleComparison:
+    """The same sessions under several rules.
+
+    Parameters
+    ----------
+    witan
+        The version that counted.
+    rules
+        Those that counted at least one session, in the order asked for.
+    skipped
+        Rule to why it could count none.
+    tau
+        Mean over sessions of Kendall's τ-b between the rankings of two rules, in their order;
+        null where it is never defined.
+    leader_differs
+        Sessions, counted by both rules, in which their leaders differ.
+    stability
+        Rule to the share of single ballots whose removal leaves its leaders as they were.
+    n_sessions
+        How many sessions were compared.
+    sessions
+        Each of them under each rule.
+    not_read
+        The lines that could not be read.
+    """
+
+    witan: str
+    rules: tuple[str, ...]
+    skipped: Mapping[str, str]
+    tau: tuple[tuple[float | None, ...], ...]
+    leader_differs: tuple[tuple[int, ...], ...]
+    stability: Mapping[str, float | None]
+    n_sessions: int
+    sessions: tuple[ComparedSession, ...]
+    not_read: tuple[Unread, ...]
+
+    @property
+    def comparison(self) -> Comparison:
+        """The same as `compare_rules` returns it."""
+        return Comparison(
+            rules=self.rules,
+            skipped=self.skipped,
+            sessions=tuple(each.session for each in self.sessions),
+            outcomes={each.session: each.outcomes for each in self.sessions},
+            tau=self.tau,
+            leader_differs=self.leader_differs,
+            stability=self.stability,
+        )
+
+
+def compare(_: None, given: CompareParameters) -> RuleComparison:
+    """Count ballots that you have under every rule, side by side.
+
+    Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
+    differs, how often it survives the loss of one ballot, and which rules cannot count these.
+    """
+    known = dict.fromkeys(name for rule in RULES.values() for name in rule.parameters)
+    for name in given.parameters or ():
+        if name not in known:
+            raise UnknownName("parameter", name, known)
+    settings, ballots = given.compared(), given.ballots
+    try:
+        found = compare_rules(
+            ballots.read(given, settings),
+            settings,
+            given.rules,
+            ballots.check_wanted,
+            given.sessions or None,
+        )
+    except UnknownName as error:
+        if error.kind != "session":
+            raise
+        raise UnknownName("session of the ballots", error.name, error.known) from None
+    return RuleComparison(
+        witan=__version__,
+        rules=found.rules,
+        skipped=found.skipped,
+        tau=found.tau,
+        leader_differs=found.leader_differs,
+        stability=found.stability,
+        n_sessions=len(found.sessions),
+        sessions=tuple(ComparedSession(name, found.outcomes[name]) for name in found.sessions),
+        not_read=tuple(ballots.not_read),
+    )

@@ -1,0 +1,67 @@
+"""Show step by step how ballots make an outcome."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from witan.core.by_hand import Step
+from witan.core.explanation import explain as explain_ballots
+from witan.errors import MissingParameter, UnknownName
+from witan.service.ballots import SECTION, Unread
+from witan.service.counting import USUAL, BallotSettings
+from witan.service.operations.tally import RuleParameters
+from witan.service.outcomes import OutcomeJson
+from witan.service.parameters import Doc
+from witan.version import __version__
+
+
+@dataclass(frozen=True)
+class ExplainParameters(BallotSettings, RuleParameters):
+    """Ballots, the session to explain, and how it is counted."""
+
+    usual: ClassVar[Any] = USUAL
+
+    session: Annotated[
+        str | None,
+        Doc("Explain this session; needed where there are several.", SECTION),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An outcome, and the steps that lead to it.
+
+    Parameters
+    ----------
+    witan
+        The version that counted.
+    outcome
+        The outcome of the session.
+    steps
+        Ballots as cast, what was changed, what the rule read, its arithmetic for the first two
+        lines, and what the difference between them is worth.
+    not_read
+        The lines that could not be read.
+    """
+
+    witan: str
+    outcome: OutcomeJson
+    steps: tuple[Step, ...]
+    not_read: tuple[Unread, ...]
+
+
+def explain(_: None, given: ExplainParameters) -> Explained:
+    """Show step by step how ballots that you have make the outcome of a session.
+
+    The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
+    its arithmetic for the first two, and what the difference between them is worth.
+    """
+    settings, ballots = given.settings(given.rule), given.ballots
+    try:
+        found = explain_ballots(ballots.read(given, settings), settings, given.session)
+    except MissingParameter as error:
+        raise MissingParameter("session", None, error.expected) from None
+    except UnknownName as error:
+        if error.kind != "session":
+            raise
+        raise UnknownName("session of the ballots", error.name, error.known) from None
+    return Explained(__version__, found.outcome, found.steps, tuple(ballots.not_read))

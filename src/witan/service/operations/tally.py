@@ -1,0 +1,119 @@
+"""Count ballots under one rule."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from witan.core.outcome import Outcome
+from witan.core.rules import RULES
+from witan.core.settings import AUTO, Settings
+from witan.core.tally import tally_sessions
+from witan.errors import InvalidParameter, UnknownName, UnsuitableBallots
+from witan.service.ballots import SECTION, BallotParameters, Unread
+from witan.service.counting import COUNTING, USUAL, BallotSettings
+from witan.service.error_wording import as_request
+from witan.service.outcomes import OutcomeJson
+from witan.service.parameters import Doc
+from witan.version import __version__
+
+
+@dataclass(frozen=True)
+class RuleParameters(BallotParameters):
+    """Ballots, and the rule to count them by."""
+
+    rule: Annotated[str, Doc("Count by this rule; `witan rules` lists them.", COUNTING)] = AUTO
+
+
+@dataclass(frozen=True)
+class TallyParameters(BallotSettings, RuleParameters):
+    """Ballots, and how they are counted."""
+
+    usual: ClassVar[Any] = USUAL
+
+    sessions: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Show only this session; the others still inform what is learned.",
+            SECTION,
+            option="session",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """A session that the rule cannot count.
+
+    Parameters
+    ----------
+    session
+        Its name.
+    problem
+        Why it cannot be counted, and what can be done.
+    """
+
+    session: str | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The outcomes of sessions.
+
+    Parameters
+    ----------
+    witan
+        The version that counted.
+    sessions
+        Outcomes, in the order of the sessions' first ballots.
+    not_counted
+        The sessions that could not be counted.
+    not_read
+        The lines that could not be read.
+    """
+
+    witan: str
+    sessions: tuple[OutcomeJson, ...]
+    not_counted: tuple[Uncounted, ...]
+    not_read: tuple[Unread, ...]
+
+
+def tally(_: None, given: TallyParameters) -> Tally:
+    """Count ballots that you have, and say who leads and how sure that is.
+
+    Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
+    no model is called.
+    """
+    problems: list[UnsuitableBallots] = []
+    outcomes = tuple(count_sessions(given, problems.append))
+    return Tally(
+        __version__,
+        outcomes,
+        tuple(Uncounted(each.session, as_request(str(each))) for each in problems),
+        tuple(given.ballots.not_read),
+    )
+
+
+def count_sessions(
+    given: TallyParameters,
+    on_unsuitable: Callable[[UnsuitableBallots], None],
+    settings: Settings | None = None,
+) -> Iterator[Outcome]:
+    """Count session by session; all ballots are read before the first.
+
+    Raises
+    ------
+    UnknownName
+        If no ballot belongs to one of the sessions.
+    """
+    chosen = given.settings(given.rule) if settings is None else settings
+    if given.sessions and given.rule != AUTO and RULES[given.rule].needs == "history":
+        expected = f"none with the rule {given.rule}, which rates over all sessions at once"
+        raise InvalidParameter("sessions", ", ".join(given.sessions), expected)
+    ballots, only = given.ballots, given.sessions or None
+    cast = ballots.read(given, chosen)
+    outcomes = tally_sessions(cast, chosen, on_unsuitable, only, ballots.check_wanted)
+    for name in given.sessions:
+        if name not in ballots.sessions:
+            raise UnknownName("session of the ballots", name, ballots.sessions)
+    return outcomes

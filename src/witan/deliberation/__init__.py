@@ -1,1 +1,1 @@
-"""Run councils of models: stages, calls and money, as one stream of events."""
+"""Run councils of models, as one stream of events."""

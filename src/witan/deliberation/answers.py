@@ -16,13 +16,13 @@ from witan.deliberation.prompts import answer_messages, debate_messages
 PromptBuilder = Callable[[Member], tuple[Message, ...]]
 
 ANSWER, DEBATE = 0, 1
-"""Which of the session's draws the fences of files, and the sheets of a debate, come from."""
+"""Numbers of the session's draws for fences of files and for sheets of debates."""
 
 
 async def answer(context: SessionContext) -> dict[str, str]:
-    """Ask every member, and let them debate; return the answers by seat, in seat order.
+    """Collect all members' answers by seat, debate included, in seat order.
 
-    Where the answers come from an earlier session nobody is asked.
+    Answers of an earlier session are taken as they are; nobody is called.
     """
     if context.opened.answers:
         return {held.seat: held.text for held in context.opened.answers}
@@ -52,7 +52,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
 async def _debate(
     context: SessionContext, number: int, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """One round in which everyone sees the others' answers, under labels, and may revise."""
+    """Hold a round in which members see the others' answers and revise."""
     present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
     masked = {seat: mask(answers[seat], context.question, context.names) for seat in seats}
@@ -76,9 +76,9 @@ async def _debate(
 
 
 def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Check every answer, say what was found, and return the flags of those that failed.
+    """Run the safety gate on every answer; return flags by failed seat.
 
-    What the gate of an earlier session found in a stored answer stands, and is not said again.
+    Verdicts of an earlier session stand and are not recorded again.
     """
     failed = {held.seat: held.flags for held in context.opened.answers if held.flags}
     if not context.procedure.safety:
@@ -97,7 +97,10 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
 
 
 class _Round:
-    """All members at once, each until it is done, the stage is, or enough others were."""
+    """One round of answers, until all are done or time is up.
+
+    Once enough have answered, the others get the grace period.
+    """
 
     def __init__(self, context: SessionContext, number: int, enough: int) -> None:
         self.context = context
@@ -117,7 +120,7 @@ class _Round:
         }
 
     async def run(self, members: Sequence[Member], asked: PromptBuilder) -> dict[str, str]:
-        """Ask those who have not answered yet; leave no seat without a word on why."""
+        """Call members that have not answered; record an end for every seat."""
         closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
         settled = {*self.answers, *self.failed}
         waiting = [m for m in members if m.name not in settled and not closed]
@@ -175,7 +178,7 @@ class _Round:
         self._begin_grace()
 
     def _begin_grace(self) -> None:
-        """Once enough have answered, the rest have the shorter of what they had and the grace."""
+        """Shorten the deadline to the grace period once enough have answered."""
         if len(self.answers) >= self.enough:
             grace = anyio.current_time() + self.context.limits.grace_seconds
             self.scope.deadline = min(self.scope.deadline, grace)

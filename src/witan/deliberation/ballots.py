@@ -1,4 +1,4 @@
-"""Read a reviewer's reply as a ballot, or say what is wrong with it.
+"""Read reviewers' replies as ballots.
 
 A ladder: the reply as the schema asks for it; then whatever JSON object in it reads as a ballot;
 then a list under the heading FINAL RANKING. Prose in which labels merely occur is no ballot, and
@@ -56,12 +56,12 @@ def is_remark(key: str) -> bool:
 
 
 def split_ties(text: str) -> list[object]:
-    """The labels that a text places equal: ``B = C``."""
+    """Split labels that a text places equal: ``B = C``."""
     return list(re.split(r"[=~&]", text))
 
 
 def split_groups(text: str) -> list[list[object]]:
-    """Groups of labels, best first: ``A > B = C``, or ``A, B, C``."""
+    """Split a ranking, best first: ``A > B = C``."""
     if ">" in text:
         return [split_ties(part.replace(",", "=")) for part in text.split(">")]
     return [split_ties(part) for part in re.split(r"[,;\n]", text)]
@@ -69,7 +69,7 @@ def split_groups(text: str) -> list[list[object]]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read off one piece of a reply, candidates by name.
+    """Ranking and grades read off one piece of a reply, by candidate.
 
     Parameters
     ----------
@@ -96,13 +96,13 @@ class Reading:
 
     @property
     def fullness(self) -> int:
-        """How much it says; 0: it is no ballot."""
+        """Number of candidates it places or grades; 0: it is no ballot."""
         return len(self.ranked) + len(self.graded)
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewForm:
-    """What one reviewer was asked: to rank these labels, and perhaps to grade them.
+    """The form of a review: labels to rank and criteria to grade.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class ReviewForm:
 
     @classmethod
     def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "ReviewForm":
-        """What a sheet asks, under a rubric or none."""
+        """The form that a sheet sets under a rubric or none."""
         names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
         if holistic or rubric is not None:
             names.append(HOLISTIC)
@@ -130,11 +130,14 @@ class ReviewForm:
 
     @property
     def by_criterion(self) -> bool:
-        """Whether grades are asked for criterion by criterion."""
+        """True if grades are asked for criterion by criterion."""
         return len(self.criteria) > 1
 
     def candidate(self, label: object) -> str | None:
-        """Who is meant by ``A``, ``a``, ``[A]``, ``Response A`` or ``Answer A:``; None: nobody."""
+        """Look up a label as written; None: not on the sheet.
+
+        ``A``, ``a``, ``[A]``, ``Response A`` and ``Answer A:`` mean the same.
+        """
         if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
             return None
         bare = label.strip(_AROUND).casefold()
@@ -143,7 +146,7 @@ class ReviewForm:
         return self.labels.get(_CALLED.sub("", bare, count=1).strip(_AROUND))
 
     def read(self, said: Mapping[str, Any] | Sequence[Any]) -> Reading:
-        """Read one JSON object, or a list of objects, each of them about one label."""
+        """Read one JSON object, or a list of objects with labels."""
         if not isinstance(said, Mapping):
             about = [
                 item for item in said if isinstance(item, Mapping) and _first_value(item, _LABELS)
@@ -196,7 +199,7 @@ class ReviewForm:
         return tuple(kept)
 
     def _is_graded_by_label(self, said: Mapping[str, Any]) -> bool:
-        """Whether an object is nothing but labels, each with its grades by criterion."""
+        """True if an object holds nothing but labels with grades by criterion."""
         return bool(self.criteria) and all(
             self.candidate(key) is not None and isinstance(value, Mapping)
             for key, value in said.items()
@@ -222,7 +225,10 @@ class ReviewForm:
         return grades
 
     def _by_label(self, said: object) -> Iterator[tuple[object, object]]:
-        """Label and what it is given: from a map, a list of objects, or a map per criterion."""
+        """Pair labels with their grades.
+
+        The grades stand in a map, a list of objects, or a map per criterion.
+        """
         if isinstance(said, list):
             for item in said:
                 if isinstance(item, Mapping) and _first_value(item, _LABELS) is not None:
@@ -271,7 +277,7 @@ class ReviewForm:
 
 
 class _Oversights:
-    """What a reading has to overlook, kind by kind, so that a flood of it stays a few sentences."""
+    """Notes on what a reading drops, one sentence per kind."""
 
     def __init__(self) -> None:
         self.found: dict[str, dict[str, None]] = {}
@@ -281,7 +287,7 @@ class _Oversights:
         kind.update(dict.fromkeys(_quote_value(each) for each in shown))
 
     def of(self, what: str, candidate: str) -> None:
-        """Overlook something of a candidate, which the sentence names: labels stay on a sheet."""
+        """Note what is dropped of a candidate, which the sentence names."""
         self.found.setdefault(what, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
@@ -301,7 +307,7 @@ def _quote_value(value: object) -> str:
 
 
 def _replace_surrogates(said: str) -> str:
-    """The same as text that can be written: half a surrogate pair, which JSON can hold, cannot."""
+    """Replace unpaired surrogates, which JSON can hold and UTF-8 cannot."""
     return said.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -312,7 +318,7 @@ def _fold_key(key: str) -> str:
 
 
 def _first_value(said: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The value of the first of these keys that an object has, in any case; None: it has none."""
+    """Find the first of these keys, in any case; None: absent."""
     held = {_fold_key(key): value for key, value in reversed(list(said.items()))}
     return next((held[key] for key in keys if held.get(key) is not None), None)
 
@@ -355,7 +361,7 @@ def _read_place(said: object) -> float | None:
 
 
 def _read_groups(said: object) -> list[list[object]]:
-    """Groups of labels, best first, from any of the forms of a ranking."""
+    """Read groups of labels, best first, from any form of a ranking."""
     if isinstance(said, str):
         return split_groups(said)
     if isinstance(said, Mapping):
@@ -379,7 +385,7 @@ def _as_group(said: object) -> list[object]:
 
 
 def _group_by_place(placed: Sequence[tuple[float | None, object]]) -> list[list[object]]:
-    """Groups from places, the smallest first; none where a place is no number."""
+    """Group labels by place, smallest first; empty if a place is missing."""
     known = [(place, said) for place, said in placed if place is not None]
     if len(known) < len(placed):
         return []
@@ -403,7 +409,7 @@ _REMARK = re.compile(r"\s[-–—(]|:")
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A ballot, how it was read, and what had to be overlooked, in sentences."""
+    """A ballot, how it was read, and notes on what was dropped."""
 
     ballot: Ballot
     read_by: ReadBy
@@ -419,7 +425,7 @@ def read_review(
     session: str,
     roster: Sequence[str],
 ) -> Review:
-    """Read a reply as the ballot of the reviewer whose sheet it is; its reasoning is passed over.
+    """Read a reply, without its reasoning, as the ballot of its reviewer.
 
     Without a rubric and without holistic grades only the ranking is read.
 
@@ -446,7 +452,7 @@ def read_review(
 
 
 def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
-    """The ballot of a reading; a grade that is none is left out, so that a repair asks for it."""
+    """Make a ballot of a reading, without grades that cannot be read."""
     ballot = Ballot(
         reviewer=sheet.reviewer,
         groups=reading.groups,
@@ -460,7 +466,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
 
 
 def _drop_illegible(grades: Grades) -> Grades:
-    """The grades that can be read, so that writing "n/a" does no more than writing nothing."""
+    """Drop grades that cannot be read: "n/a" counts as no grade."""
     legible: dict[str, Grade | Mapping[str, Grade]] = {}
     for name, given in grades.items():
         if not isinstance(given, Mapping):
@@ -472,7 +478,7 @@ def _drop_illegible(grades: Grades) -> Grades:
 
 
 def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
-    """Refuse a ballot that gives a key two values; which of them is meant is not ours to guess."""
+    """Refuse a ballot with two values for one key."""
     if not all(map(is_remark, ambiguous_keys(ballot))):
         raise InvalidBallot(sheet.reviewer, "contradicts itself: one of its keys has two values")
 
@@ -480,7 +486,7 @@ def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
 def _matches_schema(
     said: Mapping[str, Any], sheet: Sheet, asked: ReviewForm, *, holistic: bool
 ) -> bool:
-    """Tell whether an object is what the schema describes, to the letter."""
+    """True if an object is exactly what the schema describes."""
     ranking, grades = said.get("ranking"), said.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
         return False
@@ -502,13 +508,12 @@ def _grades_match_schema(given: object, names: set[str]) -> bool:
 
 
 def _is_native_grade(grade: object) -> bool:
-    """Tell whether a grade is a number from 1 to 10."""
     read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
     return read is not None and not read[1]
 
 
 def _read_tolerantly(reply: str, sheet: Sheet, asked: ReviewForm) -> Reading:
-    """Read the fullest ballot in the reply, where no other ballot in it says otherwise.
+    """Read the fullest ballot of the reply unless another contradicts it.
 
     Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
     an answer that fakes it.
@@ -530,7 +535,7 @@ def _read_tolerantly(reply: str, sheet: Sheet, asked: ReviewForm) -> Reading:
 
 
 def _contradicts(one: Reading, other: Reading) -> bool:
-    """Tell whether two readings place two candidates otherwise, or grade one otherwise."""
+    """True if two readings order or grade candidates differently."""
     first, second = (
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
         for reading in (one, other)
@@ -557,7 +562,7 @@ def _grades_differ(one: Grade | Grades, other: Grade | Grades) -> bool:
 
 
 def _find_ballots(said: object, sheet: Sheet, asked: ReviewForm) -> Iterator[Reading]:
-    """Every ballot in a JSON value; what stands inside a ballot is part of it."""
+    """Yield every ballot in a JSON value that stands in no other."""
     pending = [said]
     while pending:
         value = pending.pop()
@@ -572,13 +577,13 @@ def _find_ballots(said: object, sheet: Sheet, asked: ReviewForm) -> Iterator[Rea
 
 
 def _is_enough(reading: Reading, sheet: Sheet) -> bool:
-    """Tell whether at least half of the sheet, and two candidates if it has them, are judged."""
+    """True if half of the sheet, and two candidates, are judged."""
     judged = max(len(reading.ranked), len(reading.graded))
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
 
 def _find_final_rankings(reply: str, asked: ReviewForm) -> Iterator[Reading]:
-    """The list, or the line, under each heading FINAL RANKING; of many headings, the last ones."""
+    """Yield the list or line under each of the last headings."""
     lines = reply.splitlines()
     headings = [(at, found[1]) for at, line in enumerate(lines) if (found := _HEADING.match(line))]
     for at, beside in headings[-MOST_BALLOTS:]:
@@ -588,7 +593,7 @@ def _find_final_rankings(reply: str, asked: ReviewForm) -> Iterator[Reading]:
 
 
 def _read_items(lines: Sequence[str], asked: ReviewForm) -> Iterator[list[object]]:
-    """The groups that the items of a list name, up to the first line that is none."""
+    """Yield the groups that a list's items name, up to its end."""
     begun = False
     for line in lines:
         item = _ITEM.fullmatch(line)

@@ -44,7 +44,7 @@ LONGEST_WORDS = 300
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
-    """One call on its way: where it goes, the time it has, and what it has taken so far.
+    """One call on its way: its deadline, attempts and spending so far.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class PendingCall:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the deadline, were the call to go on now."""
+        """Seconds until the deadline, if the call goes on now."""
         return max(0.0, self.seconds - self.used_seconds)
 
     def spent(self) -> Spent:
-        """What the requests took together: tokens and money unknown where those of one are."""
+        """Tokens, money and time of all its requests; unknown if one's are."""
         nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
         took = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
         spent = sum((reservation.spent for reservation in self.reservations), nothing)
@@ -94,10 +94,10 @@ class PendingCall:
 
 
 class Attempt:
-    """One attempt: a request, and a second one if the first has not said a word in time.
+    """One attempt: a request, and a hedge if the first stays silent.
 
-    The second waits in no line, where it could wait for its own first to end: it takes a free slot,
-    or is not sent.
+    The hedge never queues, where it could wait for its own first request: it takes a free slot or
+    is not sent.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Attempt:
         self._failures: list[WitanError] = []
 
     async def reply(self) -> Reply:
-        """Wait for a slot, then for a reply until the errand's time is up.
+        """Wait for a slot, then for a reply until the deadline.
 
         Raises
         ------
@@ -148,21 +148,21 @@ class Attempt:
                 pending.used_seconds += pending.clock.seconds() - began
 
     def claim_output(self, listener: "_ReplyListener") -> bool:
-        """Whether a request is the one that is heard: the first that said a word."""
+        """Claim the output for the request that speaks first; True if granted."""
         self.note_activity()
         if self._speaker is None:
             self._speaker = ref(listener)
         return self._speaker() is listener
 
     def note_activity(self) -> None:
-        """Note a sign of life, or an end: a second request that still waits is not sent."""
+        """Note a first word or an end: no hedge is sent then."""
         self._active.set()
         self._wait_for_turn.cancel()
 
     async def _race(self) -> Reply:
-        """Whichever request finishes first; if both fail, the first one's failure counts.
+        """Return the first reply; if all fail, raise the first failure.
 
-        Each is a task of its own: a model that cancels itself then ends alone.
+        Each request is a task of its own: a model that cancels itself then ends alone.
         """
         pending, hedge_seconds = self._pending, self._hedge_seconds
         async with anyio.create_task_group() as group:
@@ -214,7 +214,7 @@ class Attempt:
 
 
 class _ReplyListener:
-    """What one request says: noted, and passed on without its reasoning while it has the floor."""
+    """Passes the text of the request that speaks first on, without reasoning."""
 
     def __init__(self, attempt: Attempt, pending: PendingCall) -> None:
         self._attempt = attempt
@@ -237,13 +237,13 @@ class _ReplyListener:
             self._pass_on(said, withdrawals)
 
     def hear_reasoning(self) -> None:
-        """Note a sign of life, and hold nothing back: the server tells reasoning from text."""
+        """Note that the server separates reasoning: hold no text back."""
         self.heard = True
         self._attempt.note_activity()
         self._holds_back = False
 
     def close(self) -> None:
-        """Pass on what was held back until it was certain to be said."""
+        """Pass on the text that was held back."""
         if self.heard and self._attempt.claim_output(self):
             withdrawals = self._reasoning.withdrawals
             said = self._reasoning.close()
@@ -273,7 +273,7 @@ class _ReplyListener:
 async def _announce(
     pending: PendingCall, reservation: Reservation, tell: Callable[[], None]
 ) -> None:
-    """Wait until it outlives this process that the request was begun; else it is not sent."""
+    """Record durably that the hedge begins; on failure release its reservation."""
     is_recorded = False
     try:
         tell()
@@ -288,7 +288,7 @@ async def _announce(
 async def _complete(
     pending: PendingCall, reservation: Reservation, listener: _ReplyListener
 ) -> Reply:
-    """Send one request; settle what it costs, and tell every failure in an error of ours."""
+    """Send one request, settle its cost, translate foreign exceptions."""
     name = pending.member.name
     try:
         reply: object = await pending.member.model.complete(pending.call, listener)
@@ -316,7 +316,6 @@ async def _complete(
 
 
 def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
-    """Make the error of a reply that holds reasoning alone."""
     if reply.cut:
         problem = "was still reasoning when it reached its limit of tokens; raise max_tokens"
         return ModelError(name, problem)
@@ -324,7 +323,7 @@ def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
 
 
 def _is_refusal(error: WitanError) -> bool:
-    """Whether the provider refused before it worked, if the request left this machine at all."""
+    """True if the provider refused before working, or never got the request."""
     if isinstance(error, ModelError):
         answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
         return answered or not error.sent
@@ -332,7 +331,7 @@ def _is_refusal(error: WitanError) -> bool:
 
 
 def _wrap_foreign_error(name: str, error: Exception) -> ModelError:
-    """What a model that is not ours raised; time-outs and dropped connections may pass."""
+    """Wrap a foreign exception; timeouts and dropped connections are transient."""
     words = " ".join(str(error).split())[:LONGEST_WORDS]
     problem = f"raised {type(error).__name__}" + (f": {words}" if words else "")
     return ModelError(name, problem, transient=isinstance(error, TimeoutError | ConnectionError))
@@ -369,33 +368,33 @@ class CallResult:
 
     @classmethod
     def of(cls, reply: Reply, spent: Spent) -> "CallResult":
-        """Set the reasoning in a reply apart."""
+        """Split the reply into text and reasoning."""
         split = split_reasoning(reply.text)
         return cls(reply, spent, split.text, split.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """A call that brought no reply, and what it took all the same."""
+    """A call without a reply, its error and what it spent."""
 
     error: WitanError
     spent: Spent
 
     @property
     def over_budget(self) -> bool:
-        """Whether the ceiling on cost forbade the call."""
+        """True if the cost ceiling forbade the call."""
         return isinstance(self.error, OverBudget)
 
     @property
     def misconfigured(self) -> bool:
-        """Whether the call reached no model, by its address, its name or its key."""
+        """True if a wrong address, name or key reached no model."""
         if isinstance(self.error, ModelError):
             return not self.error.sent or self.error.status in NO_MODEL_STATUSES
         return isinstance(self.error, MissingKey | MissingExtra)
 
     @property
     def reason(self) -> str:
-        """Why, in words that follow the name of the seat: "timed out after 120 s"."""
+        """The reason, to follow a seat's name: "timed out after 120 s"."""
         match self.error:
             case ModelError(problem=problem):
                 return problem
@@ -405,7 +404,7 @@ class CallFailure:
 
 
 class Caller:
-    """Makes the calls of one session: in its providers' limits, in time, within the purse.
+    """Makes the calls of one session within limits, deadlines and purse.
 
     Parameters
     ----------
@@ -443,7 +442,7 @@ class Caller:
     async def call(
         self, member: Member, call: Call, hear: Hear = ignore_text
     ) -> CallResult | CallFailure:
-        """Make a call until it brings a reply or has used up its attempts, its time or its money.
+        """Call until a reply comes or attempts, time or money run out.
 
         `hear` gets the text of every attempt from its beginning. Where an attempt was made twice it
         gets that of the request that spoke first, which need not be the one that finished first:
@@ -476,7 +475,7 @@ class Caller:
         return CallResult.of(reply, pending.spent())
 
     def collect_spent(self, seat: str) -> Spent:
-        """What the calls of a seat took since this was last asked, ended or broken off."""
+        """Sum what a seat's calls took since last collected, broken-off ones included."""
         pending_calls = self._pending_calls.pop(seat, [])
         nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
         began = [pending.started_at for pending in pending_calls if pending.started_at is not None]
@@ -499,7 +498,7 @@ class Caller:
             pending.used_seconds += wait
 
     def _wait(self, pending: PendingCall, attempt: int, error: ModelError) -> float:
-        """How long until the next attempt; the error, or what else is wrong, if there is none."""
+        """Seconds until the next attempt; raises if there is none."""
         if not error.transient:
             raise error
         asked = 0.0 if error.retry_after is None else error.retry_after
@@ -519,7 +518,7 @@ class Caller:
         return wait
 
     def _backoff(self, pending: PendingCall, attempt: int) -> float:
-        """Draw a wait with full jitter: calls that fail together do not come back together."""
+        """Draw a wait with full jitter, so that failed calls spread out."""
         doublings = min(attempt - 1, 10)  # what lies above the longest wait need not be computed
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
         whose = f"{pending.call.stage} {pending.member.name}".encode()

@@ -1,4 +1,4 @@
-"""Find the labels that a final answer cites, and those that name no answer."""
+"""Citations of a final answer, and labels in it that name no answer."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -51,14 +51,14 @@ _LOOK_BACK = 40
 
 
 class CitationProblems(NamedTuple):
-    """Labels in brackets that name no answer: those cited as if one did, and doubtful ones."""
+    """Bracketed labels that name no answer: cited as one, or doubtful."""
 
     unresolved: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
 
 
 class _Citation(NamedTuple):
-    """A pair of brackets: how it stands in the text, and what is in it.
+    """A pair of brackets: its place in the text and its labels.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class _Citation(NamedTuple):
 def check_citations(
     text: str, labels: Collection[str], known: Iterable[str] = ()
 ) -> CitationProblems:
-    """Find labels in brackets that name no answer: the first ones, each once.
+    """Find labels in brackets that name no answer, each once.
 
     Such a label is cited if it is called an answer, stands side by side with citations, is quoted
     as saying something, or stands where citations stand; it is doubtful if the letter, or the word
@@ -152,7 +152,7 @@ class _Pattern(NamedTuple):
     begins: bool
 
     def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
-        """Tell whether brackets cite an answer: surely, perhaps (False), or not at all (None)."""
+        """Judge brackets: a citation (True), doubtful (False), or neither (None)."""
         if each.joined and not (self.joins or each.called):
             return None
         if each.called or beside or (each.speaks and not each.is_name):
@@ -191,23 +191,20 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
 
 
 def _beginning(cited: Iterable[_Citation]) -> set[str]:
-    """Collect the labels that begin a line, as those of footnotes do."""
     return {label for each in cited if each.begins for label in each.unknown}
 
 
 def _standing_alone(text: str) -> set[str]:
-    """Collect the labels that are words of a text, as the names of options are."""
     return set(_LONE_LABEL.findall(_CALLED_LABEL.sub(" ", text))) - {"I"}
 
 
 def _without_code(found: re.Match[str]) -> str:
-    """Keep an indented line that is an item of a list."""
     line: str = found[0]
     return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
 
 
 def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
-    """Read brackets: whether called an answer, whether naming one, and labels that name none."""
+    """Read brackets: called an answer, naming one, and labels that name none."""
     bare = _CALLED.sub("", inside.strip(), count=1)
     parts = [_CALLED.sub("", part) for part in _APART.split(bare)]
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL

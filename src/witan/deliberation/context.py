@@ -14,7 +14,7 @@ from witan.deliberation.recorder import Recorder
 
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events that a session is taken up from: without what happened in vain."""
+    """Drop the events of resumes that came to nothing."""
     kept: list[Event] = []
     for event in events:
         if isinstance(event, SittingInVain):
@@ -25,7 +25,7 @@ def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """One question before one council.
+    """The state of one session that all stages share.
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ class SessionContext:
 
     @property
     def session(self) -> str:
-        """The session's name."""
+        """Name of the session."""
         return self.opened.session
 
     @property
     def question(self) -> str:
-        """What is asked."""
+        """The question of the session."""
         return self.opened.question
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """What was said before the question."""
+        """Messages before the question, oldest first."""
         return self.opened.conversation
 
     @property
@@ -79,12 +79,12 @@ class SessionContext:
 
     @property
     def procedure(self) -> Procedure:
-        """How the council deliberates."""
+        """The procedure of the council."""
         return self.opened.procedure
 
     @property
     def seed(self) -> int:
-        """What everything is drawn from."""
+        """The seed of everything that is drawn."""
         return self.opened.seed
 
     @property
@@ -94,20 +94,20 @@ class SessionContext:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What an answer may not be recognised by."""
+        """Names of seats and models, to be masked in answers."""
         return list_names((*self.opened.seats, *self.reviewers))
 
     @property
     def retries(self) -> bool:
-        """Whether seats that failed in an earlier session are asked again: each is waited for."""
+        """True if this session retries another: then every seat is awaited."""
         return self.opened.relation == "retried"
 
     def seconds_left(self) -> float:
-        """How long a stage that begins now may take."""
+        """Seconds that a stage beginning now may take."""
         return max(0.0, min(self.limits.stage_seconds, self.deadline - self.clock.seconds()))
 
     def out_of_time(self) -> str:
-        """Why a stage that ends now did not wait any longer."""
+        """Reason of a stage that ends at its deadline."""
         if self.clock.seconds() >= self.deadline:
             return f"the session's {self.limits.session_seconds:g} s were up"
         return f"did not finish within the stage's {self.limits.stage_seconds:g} s"

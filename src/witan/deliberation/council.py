@@ -63,18 +63,18 @@ from witan.errors import NoCouncil
 from witan.version import __version__
 
 LONGEST_SECONDS = 60.0
-"""How long calls wait for the models of a council to start up; the rest is part of the calls."""
+"""Seconds that calls wait for models to start up; the rest is part of the calls."""
 
 
 class Preparation:
-    """Prepares each model of a council once, all of them at the same time."""
+    """Starts up each model of a council once, all at once."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
         self._start_models: list[Model] = []
 
     async def prepare(self, members: Iterable[Member]) -> None:
-        """Wait until these members' models can be called without further ado.
+        """Wait until these members' models are ready to be called.
 
         A model that fails to start up says why when it is called.
         """
@@ -110,13 +110,13 @@ KEEPS_CEILING = (
 """The remedy where the ceiling of an interrupted session is used up."""
 
 JITTER = 5
-"""Which of the session's draws the waits between attempts come from."""
+"""Number of the session's draw for waits between attempts."""
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 class Council:
-    """Members, their chairmen, and how they deliberate.
+    """A council: its members, chairmen, jury and procedure.
 
     Parameters
     ----------
@@ -188,12 +188,12 @@ class Council:
 
     @property
     def reviewers(self) -> tuple[Member, ...]:
-        """Who reviews: the jury, or else the members each other."""
+        """The reviewers: the jury, or else the members."""
         return self.jury or self.members
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know about how the council is seated, a sentence each."""
+        """Notes on how the council is seated, a sentence each."""
         return (
             *self._seating_notes,
             *double_roles(self.members, self.jury, self.chairmen),
@@ -201,7 +201,7 @@ class Council:
         )
 
     def _note_unpriced(self) -> Iterator[str]:
-        """Name the seats that the ceiling keeps from being called."""
+        """Name the seats that the ceiling leaves uncalled."""
         ceiling = self.procedure.limits.max_cost_usd
         seats = (*self.members, *self.jury, *self.chairmen)
         unpriced = dict.fromkeys(seat.name for seat in seats if seat.price is None)
@@ -235,7 +235,7 @@ class Council:
         files: Mapping[str, str] = NO_FILES,
         lengths: Lengths = TYPICAL,
     ) -> Plan:
-        """Say what this question would ask for, and cost, without a call.
+        """Plan the calls and the cost of this question; nothing is called.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class Council:
         parent: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
-        """Put a question to the council; return everything that came of it.
+        """Put a question to the council; return the closed session.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class Council:
         return await self._run(self._make_context(opening, (), listener))
 
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
-        """Take up an interrupted session at its last finished seat; a closed one is returned.
+        """Resume an interrupted session; return a closed one as it is.
 
         It keeps to its own limits, and what is still to come costs no more than this council's
         ceiling either; once its ballots make a quorum, it goes on with what the ceiling allows. The
@@ -326,7 +326,7 @@ class Council:
         *,
         listener: Listener | None = None,
     ) -> Session:
-        """Ask the seats that failed in a closed session again (None: all), in one of its own.
+        """Ask seats that failed (None: all) again, in a new session.
 
         What does not depend on them stands and costs nothing; the limits are those of this council.
 
@@ -358,7 +358,7 @@ class Council:
     async def rejudge(
         self, session: Session, *, seed: int | None = None, listener: Listener | None = None
     ) -> Session:
-        """Put the stored answers of a session before this council, which answers nothing itself.
+        """Have this council review the stored answers of a session.
 
         What comes of it is a session of its own: its seats and answers are those of the other, its
         parent, and this council's jury, or else its members, judge them. A juror never sees what
@@ -445,7 +445,7 @@ class Council:
         *,
         whole: bool = True,
     ) -> None:
-        """Refuse what the ceiling cannot hold, as far as its calls are made at once.
+        """Refuse what the ceiling cannot hold if called at once.
 
         `spent_usd` is of a session that is taken up.
         """
@@ -456,14 +456,14 @@ class Council:
             check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
 
     def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
-        """The most that a session may cost in all: by its own limits, and by this council's."""
+        """The lower of the session's own ceiling and this council's."""
         more = self.procedure.limits.max_cost_usd
         own = opened.procedure.limits.max_cost_usd
         ceilings = (own, None if more is None else spent_usd + more)
         return min((each for each in ceilings if each is not None), default=None)
 
     def _update_prices(self, session: Session) -> Session:
-        """A session whose seats have the prices at which they are called now."""
+        """Set a session's seats to today's prices and plan it anew."""
         opened = session.opened
         prices = {each.name: each.price for seats in self._match_seats(opened) for each in seats}
 
@@ -517,7 +517,7 @@ class Council:
     def _match_seats(
         self, opened: SessionOpened
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
-        """Members, reviewers and chairmen of a session.
+        """Members, reviewers and chairmen who sit in a session.
 
         Where the answers come from an earlier one, names tell its seats from those who sit now.
         """
@@ -562,19 +562,18 @@ class Council:
         )
 
     def _list_disproved(self, earlier: Sequence[Event]) -> list[str]:
-        """Name the members that are still taken to be free though their servers billed calls."""
         free = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
         return [name for name in disproved_prices(earlier) if name in free]
 
     async def _start_models(self, context: SessionContext) -> SessionContext:
-        """Start up the models of a session; its time begins after that."""
+        """Start up the models of a session before its time begins."""
         began = self._clock.seconds()
         await self._preparation.prepare((*context.members, *context.reviewers, *context.chairmen))
         took = self._clock.seconds() - began
         return replace(context, deadline=context.deadline + took)
 
     async def _run(self, context: SessionContext) -> Session:
-        """Hold a session; what its listener raises comes out as it is, not in a group of tasks."""
+        """Run a session; unwrap what its listener raises."""
         try:
             async with context.recorder.show_events():
                 return await run_stages(await self._start_models(context))

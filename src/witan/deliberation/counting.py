@@ -1,4 +1,4 @@
-"""Count ballots as they come in; stop once no ballot can change the leader."""
+"""Count ballots as they come in, until the leader cannot change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ SETTLE_SECONDS = 0.03
 
 
 class Count:
-    """The ballots of a session as they come in."""
+    """Counts the ballots of a session as they come in."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Count:
 
     @property
     def settings(self) -> Settings:
-        """How the ballots are counted, the safety gate included."""
+        """Settings of the count, the safety gate included."""
         held = self.context.procedure.counting
         if not self._failed:
             return held
@@ -56,9 +56,9 @@ class Count:
         return replace(held, gates={self.context.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
-        """Expect one ballot, or abstention, from each of these; only the last round can decide.
+        """Expect a ballot or abstention from each; only the last round decides.
 
-        No bound is known for what somebody will cast who is recused from several candidates.
+        No bound is known for the ballot of a reviewer recused from several candidates.
         """
         own = self.context.authorship.own
         stand = {
@@ -73,11 +73,11 @@ class Count:
 
     @property
     def outstanding(self) -> tuple[str, ...]:
-        """Who has neither cast a ballot nor abstained."""
+        """Reviewers who have neither cast a ballot nor abstained."""
         return tuple(self._outstanding)
 
     async def take(self, reviewer: str, ballot: Ballot | None) -> bool:
-        """Take a ballot, or an abstention; return whether the leader can no longer change."""
+        """Take a ballot or an abstention; return True once decided."""
         self._outstanding.pop(reviewer, None)
         if ballot is not None:
             self.ballots[reviewer] = ballot
@@ -94,7 +94,7 @@ class Count:
         return self._is_decided()
 
     async def _settle(self) -> None:
-        """Wait a moment, for ballots that arrive together, unless all are in."""
+        """Wait a moment for ballots that arrive together."""
         self._settling = True
         try:
             with anyio.move_on_after(SETTLE_SECONDS):
@@ -103,12 +103,12 @@ class Count:
             self._settling = False
 
     def finish(self) -> Outcome | None:
-        """Count everything that came in; None where fewer came than the quorum asks."""
+        """Count all ballots; None below the quorum."""
         self._count(self.settings)
         return self.outcome
 
     def _in_seat_order(self) -> list[Ballot]:
-        """One ballot per seat; those without one count in the coverage, not in the sums."""
+        """One ballot per seat; abstentions count in the coverage only."""
         return [
             self.ballots.get(member.name)
             or self.context.authorship.sign(

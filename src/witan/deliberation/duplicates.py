@@ -7,7 +7,7 @@ from witan.core.ballot import Ballot
 
 
 def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Group candidates with one answer; white space at ends of lines and of the text aside.
+    """Group candidates with one answer, ignoring trailing and outer white space.
 
     Indentation counts: it changes what a program does.
     """
@@ -19,29 +19,29 @@ def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 
 def are_identical(texts: Mapping[str, str]) -> bool:
-    """Tell whether several answers are all the same: then there is nothing to review."""
+    """True if all answers are the same, so that nothing needs review."""
     same = group_duplicates(texts)
     return bool(same) and len(same[0]) == len(texts)
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
-    """Groups of candidates with one answer; the first of each stands on sheets for all of it."""
+    """Groups of identical answers; the first of each stands on sheets."""
 
     groups: tuple[tuple[str, ...], ...] = ()
 
     def representatives(self, candidates: Collection[str]) -> list[str]:
-        """The candidates that stand on sheets."""
+        """Candidates that stand on sheets."""
         others = {candidate for group in self.groups for candidate in group[1:]}
         return [candidate for candidate in candidates if candidate not in others]
 
     def with_duplicates(self, candidates: Collection[str]) -> tuple[str, ...]:
-        """Whatever says the same as one of these, they themselves included."""
+        """Candidates and all their duplicates."""
         same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
         return tuple(dict.fromkeys((*candidates, *sorted(same))))
 
     def expand(self, ballot: Ballot, own: Collection[str]) -> Ballot:
-        """Give every candidate the place and the grades of the one that stood for it.
+        """Give every duplicate the place and grades of its representative.
 
         Where the reviewer wrote one of a group it judged none of it, and is not asked to have.
         """

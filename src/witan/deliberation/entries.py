@@ -19,7 +19,7 @@ _ANSWERED = (e.AnswerDone, e.AnswerFailed)
 
 
 def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
-    """The rows of a session that is over, whether it is complete or not.
+    """Rows of a closed session, complete or not.
 
     Ballots count as they were cast, a quorum or not: an outcome is the council's to declare, a
     standing only says what the ballots say. Models are named as their seats are written; one that
@@ -40,7 +40,7 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
 
 
 def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
-    """The rows of sessions that are over, as `session_entries` gives them but for last digits.
+    """Rows of closed sessions, equal to `session_entries` but for last digits.
 
     Those that are counted alike are counted at once, at a fraction of the cost.
     """
@@ -64,13 +64,12 @@ def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
 
 
 def _rules(session: Session) -> tuple[str, ...]:
-    """Under which rules its standings are kept: Borda, and its own."""
     own = session.settings.rule if session.outcome is None else session.outcome.rule
     return ("borda", *(() if own == AUTO else (own,)))
 
 
 def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
-    """A session that is over, and what people said of its answers later, as it was cast."""
+    """The ballots and answers of a closed session, with later votes."""
     return Cast(
         session=session.id,
         at=session.opened.at,
@@ -86,7 +85,7 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
 
 
 def counted_ballots(session: Session) -> tuple[Ballot, ...]:
-    """The ballots and abstentions of those whom the session says anything about.
+    """Ballots and abstentions of seats that the session says anything about.
 
     A seat whose calls all went to no model says nothing about one; a session in which nobody
     answered says nothing about anybody.
@@ -98,7 +97,7 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
 
 
 def _unreached(session: Session) -> frozenset[str]:
-    """The seats that were called, and whose model was never reached."""
+    """Seats that were called and whose models were never reached."""
     unreached: set[str] = set()
     reached: set[str] = set()
     for event in session.events:
@@ -115,7 +114,7 @@ def _models(session: Session) -> dict[str, str]:
 
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:
-    """What the answer of each seat took."""
+    """One entry per seat that reached its model."""
     told: dict[str, list[Spent]] = {seat.name: [] for seat in session.opened.seats}
     for event in session.events:
         if isinstance(event, _ANSWERED) and event.seat in told and event.spent.calls:
@@ -128,7 +127,7 @@ def _answers(session: Session) -> tuple[AnswerEntry, ...]:
 
 
 def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry:
-    """What the answer of a seat took, all rounds of a debate and what failed in them included.
+    """The entry of a seat's answer, all rounds and failures included.
 
     A failure has no seconds: they are those of a deadline, and of no answer. An answer that was
     taken over from another session took nothing in this one.
@@ -147,7 +146,7 @@ def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry
 
 
 def _repaired(session: Session) -> frozenset[str]:
-    """Who was asked a second time for the ballot that stands."""
+    """Reviewers whose final ballot is a repair."""
     stands = {
         event.seat: event.round for event in session.events if isinstance(event, e.BallotCast)
     }

@@ -32,7 +32,7 @@ Relation = Literal["continued", "rejudged", "retried"]
 """To its parent: it goes on from its closing text, judges its answers, asks who failed again."""
 
 ReadBy = Literal["schema", "tolerant"]
-"""How a review was read: as the schema says, or by looking for what was meant."""
+"""Reading of a review: as the schema says, or tolerantly, looking for what was meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOpened(Event):
-    """A question was put to a council: who sits, how it will be run, what it may cost.
+    """A question was put to a council: seats, procedure, plan and seed.
 
     Parameters
     ----------
@@ -114,28 +114,28 @@ class SessionOpened(Event):
 
     @property
     def members(self) -> tuple[Seat, ...]:
-        """Seats that are asked for an answer; none where the answers are there."""
+        """Seats that are called for an answer."""
         return () if self.answers else self.seats
 
     @property
     def reviewers(self) -> tuple[Seat, ...]:
-        """Who is asked for a ballot."""
+        """Seats that are called for a ballot."""
         return self.jury or self.seats
 
     @property
     def called(self) -> tuple[Seat, ...]:
-        """Everyone who may be called: members, the jury, chairmen."""
+        """Seats that may be called: members, jury and chairmen."""
         return (*self.members, *self.jury, *self.chairmen)
 
     @property
     def simulated(self) -> bool:
-        """Whether any seat plays a script."""
+        """True if a seat plays a script."""
         return any(seat.simulated for seat in (*self.seats, *self.called))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerStarted(Event):
-    """A member is asked the question; round 1 is the first, later ones are debate.
+    """A member is called; rounds after the first are debate.
 
     `worst_usd` is the most that one attempt can cost; None: unknown.
     """
@@ -203,7 +203,7 @@ class AnswerFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateVerdict(Event):
-    """What the safety gate found in an answer; without flags it passed."""
+    """The safety gate judged an answer; without flags it passed."""
 
     kind: ClassVar[str] = "gate_verdict"
     seat: str
@@ -212,7 +212,7 @@ class GateVerdict(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetDrawn(Event):
-    """What one reviewer will see; `mirrored` is the same in reverse order."""
+    """A reviewer's sheet was drawn; `mirrored` is the same in reverse order."""
 
     kind: ClassVar[str] = "sheet_drawn"
     round: int = 1
@@ -222,7 +222,7 @@ class SheetDrawn(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewStarted(Event):
-    """A reviewer is handed its sheet, or both; `worst_usd` is the most that reading them costs."""
+    """A reviewer is called; `worst_usd` is the most that its sheets cost."""
 
     kind: ClassVar[str] = "review_started"
     seat: str
@@ -232,7 +232,7 @@ class ReviewStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallotRepaired(Event):
-    """The review of a sheet could not be read, and its reviewer was asked once more."""
+    """A review could not be read, and its reviewer is asked again."""
 
     kind: ClassVar[str] = "ballot_repaired"
     seat: str
@@ -312,7 +312,7 @@ class OutcomeChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Event):
-    """No ballot still out could change the leader, so nobody waits for them."""
+    """No outstanding ballot can change the leader; nobody waits for them."""
 
     kind: ClassVar[str] = "decided"
     leader: str
@@ -321,7 +321,7 @@ class Decided(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisStarted(Event):
-    """A chairman is asked for the closing text; None: none is asked, the text is an answer."""
+    """A chairman is called for the final answer; None: an answer stands."""
 
     kind: ClassVar[str] = "synthesis_started"
     chairman: str | None
@@ -340,7 +340,7 @@ class SynthesisDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisFailedOver(Event):
-    """A chairman failed, or its call went `over_budget`; `next` is tried, None: the best answer."""
+    """A chairman failed or went `over_budget`; `next` follows, else the best answer."""
 
     kind: ClassVar[str] = "synthesis_failed_over"
     chairman: str
@@ -380,7 +380,7 @@ class SynthesisDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRetried(Event):
-    """An attempt failed and another follows, or one has said nothing yet and is made twice."""
+    """An attempt failed and another follows, or a silent one is hedged."""
 
     kind: ClassVar[str] = "call_retried"
     seat: str
@@ -392,7 +392,7 @@ class CallRetried(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWithdrawn(Event):
-    """What was heard of a text so far was the model's reasoning; the text begins anew."""
+    """The text so far was reasoning; it begins anew."""
 
     kind: ClassVar[str] = "text_withdrawn"
     seat: str
@@ -401,7 +401,7 @@ class TextWithdrawn(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SittingInVain(Event):
-    """The session was taken up, and nothing came of it but what that cost.
+    """A resume brought nothing but its cost.
 
     It can be taken up again where it stood before: at the event of the number `since`.
     """

@@ -56,7 +56,7 @@ Shown = Callable[[Imported], tuple[Imported, Mapping[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What an import brought.
+    """Counts of what an import added.
 
     Parameters
     ----------

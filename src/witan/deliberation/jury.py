@@ -12,7 +12,7 @@ from witan.deliberation.ports import Member, Seat
 
 
 def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
-    """Tell whether the answer of this seat is the juror's own: the same model wrote it.
+    """True if juror and seat are the same model.
 
     A model that was handed over as an object is known by the name of its seat alone.
     """
@@ -22,7 +22,7 @@ def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
 
 
 def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
-    """The council by the names it has, under names that none of these seats has.
+    """Rename members that share a seat's name without being its author.
 
     A juror may share the name of a seat whose answer it wrote; under any other it would pass for
     somebody else, and be recused in their stead.
@@ -46,7 +46,7 @@ def double_roles(
     jury: Iterable[Member | Seat],
     chairmen: Iterable[Member | Seat],
 ) -> Iterator[str]:
-    """Say which chairmen have another seat, too: of what they judged or wrote they write again."""
+    """Name chairmen who also sit as members or jurors."""
     answer, judge = ({seat.name for seat in seats} for seats in (members, jury))
     for name in dict.fromkeys(chairman.name for chairman in chairmen):
         if name in answer | judge:
@@ -56,7 +56,7 @@ def double_roles(
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Which candidates a reviewer wrote itself, and how its ballot says so.
+    """Candidates by the reviewer that wrote them.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Authorship:
 
     @classmethod
     def of(cls, opened: SessionOpened) -> "Authorship":
-        """Who wrote what in a session, as it was opened."""
+        """The authorship of a session as it was opened."""
         if not opened.jury:
             return cls({seat.name: (seat.name,) for seat in opened.seats}, {})
         own = {
@@ -88,7 +88,7 @@ class Authorship:
         return cls(own, authors)
 
     def sign(self, ballot: Ballot) -> Ballot:
-        """The ballot, such that whoever counts it recuses its reviewer as it was recused."""
+        """Sign a ballot so that counting recuses its reviewer likewise."""
         if not self.authors and self.own.get(ballot.reviewer) == (ballot.reviewer,):
             return ballot
         own = self.own.get(ballot.reviewer, ())
@@ -100,7 +100,7 @@ class Authorship:
 
 
 def free_name(wished: str, used: Collection[str]) -> str:
-    """The name, or the first of ``name (2)``, ``name (3)`` … that is not in use."""
+    """The name, or the first free ``name (2)``, ``name (3)`` …."""
     name, number = wished, 2
     while name in used:
         name, number = f"{wished} ({number})", number + 1

@@ -20,12 +20,12 @@ WEIGHTED = "weighted_borda"
 
 
 def model_of(seat: Seat) -> str:
-    """What the model of a seat is called across sessions: as the seat is written, else its name."""
+    """The model of a seat across sessions: its source, else its name."""
     return seat.source or seat.name
 
 
 async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> SessionOpened:
-    """The opening with all that is to be learned in it, so that every recount counts alike.
+    """Put all that is learned into the opening, so recounts agree.
 
     Nothing is learned from the session that this one came of, nor from others that judge the
     same answers.
@@ -50,7 +50,7 @@ async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> Sessi
 def learn_for_recount(
     session: Session, rule: str | None, given: Mapping[str, Any], teacher: Teacher
 ) -> dict[str, Any]:
-    """What a recount is given, each ``learn`` in it replaced by what was learned, if anything was.
+    """Replace ``learn`` in a recount's settings by what the history teaches.
 
     A rule that asks for reliability where the session's did not is given it as well. All of it is
     learned from sessions with other answers.
@@ -68,7 +68,7 @@ def learn_for_recount(
 
 
 def apply_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
-    """How ballots are counted, with ``learn`` replaced by what was learned, if anything was."""
+    """Replace ``learn`` in the settings by what was learned, if anything."""
     prior = learned.prior(unit)
     if counting.prior == "learn" and prior is not None:
         counting = replace(counting, prior=prior)
@@ -78,7 +78,7 @@ def apply_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
 
 
 def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
-    """What is still to be learned once a history was asked, a sentence each."""
+    """Say what could not be learned, a sentence each."""
     if prior == "learn":
         yield (
             f"no prior is learned: fewer than {MIN_HISTORY} other sessions say how much noise "
@@ -107,7 +107,7 @@ def _asks_for_reliability(counting: Settings) -> bool:
 
 
 def _counting(opened: SessionOpened, learned: Learned) -> Settings:
-    """How ballots are counted, with all that was learned."""
+    """Settings with all that was learned."""
     counting = apply_learned(opened.procedure.counting, learned, _unit(opened))
     if _asks_for_reliability(counting):
         counting = replace(counting, reliability=_by_seat(learned, opened.reviewers))

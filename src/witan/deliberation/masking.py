@@ -18,14 +18,14 @@ MODEL, VENDOR = "[model]", "[vendor]"
 _START, _END = r"(?<![\w-])", r"(?!\w)"
 
 _TAIL = r"(?:[-:.]\w{1,20}){0,8}"
-"""How full names go on: -mini, -2024-08-06, .1, :8b."""
+"""Endings of full names: -mini, -2024-08-06, .1, :8b."""
 
 _TIER = r"(?: (?:mini|nano|turbo|pro|plus|max|lite|flash|fast|ultra|high|instruct|preview)\b){0,3}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name that means nothing else; one of `words` stands in all that the pattern matches."""
+    """A name without another meaning; one of `words` stands in each match."""
 
     words: tuple[str, ...]
     mask: str
@@ -91,14 +91,14 @@ _MADE = r"(?:made|built|created|developed|designed|trained|produced|released|pro
 
 
 def list_names(council: Iterable[Member | Seat]) -> tuple[str, ...]:
-    """What an answer may not be recognised by: the names of these seats and of their models."""
+    """Names of these seats and of their models, to be masked."""
     seats = list(council)
     models = [_model_in(seat.source) for seat in seats if not seat.simulated]
     return tuple(dict.fromkeys(n for n in (*models, *(seat.name for seat in seats)) if n))
 
 
 def _model_in(source: str) -> str:
-    """What a seat calls its model: behind the ``#`` of a server, or behind its provider."""
+    """The model of a source, behind its server or provider."""
     server, _, model = source.rpartition("#")
     if "://" in server:
         return model
@@ -107,7 +107,7 @@ def _model_in(source: str) -> str:
 
 
 def mask(text: str, question: str, names: Sequence[str]) -> str:
-    """The text as a sheet shows it: without what would tell its reader who wrote it.
+    """Mask all in a text that would tell its author.
 
     `names` are those of the council's own models. Masking a masked text changes nothing.
     """
@@ -131,7 +131,10 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
 
 
 def _among(words: Sequence[str], asked: str) -> bool:
-    """Whether the question has one of the words; in GPT4 it has GPT, in metadata no Meta."""
+    """True if the question has one of the words.
+
+    GPT4 has GPT in it; metadata has no Meta.
+    """
     return any(
         word.casefold() in asked
         and re.search(rf"(?<![^\W\d_]){re.escape(word.casefold())}(?![^\W\d_])", asked)
@@ -143,7 +146,7 @@ def _among(words: Sequence[str], asked: str) -> bool:
 def _own_names(
     names: tuple[str, ...],
 ) -> tuple[tuple[tuple[str, str, re.Pattern[str]], ...], tuple[str, ...]]:
-    """The council's names: those that no sentence holds by chance, and those that are words.
+    """Split the council's names into unmistakable ones and common words.
 
     The former with digits that stand in all that their patterns match, for a quick look.
     """
@@ -170,7 +173,7 @@ def _parts(name: str) -> Iterator[str]:
 def _self_reference(
     models: tuple[str, ...], vendors: tuple[str, ...]
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """How a text says which model it is of, and by which vendor."""
+    """Patterns of a text that names its own model or vendor."""
     model, vendor = _any_of(models), _any_of(vendors)
     who = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
     by_name = rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={who}(?!(?-i: [A-Z][a-z])))"
@@ -191,5 +194,4 @@ def _self_reference(
 
 
 def _any_of(words: Sequence[str]) -> str:
-    """One of the words, written as here; of none, nothing."""
     return f"(?-i:{'|'.join(re.escape(word) for word in words)})" if words else r"(?!)"

@@ -1,4 +1,4 @@
-"""Money of a session: reserve before a call, settle after it, check bills."""
+"""Money of a session: reservations, settlements and checks of bills."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,13 +11,13 @@ from witan.deliberation.ports import Call, Member, Message, Price, Reply, Spent,
 from witan.errors import OverBudget
 
 MESSAGE_TOKENS = 16
-"""What a provider's template puts around one message: role, begin and end."""
+"""Tokens that a provider's template adds to one message: role, begin and end."""
 
 CALL_TOKENS = 64
-"""What a provider's template puts around a conversation, with a short system text of its own."""
+"""Tokens that a provider's template adds to a conversation, its own short system text included."""
 
 SCHEMA_TOKENS = 640
-"""What a provider says around a schema; for forced tools that is several hundred tokens."""
+"""Tokens that a provider adds to a schema; several hundred for forced tools."""
 
 ROUNDING_USD = 1e-9
 """Slack for amounts that binary floats cannot hold: 0.1 + 0.2 keeps within a ceiling of 0.3."""
@@ -26,7 +26,7 @@ NOTHING = Usage(0, 0)
 
 
 def most_input_tokens(messages: Iterable[Message], schema: Mapping[str, Any] | None = None) -> int:
-    """More tokens than any tokenizer makes of a call: one per byte, and what templates add.
+    """Bound the tokens of a call by its bytes and its template.
 
     Tokenizers fall back on bytes and never go below them, so this is a bound and no estimate;
     prose takes a quarter of it.
@@ -55,7 +55,7 @@ class Bill:
 
 
 class Purse:
-    """What one session has spent, and may still be billed, under a ceiling or none.
+    """Spending of one session, reserved and settled under its ceiling.
 
     Parameters
     ----------
@@ -97,11 +97,10 @@ class Purse:
         )
 
     def total(self) -> Bill:
-        """What the calls that have ended came to."""
+        """The bill for calls that have ended."""
         return Bill(self._known_usd, self._unknown_calls)
 
     def _price(self, member: Member) -> Price | None:
-        """The price of a member, unless a bill has disproved it."""
         return None if member.name in self._doubted else member.price
 
     def _check(self, name: str, worst: float | None, ceiling: float) -> None:
@@ -129,7 +128,7 @@ class Purse:
 
 
 class Reservation:
-    """Money set aside for one call; a block left without a word on its cost loses it.
+    """Money reserved for one call; forfeited if it is never settled.
 
     Parameters
     ----------
@@ -161,11 +160,11 @@ class Reservation:
 
     @property
     def spent(self) -> Spent:
-        """What the call took; unknown while nothing is known of it."""
+        """Tokens and money of the call; unknown until it ends."""
         return Spent() if self._spent is None else self._spent
 
     def settle(self, reply: Reply) -> float | None:
-        """Take the cost as billed, else usage at the member's price; None: neither is known.
+        """Settle at the billed cost, else at the price; return the cost.
 
         A bill for a call that was to cost nothing, or one that is ignored, disproves the price.
         """
@@ -180,16 +179,16 @@ class Reservation:
         return self.spent.cost_usd
 
     def release(self) -> None:
-        """Nothing is billed: the provider refused the call before it worked on it."""
+        """Release the money: the provider refused the call before working."""
         self._end(NOTHING, 0.0)
 
     def forfeit(self) -> None:
-        """Nobody knows whether it is billed: it timed out, broke off or was cancelled."""
+        """Count the cost as unknown: the call broke off, perhaps billed."""
         self._end(Usage(), self._free)
 
     @property
     def _free(self) -> float | None:
-        """What a call of unknown size costs: nothing where the price is nothing, else unknown."""
+        """Cost of a call of unknown size: 0 if free, else unknown."""
         return 0.0 if self._worst_usd == 0.0 and self._price() is not None else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
@@ -199,12 +198,12 @@ class Reservation:
 
 
 def is_free(price: Price | None) -> bool:
-    """Check that tokens cost nothing at a price; an unknown price is not free."""
+    """True if tokens cost nothing; an unknown price is not free."""
     return price is not None and price.input_usd == price.output_usd == 0
 
 
 def worst_usd(member: Member, call: Call) -> float | None:
-    """The most that one attempt at a call can cost, in US dollars; None: its price is unknown."""
+    """The most that one attempt can cost; None: its price is unknown."""
     if member.price is None:
         return None
     return member.price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
@@ -217,20 +216,20 @@ def sum_known(costs: Sequence[float | None]) -> float | None:
 
 
 HIDDEN_TOKENS = 1_000_000
-"""What a server may read or write of its own accord: its instructions, its reasoning, a search."""
+"""Tokens that a server may add of its own accord: instructions, reasoning, a search."""
 
 DEAREST_USD = 1_000.0
-"""What a million tokens cost at most where their price is unknown; no provider asks as much."""
+"""US dollars per million tokens where the price is unknown; no provider asks as much."""
 
 SURCHARGE = 10.0
-"""How many times its price a call may cost: prices change, and some tokens cost more."""
+"""Factor by which a call may exceed its price: prices change, and some tokens cost more."""
 
 FEES_USD = 1.0
-"""What a call may cost besides its tokens: a search, an image, a minute of a machine."""
+"""US dollars that a call may cost besides its tokens: a search, an image, a machine's minute."""
 
 
 def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
-    """Read the US dollars that a server bills; None, and why, where they are no amount."""
+    """Read the dollars that a server bills; None and why, if impossible."""
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None, ()
     try:
@@ -243,7 +242,7 @@ def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
 
 
 def read_tokens(count: object, what: str) -> tuple[int | None, tuple[str, ...]]:
-    """Read a number of tokens that a server counts; None, and why, where it is below 0."""
+    """Read a server's token count; None and why, if below 0."""
     if type(count) is not int:
         return None, ()
     if count >= 0:
@@ -252,7 +251,7 @@ def read_tokens(count: object, what: str) -> tuple[int | None, tuple[str, ...]]:
 
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
-    """Mark tokens and dollars that this call cannot have taken as unknown, and note that."""
+    """Mark impossible tokens and dollars of a reply as unknown."""
     most_read = most_input_tokens(call.messages, call.schema) + HIDDEN_TOKENS
     most_written = (
         max(call.max_tokens, len((reply.text or "").encode(errors="replace"))) + HIDDEN_TOKENS
@@ -282,7 +281,7 @@ def _check_count(count: int | None, most: int, what: str) -> tuple[int | None, t
 
 
 def _most_usd(member: Member, call: Call, read: int | None, written: int | None) -> float:
-    """The most that a call may cost, at a price that is known or at the dearest there is.
+    """The most that a call may cost, where unpriced at the dearest.
 
     That a seat is free is mostly a guess from its address, so it bounds no bill.
     """

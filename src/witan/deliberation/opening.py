@@ -1,4 +1,4 @@
-"""Open a session: check the request, seat the council, take over stored answers."""
+"""Open sessions: from a question, or from the answers of another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,19 +21,19 @@ from witan.errors import InvalidParameter, NoCouncil, NothingToCount
 
 
 def check_question(question: object) -> None:
-    """Refuse a question that is no text, or empty."""
+    """Refuse a question that is empty or no text."""
     if not isinstance(question, str) or is_blank(question):
         raise InvalidParameter("the question", question, "some text")
 
 
 def check_category(category: object) -> None:
-    """Refuse a category that is no text, or empty."""
+    """Refuse a category that is empty or no text."""
     if category is not None and not (isinstance(category, str) and category.strip()):
         raise InvalidParameter("category", category, "some text, or None")
 
 
 def check_attachments(conversation: object, files: object) -> None:
-    """Refuse a conversation that is no list of messages, and files that are no table of texts."""
+    """Refuse malformed conversations and files."""
     turns = isinstance(conversation, Sequence) and not isinstance(conversation, str)
     if not (turns and all(isinstance(turn, Message) for turn in conversation)):  # type: ignore[attr-defined]
         raise InvalidParameter("conversation", conversation, "a list of Message")
@@ -48,7 +48,7 @@ def check_same_seats(
     reviewers: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> None:
-    """Refuse to go on with a session under others than it was begun by."""
+    """Refuse to resume a session with other seats than it began with."""
     opened = session.opened
     for who, here, there in (
         ("members", members, opened.members),
@@ -66,7 +66,7 @@ def check_same_seats(
 def check_seats(
     members: Sequence[Member], jury: Sequence[Member], chairmen: Sequence[Member]
 ) -> None:
-    """Refuse fewer than two members, a jury of one, and two seats that share a name."""
+    """Refuse too few members or jurors and shared names."""
     if len(members) < 2:
         count = "there is one" if members else "there is none"
         raise NoCouncil(
@@ -89,7 +89,7 @@ def check_seats(
 
 
 def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
-    """An opening that names the session whose closing text its question goes on from, if any."""
+    """Link an opening to the session that its question follows, if any."""
     if parent is None:
         return opened
     if not (isinstance(parent, str) and parent.strip()):
@@ -98,7 +98,7 @@ def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
 
 
 def draw_seed(seed: int | None) -> int:
-    """The seed given, or one of the system's entropy, small enough to survive JSON."""
+    """The given seed, or one from system entropy that survives JSON."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
     if type(seed) is not int or not 0 <= seed < 2**53:
@@ -107,13 +107,13 @@ def draw_seed(seed: int | None) -> int:
 
 
 def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
-    """The name of the nth session of a council, that no other session has."""
+    """Name the nth session of a council uniquely."""
     rename_clashes = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
     return f"{now:%Y%m%d-%H%M%S}-{blake2s(rename_clashes, digest_size=5).hexdigest()}"
 
 
 def make_seat(member: Member) -> Seat:
-    """A member as the record keeps it."""
+    """Make the seat that records a member without its model."""
     return Seat(
         member.name,
         member.source,
@@ -132,7 +132,7 @@ def open_rejudgment(
     jury: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> e.SessionOpened:
-    """An opening as it is for a jury: the seats and answers of `session`, judged by others.
+    """Open a session in which a jury judges the answers of another.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def open_rejudgment(
 
 
 def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
-    """The answers of a session, each with what the safety gate found in it."""
+    """The answers of a session with their safety flags."""
     judged = {held.seat: held.flags for held in session.opened.answers}
     judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
     return tuple(
@@ -191,7 +191,7 @@ def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
 def plan_rejudgment(
     session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
 ) -> Plan:
-    """What it takes to put the answers of a session before a jury.
+    """Plan a jury's review of a session's answers.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from witan.deliberation.synthesis import synthesize
 
 
 async def run_stages(context: SessionContext) -> Session:
-    """Answer, gate, review, count, synthesise; return the session once it is closed."""
+    """Answer, gate, review, count and synthesise; return the closed session."""
     began = context.clock.seconds()
     answers = await answer(context)
     failed = gate(context, answers)
@@ -53,14 +53,14 @@ def _close_session(context: SessionContext, count: Count, began: float) -> Sessi
 
 
 def _seconds_before(context: SessionContext) -> float:
-    """How long an earlier, interrupted sitting took until its last event."""
+    """Seconds that the interrupted session took until its last event."""
     if not context.earlier:
         return 0.0
     return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
 
 
 def _list_missing(session: Session, count: Count) -> Iterator[str]:
-    """What a complete session would have had, in the order in which it was lost."""
+    """List what a complete session would have had, in order of loss."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
     for seat, said in session.answers.items():
@@ -76,7 +76,7 @@ def _list_missing(session: Session, count: Count) -> Iterator[str]:
 
 
 def _list_unrevised(session: Session) -> Iterator[str]:
-    """Who kept what it had in a later round, because it could not be asked again."""
+    """List seats that kept an earlier text because a revision failed."""
     ends: dict[tuple[str, str, int], e.AnswerFailed | e.BallotAbstained | None] = {}
     for event in session.events:
         match event:
@@ -94,7 +94,7 @@ def _list_unrevised(session: Session) -> Iterator[str]:
 
 
 def _list_uncounted(session: Session, count: Count) -> Iterator[str]:
-    """Which ballots are not there, unless nobody waited for them, and whether that left none."""
+    """List ballots that are missing or without effect."""
     last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
     for ballot in session.ballots:
         match last.get(ballot.reviewer):
@@ -112,7 +112,7 @@ def _list_uncounted(session: Session, count: Count) -> Iterator[str]:
 
 
 def _list_unwritten(session: Session) -> Iterator[str]:
-    """Which chairmen failed, and whether the closing text is whole."""
+    """List chairmen that failed and faults of the final answer."""
     procedure = session.opened.procedure
     if procedure.synthesis and len(session.failed) == len(session.answers):
         yield "there is no closing text: every answer failed the safety gate"

@@ -1,4 +1,4 @@
-"""The plan of a session: its calls, their cost, and the length of replies."""
+"""The plan of a session: calls, cost and expected lengths of replies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget
 
 WrittenAnswers: TypeAlias = Literal["none", "some", "all"]
-"""How many of the answers are there that will be judged."""
+"""Answers to be judged that are written already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PlanLine:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Displayed):
-    """What a session asks for when nothing fails.
+    """The calls of a session when nothing fails, and their cost.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Plan(Displayed):
 
     @property
     def expected_usd(self) -> float | None:
-        """US dollars that it is expected to cost when nothing fails; None: a price is unknown."""
+        """Expected US dollars when nothing fails; None: a price is unknown."""
         return sum_known([line.expected_usd for line in self.lines if not line.if_needed])
 
     @property
@@ -104,7 +104,7 @@ class Plan(Displayed):
         return sum_known([line.worst_usd for line in self.lines if not line.if_needed])
 
     def least_usd(self) -> tuple[Stage, float] | None:
-        """Return the stage that sets the most aside at once, and how much; None: nothing does.
+        """The stage that reserves most at once, and how much.
 
         Every answer is taken to be as short as can be, so no complete session needs less: the
         calls of a stage are made at once. Seats without a price are not called under a ceiling.
@@ -127,7 +127,7 @@ RAISE_CEILING = "raise the ceiling (max_cost_usd) or lower max_tokens"
 def check_affordable(
     plan: Plan, ceiling: float | None, spent_usd: float = 0.0, remedy: str = RAISE_CEILING
 ) -> None:
-    """Refuse a session that its ceiling on cost cannot hold, before anything is called.
+    """Refuse a session that its cost ceiling cannot hold.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def check_affordable(
 
 
 def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> None:
-    """Refuse a session that a ceiling leaves without a council, as members lack a price.
+    """Refuse a session whose ceiling leaves too few priced seats.
 
     Parameters
     ----------
@@ -202,14 +202,14 @@ _STAGES: Mapping[Stage, str] = {
 
 
 def _up(usd: float) -> str:
-    """Dollars rounded up, so that a ceiling of as much as is printed is enough."""
+    """Round dollars up, so that the printed ceiling is enough."""
     return f"{ceil(usd * 1e4 - 1e-6) / 1e4:.4f}"
 
 
 def least_call_usd(
     plan: Plan, prices: Mapping[str, Price | None], written: WrittenAnswers
 ) -> float | None:
-    """What the least of the calls that can be made first may cost.
+    """The least that a first call may cost.
 
     Less, where its prompt is not known yet: then it is that of the reply alone.
 
@@ -262,7 +262,7 @@ class Lengths:
     sessions: int = 0
 
     def tokens(self, model: str, stage: Stage, judged: int) -> float:
-        """Tokens of one reply: of this model, else of all models, else as published.
+        """Tokens of one reply by this model, all models, or as published.
 
         Parameters
         ----------

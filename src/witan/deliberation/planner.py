@@ -39,10 +39,10 @@ code; the rest is room for fences and masks.
 """
 
 STANDINGS_TOKENS, CANDIDATE_TOKENS, PAIR_TOKENS = 256, 128, 32
-"""What a chairman is told of an outcome that is not known yet: in all, per candidate, per pair."""
+"""Tokens of an outcome that is not known yet: in all, per candidate, per pair."""
 
 LONG_PROBLEM, PROBLEM_MARKERS = "x" * PROBLEM_BYTES, PROBLEM_BYTES // len("<<<OWN")
-"""What is wrong with a review, as long as it is repeated; and the most markers in so much."""
+"""The longest problem of a review that is repeated; and the most markers in it."""
 
 CHARACTER_BYTES, MARKER_LENGTH = 4, 4
 """The longest character; and the shortest marker, in characters: of two tokens at least."""
@@ -66,7 +66,7 @@ def make_plan(
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
 ) -> Plan:
-    """Say what a session asks for when nothing fails, and what it costs at most.
+    """Plan a session: its calls, their tokens and cost at most.
 
     Tokens are bounds and no estimates: known text has one token per byte, which no tokenizer
     exceeds, and a text still to be written as many as its author may write, twice that where others
@@ -99,7 +99,7 @@ def make_plan(
 def panel_separation(
     members: Sequence[SeatLike], procedure: Procedure, jury: Sequence[SeatLike] = ()
 ) -> Separation | None:
-    """Say how far apart answers must be for this panel to separate them.
+    """Separation that this panel can tell apart.
 
     Jurors judge all answers but those that their own models write.
     """
@@ -113,7 +113,7 @@ def panel_separation(
 def review_separation(
     reviewers: int, procedure: Procedure, candidates: int | None = None, *, authors: bool = True
 ) -> Separation | None:
-    """Say how far apart answers must be to be separated; None: reviewers give no grades.
+    """Separation that reviews can tell apart; None: reviewers give no grades.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
 ) -> Plan:
-    """Say what it takes to have a jury review answers that are there, as `make_plan` does.
+    """Plan reviews of answers that are there, and the final answer.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
 
 
 def sum_lines(lines: Sequence[PlanLine]) -> Plan:
-    """The plan of these calls."""
+    """Sum the lines of a plan."""
     repairs = sum(line.calls for line in lines if line.stage == "repair")
     return Plan(tuple(lines), repairs, sum_known([line.worst_usd for line in lines]))
 
@@ -185,7 +185,7 @@ Sizes = Sequence[tuple[int, int]]
 
 
 class _Planner:
-    """Each seat's calls: blank prompts, the seat's own system text, and answers at their longest.
+    """Plans each seat's calls from blank prompts and longest answers.
 
     Prompts of a council are measured once, since those of two seats differ in nothing but the
     latter two.
@@ -217,7 +217,7 @@ class _Planner:
         self._blank = blank
 
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
-        """The reviews of every seat that has something to review, then their repairs."""
+        """Reviews of every seat with something to review, then repairs."""
         asked = [(seat, each) for seat, each in sizes if each]
         return [
             *(self._reviews(seat, [size for size, _ in each]) for seat, each in asked),
@@ -225,7 +225,7 @@ class _Planner:
         ]
 
     def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """The closing text, if a chairman is asked for one."""
+        """The final answer, if a chairman is asked for one."""
         asked = self._procedure.synthesis and self._procedure.mode != "best"
         return self._synthesis(chairmen) if asked else []
 
@@ -257,7 +257,7 @@ class _Planner:
         return [other for other in self._authors if everyone or other.name != seat.name]
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """Every chairman, the second and later ones if needed; then the dearest member."""
+        """Every chairman, then the dearest member; all but the first if needed."""
         shown = self._longest_tokens(self._authors)
         size, unwritten = self._blank.synthesis() + shown, shown + self._blank.standings()
         reading = (1, shown, self._expected_tokens(self._authors))
@@ -318,20 +318,17 @@ class _Planner:
         )
 
     def _n_judged(self, seat: SeatLike) -> int:
-        """How many answers a seat judges."""
         return len(self.visible_authors(seat)) if self._authors else self._blank.n_texts
 
     def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
-        """Tokens that the answers of these authors are expected to have."""
         found = (self._lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
         return sum(found, 0.0)
 
     def _longest_tokens(self, authors: Iterable[SeatLike]) -> int:
-        """The most tokens that one reply of each author takes in a prompt."""
         return TOKENIZERS_DIFFER * sum(self._max_tokens(author) for author in authors)
 
     def _repeated_tokens(self, seat: SeatLike) -> int:
-        """The most tokens that a seat's own review takes, of which its repair repeats a part.
+        """Tokens of a seat's own review that its repair repeats, at most.
 
         To its author a text has the tokens that it was written in; each marker in it gets one more.
         """
@@ -383,7 +380,7 @@ class _BlankPrompts:
         return [most_input_tokens(messages), *debates]
 
     def reviews(self, shown: Sequence[str]) -> list[tuple[int, int]]:
-        """One member's reviews, each with its repair but for the reply that could not be read."""
+        """One member's reviews with repairs, without the failed reply."""
         if len(shown) < (1 if self._procedure.graded else 2):
             return []
         rounds = range(1, self._procedure.review_rounds + 1)
@@ -446,7 +443,7 @@ class _BlankPrompts:
         return STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
 
     def _ballots(self) -> dict[str, Ballot]:
-        """The others' ballots of the round before, as long as they can be, and one's own."""
+        """Ballots of the round before at their longest, one's own first."""
         criteria = [*(criterion.name for criterion in self._procedure.rubric.criteria), HOLISTIC]
         grades = dict.fromkeys(self._seats, dict.fromkeys(criteria, LONG_GRADE))
         groups = tuple((seat,) for seat in self._seats)
@@ -463,7 +460,7 @@ def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
 
 
 def plan_session(opened: SessionOpened) -> Plan:
-    """What a session asks for from its beginning."""
+    """Plan a session from its opening."""
     if opened.answers:
         return plan_stored_answers(opened, {held.seat: held.text for held in opened.answers})
     return make_plan(
@@ -478,7 +475,7 @@ def plan_session(opened: SessionOpened) -> Plan:
 
 
 def plan_stored_answers(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
-    """What a session asks for once all answers are there: who has none reviews none."""
+    """Plan a session whose answers are there; who has none reviews none."""
     names = list_names((*opened.seats, *opened.jury))
     members = [seat for seat in opened.seats if seat.name in answers]
     own = Authorship.of(opened).own

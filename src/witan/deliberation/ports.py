@@ -31,7 +31,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How one member is called; None leaves it to the provider.
+    """Options of a member's calls; None leaves one to the provider.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost, in US dollars."""
+    """US dollars per million tokens."""
 
     input_usd: float
     output_usd: float
@@ -77,7 +77,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider counted them; None: it did not say."""
+    """Tokens of one call as the provider counts them; None: unknown."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -85,7 +85,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Call:
-    """What a model is asked; every attempt at it is made with the same object.
+    """A request to a model; every attempt uses the same object.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said.
+    """A model's reply to one call.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Reply:
 
 
 class BilledFailure(ModelError):
-    """A call brought no text, and says what it cost all the same.
+    """A call without text that was billed all the same.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Model(Protocol):
     """Anything that answers a call. Implementations keep no state of a session."""
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Answer one call, handing each piece of text to `hear` as it arrives, or none.
+        """Answer one call, handing each piece of text to `hear`.
 
         One attempt: deadlines, retries and limits are the caller's. A call that brings no reply
         raises `ModelError`, or `BilledFailure` where it is billed; cancelling it closes whatever it
@@ -171,27 +171,27 @@ class Model(Protocol):
 
 @runtime_checkable
 class ReasoningListener(Protocol):
-    """A listener that wants to know where a server sends reasoning apart from the text."""
+    """A listener for reasoning that a server sends apart from the text."""
 
     def hear_reasoning(self) -> None:
-        """Take note that reasoning comes in a field of its own, and so none in the text."""
+        """Note that reasoning comes in a field of its own."""
         ...
 
 
 @runtime_checkable
 class Preparable(Protocol):
-    """A model that has something to do before its first call, such as importing a library."""
+    """A model with work before its first call, such as an import."""
 
     async def prepare(self) -> None:
-        """Get ready to be called, once per event loop; no call is timed meanwhile."""
+        """Get ready to be called, once per event loop and untimed."""
         ...
 
 
 class Teacher(Protocol):
-    """Earlier sessions, as far as a council learns from them before it counts."""
+    """The earlier sessions that a council learns from."""
 
     def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Learned":
-        """What they teach, those with the answers of `without` left out.
+        """Learn from all sessions without the answers of `without`.
 
         Of reliability, only that of `reviewers`, which are models; of none given, everybody's.
         It may block for a moment, and is called in a thread.
@@ -262,7 +262,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the calls behind one event took, retries and repairs included.
+    """Tokens, money and time of the calls behind one event.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class Spent:
     calls: int = 1
 
     def __add__(self, other: "Spent") -> "Spent":
-        """What both took, one after the other; unknown where either is."""
+        """Sum two, one after the other; unknown where either is."""
         return Spent(
             Usage(
                 _sum(self.usage.input_tokens, other.usage.input_tokens),
@@ -294,7 +294,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer that was given in an earlier session, and is judged anew.
+    """An answer of an earlier session that is judged anew.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ class StoredAnswer:
 
 
 def _is(value: object, kind: Any) -> bool:
-    """Whether a value is of a type, where truth is no number."""
+    """Check a type, where booleans are no numbers."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 

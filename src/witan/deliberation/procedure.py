@@ -1,4 +1,4 @@
-"""The procedure of a council: stages, counting, limits; checked before it is used."""
+"""The procedure of a council: stages, counting, limits and their checks."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Mode = Literal["consensus", "best", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """What one provider is asked at once, and in a minute.
+    """Rate limits of one provider.
 
     Parameters
     ----------
@@ -40,7 +40,9 @@ class Throttling:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time, attempts and money. Deadlines nest: the earliest that encloses a call ends it.
+    """Limits of time, attempts and money.
+
+    Deadlines nest: the earliest that encloses a call ends it.
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ def _positive(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """How a council deliberates.
+    """The procedure of a council: every choice but who sits in it.
 
     Parameters
     ----------
@@ -167,17 +169,17 @@ class Procedure:
 
     @property
     def rubric(self) -> Rubric:
-        """What reviewers grade by."""
+        """The rubric that reviewers grade by."""
         return self.counting.counting.rubric
 
     @property
     def graded(self) -> bool:
-        """Whether reviewers are asked for grades at all."""
+        """True if reviewers are asked for grades."""
         return self.rubric_scoring or self.holistic
 
     @property
     def needs_grades(self) -> bool:
-        """Whether a review without grades has no effect on the outcome."""
+        """True if a review without grades has no effect."""
         rule = self.counting.rule
         return self.graded and (rule == AUTO or RULES[rule].needs == "grades")
 
@@ -207,7 +209,7 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
 
 
 def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
-    """Count ballots as this procedure will get them, so that what cannot be counted is refused.
+    """Count sample ballots, to refuse settings that cannot be counted.
 
     With a jury, reviewers see the answers of all members; else those of all others.
 

@@ -43,7 +43,7 @@ class FieldMismatch(Exception):
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON has it; the infinities, which JSON has not, as text."""
+    """Turn a value into plain JSON values, infinities into text."""
     if isinstance(value, Ballot):
         value = undeclared(value)
     if is_dataclass(value):
@@ -61,7 +61,9 @@ def to_plain(value: Any) -> Any:
 
 @cache
 def make_reader(declared: Any) -> Reader:
-    """How values of a type are made of plain ones; `FieldMismatch` if they cannot be.
+    """Make a reader of plain values for a type.
+
+    It raises `FieldMismatch` where a value does not fit.
 
     Fields that a dataclass does not have are ignored: a later Witan may write more.
     """
@@ -187,7 +189,7 @@ def _dataclass(declared: Any) -> Reader:
 
 
 def _kind_of(value: object) -> str:
-    """What a value is, in JSON's words."""
+    """Describe a value in JSON's words."""
     if isinstance(value, dict | list):
         return "a map" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
@@ -211,7 +213,7 @@ SCHEMA = 1
 
 
 def session_to_json(session: Session, *, indent: int | None = None) -> str:
-    """A session as one JSON object: for any reader what came of it, then the events."""
+    """Write a session as one JSON object: results first, then events."""
     record = {
         "witan_session": SCHEMA,
         "witan": session.opened.witan,
@@ -237,7 +239,7 @@ def session_to_json(session: Session, *, indent: int | None = None) -> str:
 
 
 def session_from_json(text: str, source: str = "the session") -> Session:
-    """The session that a record holds.
+    """Read a session from its record.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def session_from_json(text: str, source: str = "the session") -> Session:
 
 
 def event_to_json(event: Event, *, simulated: bool = False) -> str:
-    """An event as one line of JSON, marked where its session is `simulated`."""
+    """Write an event as one line of JSON, marked if `simulated`."""
     record = _event(event)
     if simulated:
         record["simulated"] = True
@@ -273,7 +275,7 @@ def event_to_json(event: Event, *, simulated: bool = False) -> str:
 
 
 def event_from_json(line: str, source: str = "the event") -> Event:
-    """The event that a line holds.
+    """Read an event from its line.
 
     Raises
     ------
@@ -307,7 +309,7 @@ def _read_event(record: object, where: str) -> Event:
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:
-    """A ballot as a line of a ballot file has it, without what it leaves at its default."""
+    """A ballot as in ballot files, without fields at their default."""
     ballot = undeclared(ballot)
     held = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
     for field in fields(ballot):
@@ -328,14 +330,13 @@ def _dumps(record: object, indent: int | None) -> str:
 
 @cache
 def _encoder(indent: int | None) -> json.JSONEncoder:
-    """Walks the values itself, and asks only where it meets a type of ours."""
+    """An encoder that calls us only for types of ours."""
     return json.JSONEncoder(
         ensure_ascii=False, check_circular=False, allow_nan=False, indent=indent, default=_flatten
     )
 
 
 def _flatten(value: Any) -> Any:
-    """One level of a value, as `to_plain` has it, for the encoder to go on with."""
     kind: Any = type(value)
     return _flattener(kind)(value)
 

@@ -40,7 +40,7 @@ class Journal(Protocol):
         ...
 
     async def commit(self) -> int | None:
-        """Wait until what was taken in is durable, as far and as long as it can be.
+        """Wait until the events so far are durable, as far as possible.
 
         Returns
         -------
@@ -64,7 +64,7 @@ class CallGuard(Protocol):
         ...
 
     async def before_call(self, *, recorded: bool) -> None:
-        """Do what has to be done before a call is made; raise, and it is not.
+        """Prepare for a call; raise to forbid it.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class CallGuard(Protocol):
 
 
 def skip_past_events(listener: Listener, since: datetime) -> Listener:
-    """The same listener, told of the opening and of what happens since then.
+    """Forward the opening and events since then, skipping earlier ones.
 
     A session that is taken up, or that retries another, begins with what had happened before: who
     counts calls, or times them, has counted those.
@@ -116,7 +116,7 @@ class Recorder:
         self._store(event(seq=self._seq + 1, at=self._clock.now(), **fields))
 
     def record_retry(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
-        """Record that an attempt at a call came to nothing, or stalls, and another follows."""
+        """Record that an attempt failed or stalls and another follows."""
         self.emit(
             CallRetried,
             seat=seat,
@@ -127,11 +127,11 @@ class Recorder:
         )
 
     def record_withdrawal(self, seat: str, stage: Stage) -> None:
-        """Record that what was heard of a text so far was the model's reasoning."""
+        """Record that the text so far was reasoning."""
         self.emit(TextWithdrawn, seat=seat, stage=stage)
 
     async def before_call(self) -> None:
-        """Wait until everything so far is durable, as far as it can be; then let the guard act."""
+        """Wait until all events are durable, then call the guard."""
         recorded = False
         if self._journal is not None:
             last = self.events[-1].seq
@@ -144,7 +144,7 @@ class Recorder:
 
     @asynccontextmanager
     async def show_events(self) -> AsyncGenerator[None, None]:
-        """Show events while the block lasts, and the last of them at its end, however it ends."""
+        """Show events during the block, and the last ones at its end."""
         if self._journal is None:
             yield
             return
@@ -201,7 +201,7 @@ class Recorder:
 
     @contextmanager
     def _note_failure(self) -> Iterator[None]:
-        """Note the first failure of the listener, which ends the session as it is."""
+        """Note the listener's first failure, which ends the session."""
         try:
             yield
         except Exception as error:  # a listener may be anybody's code, and raise anything

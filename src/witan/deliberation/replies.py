@@ -1,4 +1,4 @@
-"""Read a model's reply: set its reasoning apart, find the JSON in it.
+"""Split a model's reply into reasoning, text and JSON.
 
 Servers without a parser for a model's template send its reasoning inline. Three rules tell it from
 a text that talks about tags:
@@ -36,14 +36,14 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (r"(?-i:analysis(?=[A-Z\"'“]))", r"(?-i:assistantfinal)"),
 )
-"""How templates open and close a model's reasoning; the last two are the one of channels.
+"""Tags of reasoning by template, opening and closing; the last two are of channels.
 
 At the very last, as it is left once a server has dropped the special tokens of that template.
 """
 
 _CHANNELS, _BARE = len(_FAMILIES) - 2, len(_FAMILIES) - 1
 _FINAL = rf"(?:<\|end\|>)?{_ASSISTANT}<\|channel\|>final{_HEADER}<\|message\|>"
-"""What opens the answer itself in the template of channels."""
+"""The opening tag of the answer itself in the template of channels."""
 
 _OPENERS = [re.compile(opener, re.IGNORECASE) for opener, _ in _FAMILIES]
 _CLOSERS = [re.compile(closer, re.IGNORECASE) for _, closer in _FAMILIES]
@@ -91,19 +91,19 @@ _CLOSING_QUOTES = {"“": "”", "‘": "’"}
 _NAME = re.compile(_NAMES, re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:\d{1,3}[.)]|[-*+])\s*\Z")
 _READS_ON = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
-"""What follows a tag that is a word of a sentence, if the letter is a small one."""
+"""The text behind a tag that is a word of a sentence, if the letter is a small one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitReply:
-    """What a model says, and the reasoning that stood in the same text."""
+    """A reply's text and its reasoning."""
 
     text: str
     reasoning: str
 
 
 def split_reasoning(reply: str) -> SplitReply:
-    """Set the reasoning in a whole reply apart; a reply without any stays as it is."""
+    """Split a whole reply into text and reasoning."""
     if reply.lstrip()[:1] in ("{", "[") and _is_json(reply):
         return SplitReply(reply, "")
     reasoning_filter = ReasoningFilter()
@@ -122,7 +122,7 @@ def _is_json(text: str) -> bool:
 
 
 class _Line:
-    """The line that is being said, as far as it tells code and sentences from tags."""
+    """The current line, insofar as it tells code and sentences from tags."""
 
     def __init__(self) -> None:
         self.fence = ""
@@ -143,7 +143,7 @@ class _Line:
         self.last_sign = text.rstrip()[-1:] or self.last_sign
 
     def end(self) -> None:
-        """End the line: it may open a block of code, or close it."""
+        """End the line, which may open or close a block of code."""
         found = _FENCE.match(self._head)
         if found is not None:
             marks = found[1]
@@ -160,18 +160,18 @@ class _Line:
 
     @property
     def is_item(self) -> bool:
-        """Nothing but the mark of an item in a list stands on it."""
+        """True if only the mark of a list item stands on it."""
         return _ITEM.match(self._head) is not None
 
     @property
     def in_code(self) -> bool:
-        """What comes next is code."""
+        """True if code follows."""
         indented = not self._head.strip() and len(self._head.expandtabs(4)) >= 4
         return bool(self.fence) or self._ticks % 2 == 1 or indented
 
 
 class ReasoningFilter:
-    """Sets reasoning apart while a text is written, wherever its pieces are cut.
+    """Splits reasoning from a text while it streams in.
 
     A closing tag without an opening one tells only in the end that all before it was reasoning.
     What was passed on until then no longer counts, and `withdrawals` goes up by one.
@@ -193,7 +193,7 @@ class ReasoningFilter:
 
     @property
     def text(self) -> str:
-        """What the model says, as far as it is certain."""
+        """The text so far, as far as it is certain."""
         said = "".join(self._said)
         return _TAIL.sub("", said) if self._channels else said
 
@@ -204,16 +204,16 @@ class ReasoningFilter:
 
     @property
     def reasoning(self) -> str:
-        """What was set apart."""
+        """The reasoning so far."""
         return "\n\n".join(filter(None, (block.strip() for block in self._blocks)))
 
     def feed(self, piece: str) -> str:
-        """Take the next piece; return what is certain to be said, and was not before."""
+        """Take a piece; return text that is newly certain."""
         self._pending += piece
         return self._run(ended=False)
 
     def close(self) -> str:
-        """Take note that nothing follows; return the rest of what is said."""
+        """End the text; return its rest."""
         rest = self._run(ended=True)
         if self._family is not None:
             block = "".join((*self._block, self._pending))
@@ -246,7 +246,7 @@ class ReasoningFilter:
         return "".join(self._said if self.withdrawals > withdrawals else self._said[said:])
 
     def _think(self, family: int, *, ended: bool) -> bool:
-        """Look for the end of the reasoning; a closing tag in quotes is none."""
+        """Look for the closing tag, outside of quotes."""
         for found in _CLOSERS[family].finditer(self._pending):
             is_quoted = self._is_quoted(found, ended=ended)
             if is_quoted is None:
@@ -271,7 +271,7 @@ class ReasoningFilter:
         return False
 
     def _is_quoted(self, found: re.Match[str], *, ended: bool) -> bool | None:
-        """Tell whether quotes open right before a tag and close after it; None: not known yet."""
+        """True if a tag stands in quotes; None: not known yet."""
         before = (self._before + self._pending[: found.start()])[-2:]
         after = self._pending[found.end() :][:2]
         quote = before[-1:]
@@ -284,7 +284,7 @@ class ReasoningFilter:
         return bool(after) and not after[1:].isalnum()
 
     def _is_word(self, found: re.Match[str], *, ended: bool) -> bool | None:
-        """Tell whether both tags of a pair are words of one sentence; None: not known yet."""
+        """True if both tags are words of a sentence; None: unknown yet."""
         block = "".join((*self._block, self._pending[: found.start()]))
         if "\n" in block or not (_reads_on(block) or re.search(r"\w", block) is None):
             return False
@@ -300,7 +300,7 @@ class ReasoningFilter:
         self._block, self._before = [], ""
 
     def _begin(self, *, ended: bool) -> bool:
-        """Look at what a text begins with, or goes on with after reasoning."""
+        """Read the beginning of the text, or of what follows reasoning."""
         bare = self._pending.lstrip(_BLANK)
         blanks = "" if self._blocks else self._pending[: len(self._pending) - len(bare)]
         if (found := _OPENS_ANSWER.match(bare)) is not None:
@@ -337,12 +337,11 @@ class ReasoningFilter:
         return True
 
     def _open(self, text: str) -> None:
-        """Begin reasoning of the family whose opening tag a text begins with."""
         self._family = next(n for n, opener in enumerate(_OPENERS) if opener.match(text))
         self._channels |= self._family == _CHANNELS
 
     def _speak(self, *, ended: bool) -> bool:
-        """Pass text on until the next tag, or the end of the line."""
+        """Pass text on up to the next tag or line end."""
         found = _NEXT.search(self._pending)
         if found is None:
             return self._say(len(self._pending) if ended else self._certain())
@@ -369,7 +368,7 @@ class ReasoningFilter:
         return True
 
     def _mention(self, found: re.Match[str]) -> None:
-        """Count the opening tags in the text that wait for their closing ones."""
+        """Count opening tags that the text mentions and has not closed."""
         if self._line.in_code:
             return
         if found["open"] is not None:
@@ -378,7 +377,7 @@ class ReasoningFilter:
             self._mentioned[_kin(found[0])] -= 1
 
     def _certain(self) -> int:
-        """How much of what is pending cannot be the beginning of a tag."""
+        """Length of the pending text that cannot begin a tag."""
         length = len(self._pending)
         for at in range(max(0, length - _LONGEST_TAG), length):
             if self._pending[at] in "<[◁" and _is_unended(self._pending[at:]):
@@ -402,7 +401,7 @@ class ReasoningFilter:
         self.withdrawals += 1
 
     def _is_tag(self, found: re.Match[str], *, ended: bool) -> bool | None:
-        """Tell a tag of the template from one that the text talks about; None: not known yet."""
+        """True for a template's tag, False for mentions; None: unknown yet."""
         if self._line.in_code:
             return False
         if found["final"] is not None:
@@ -417,7 +416,7 @@ class ReasoningFilter:
         return self._is_closer(line if line.strip() else "\n")
 
     def _is_closer(self, following: str) -> bool:
-        """Take a tag that begins its line, or is joined to the text as no word is."""
+        """True if a tag begins its line or ends a sentence."""
         line = self._line
         if following[0] in _AFTER_A_WORD or _reads_on(following) or line.is_item:
             return False
@@ -429,24 +428,21 @@ class ReasoningFilter:
 
 
 def _kin(tag: str) -> str:
-    """Name what an opening tag and its closing tag have in common."""
     found = _NAME.search(tag)
     return "thought" if found is None else found[0].lower()
 
 
 def _reads_on(text: str) -> bool:
-    """Tell whether a sentence goes on in lower case, as it does behind one of its words."""
+    """True if a sentence goes on in lower case."""
     found = _READS_ON.match(text)
     return found is not None and found[1].islower()
 
 
 def _ends_word(text: str) -> bool:
-    """Tell whether a quote that follows closes; letters that know no spaces do not tell."""
     return text in tuple(_SENTENCE_ENDS + ",;)]}") or (text.isalnum() and text < "\u2e80")
 
 
 def _is_unended(text: str) -> bool:
-    """Tell whether a text may be the beginning of a tag."""
     bare = text.lower()
     return any(tag.startswith(bare) for tag in _SPELLED) or _UNENDED.match(text) is not None
 
@@ -457,13 +453,13 @@ _LONGEST_NUMBER = 20
 """Digits beyond which a number is kept as the text it was."""
 
 _PATIENCE = 32
-"""How often the text may be read in vain: stray brackets must not make reading it quadratic."""
+"""Readings of the text that may fail: stray brackets must not make it quadratic."""
 
 _LOOKING = 64
-"""How many times quicker than reading a text it is to look for the lines that an error names."""
+"""Speed of finding the line of an error, as a multiple of reading the text."""
 
 _DEEP = 10_000
-"""What an attempt counts that ended for its depth; nobody says where."""
+"""Cost of an attempt that ended for its depth; nobody says where."""
 
 
 def _number(written: str) -> float | str:
@@ -504,7 +500,7 @@ _DECODER = json.JSONDecoder(
 
 
 def parse_json(text: str) -> object:
-    """What the text is, if all of it is one JSON value; else None, as for ``null``."""
+    """Parse a text that is one JSON value; else None."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -512,7 +508,7 @@ def parse_json(text: str) -> object:
 
 
 def ambiguous_keys(value: object) -> Iterator[str]:
-    """Name the keys, in lower case, that an object in a JSON value gives different values."""
+    """Name keys, in lower case, with different values in one object."""
     pending = [value]
     while pending:
         each = pending.pop()
@@ -525,7 +521,7 @@ def ambiguous_keys(value: object) -> Iterator[str]:
 
 
 def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
-    """Every JSON object and list in the text that stands in no other, first to last.
+    """Yield the outermost JSON objects and lists of a text, in order.
 
     A bracket that opens no value is passed over, so a value that is cut short is never completed,
     but what is complete inside it is found. Commas before a closing bracket are overlooked.
@@ -551,7 +547,7 @@ def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
 
 
 def _trailing_comma(text: str, position: int) -> int | None:
-    """Where the comma stands that keeps a bracket from closing, if that is what is wrong."""
+    """Position of a comma that keeps a bracket from closing, if any."""
     # Interpreters disagree on whether the error is at the comma or at the bracket.
     comma = position if text[position : position + 1] == "," else _before(text, position)
     closing = re.compile(r"\s*[\]}]").match(text, comma + 1)
@@ -559,7 +555,7 @@ def _trailing_comma(text: str, position: int) -> int | None:
 
 
 def _before(text: str, position: int) -> int:
-    """Where the last character before a position stands that is not blank; -1: nowhere."""
+    """Position of the last character before that is not blank; else -1."""
     while position > 0 and text[position - 1].isspace():
         position -= 1
     return position - 1

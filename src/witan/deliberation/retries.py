@@ -1,4 +1,4 @@
-"""Retry the seats that failed in a session; plan what is still to come.
+"""Retry failed seats of a session; plan what remains of one.
 
 All that comes after what a seat says may depend on it. So the events of the parent are cut at the
 first failure that is retried, and what is kept of them opens the new session, which then goes on
@@ -34,7 +34,7 @@ NOTHING = Spent(cost_usd=0.0, calls=0)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A session as it is opened to retry another.
+    """The opening of a retry, with the events it keeps.
 
     Parameters
     ----------
@@ -56,10 +56,10 @@ class Retry:
 
 
 def failed_seats(session: Session) -> tuple[str, ...]:
-    """Who could be asked again: those without an answer or ballot, and chairmen without a text.
+    """Name the seats that can be retried, chairmen last.
 
-    They stand in seat order, chairmen last. A reviewer whom nobody waited for is among them, one
-    that has nothing to compare is not.
+    Those without an answer, a ballot or a text. A reviewer whom nobody waited for is among them,
+    one that has nothing to compare is not.
     """
     found = {seat for _, seat in _failures(session)}
     seated = (*session.opened.seats, *session.opened.called)
@@ -69,7 +69,7 @@ def failed_seats(session: Session) -> tuple[str, ...]:
 def open_retry(
     opened: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
 ) -> Retry:
-    """The session as it is opened to ask these seats again; None: every one that failed.
+    """Open a session that asks these seats again; None: all that failed.
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def open_retry(
 
 
 def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
-    """Let stand what the parent had come to at a stage, if nobody who was asked again was heard.
+    """Restore a stage of the parent if every retried seat failed.
 
-    What it cost is the parent's to tell, and nothing here.
+    Its cost is the parent's and not counted here.
     """
     closing = stage == "synthesis"
     held = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
@@ -162,14 +162,14 @@ def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, .
 
 
 class _NoSuchSeat(UnknownName):
-    """A seat that was not there; of those that were, the ones that failed are named."""
+    """An unknown seat; the error names the seats that failed."""
 
     def __str__(self) -> str:
         return f"unknown seat {self.name!r}{self.suggestion} (failed here: {', '.join(self.known)})"
 
 
 def _failures(session: Session) -> set[Failure]:
-    """Where who failed; what was made good within the session is no failure."""
+    """Seats that failed, by stage and round, unless made good later."""
     ends: dict[Failure, bool] = {}
     for event in drop_fruitless_resumes(session.events):
         place = _place(event)
@@ -188,7 +188,7 @@ def _failures(session: Session) -> set[Failure]:
 
 
 def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """What stands without those who failed: all before the first of it, and who did not fail there.
+    """Events before the first failure, and its stage's without failed seats.
 
     An outcome is counted again in any case.
     """
@@ -200,9 +200,9 @@ def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> lis
 
 
 def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """What was cut off, as it stands if who is asked again fails again.
+    """Events cut off, in force if the retried seats fail again.
 
-    Nothing does where a debate went on after that: it is held again.
+    None where a debate went on after the cut: it is held again.
     """
     cut = min(place for place, _ in failures)
     if any(cut < _place(event) < (GATE, 0) for event in events):
@@ -220,7 +220,7 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
 def _plan(
     opened: e.SessionOpened, failures: Collection[Failure], answers: Mapping[str, str]
 ) -> Plan:
-    """What is asked for again, and costs at most."""
+    """Plan the calls that are made again."""
     cut = min(place for place, _ in failures)
     again = {seat for place, seat in failures if place == cut}
     rounds = {ANSWERS: opened.procedure.debate_rounds + 1, REVIEWS: opened.procedure.review_rounds}
@@ -236,7 +236,7 @@ def _plan(
 
 
 def _place(event: e.Event) -> Place:
-    """Where in a session something happened; `NOWHERE`: it says nothing that could stand."""
+    """Stage and round of an event; `NOWHERE`: it is never kept."""
     match event:
         case e.AnswerStarted() | e.AnswerDone() | e.AnswerFailed():
             return ANSWERS, event.round
@@ -258,7 +258,7 @@ def _place(event: e.Event) -> Place:
 
 
 def _seat(event: e.Event) -> str | None:
-    """Whose doing it was; None: nobody's."""
+    """Seat of an event; None: nobody's."""
     if isinstance(event, e.SheetDrawn):
         return event.sheet.reviewer
     name: str | None = getattr(event, "seat", getattr(event, "chairman", None))
@@ -266,14 +266,14 @@ def _seat(event: e.Event) -> str | None:
 
 
 def _rename_session(event: e.Event, session: str) -> e.Event:
-    """The event as it is told in another session."""
+    """Move an event to another session."""
     if isinstance(event, e.BallotCast):
         return replace(event, ballot=replace(event.ballot, session=session))
     return event
 
 
 def plan_remaining(session: Session) -> Plan:
-    """What an interrupted session still asks for when it is taken up, as far as a line tells.
+    """Plan what an interrupted session still asks for, by whole lines.
 
     A seat has a line for all its rounds, which stays whole until the last of them is over. Once the
     answers are there, they are read as they are.
@@ -282,7 +282,7 @@ def plan_remaining(session: Session) -> Plan:
 
 
 def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) -> Plan:
-    """What a retry asks for: of these seats that failed, and of whoever depends on them.
+    """Plan a retry of these seats and of what depends on them.
 
     Raises
     ------

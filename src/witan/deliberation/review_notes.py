@@ -22,12 +22,12 @@ _REPEATED = re.compile(r"(ranked|graded) more than once: ['\"].*; the first (pla
 
 
 def judges_only(judged: int, shown: int) -> str:
-    """What is wrong with a ballot on too few of the answers."""
+    """The problem of a ballot on too few answers."""
     return f"judges only {judged} of the {shown} answers on its sheet"
 
 
 def name_candidates(notes: str, sheet: Sheet) -> str:
-    """Replace the labels of a sheet in a reviewer's notes by the candidates they stand for.
+    """Replace sheet labels in a reviewer's notes by candidates.
 
     Only a label that cannot be a word is replaced: in brackets, as the form asks for (``[B]``,
     ``[B, C]``), or after a noun for an answer ("Answer B").
@@ -48,7 +48,7 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
 
 
 def drop_sheet_labels(event: e.Event) -> e.Event:  # noqa: PLR0911 - one a kind
-    """The event with answers named, or counted, where a sentence called them by sheet labels."""
+    """Replace sheet labels in the sentences of earlier versions' events."""
     match event:
         case e.BallotRepaired(problem=problem):
             return _replace_changed(event, problem=_count_labels(problem))

@@ -1,4 +1,4 @@
-"""Stage two: reviewers judge the answers, each on a sheet of its own.
+"""Stage two: reviewers judge the answers, each on its own sheet.
 
 Every seat ends in a ballot or a reason. Nobody sees its own answer as a candidate, unless that is
 what is to be measured.
@@ -31,7 +31,7 @@ Given = Grade | Mapping[str, Grade]
 
 @dataclass(frozen=True, slots=True)
 class MergedBallot:
-    """The ballot that counts, and how often the order of the sheet moved its reviewer.
+    """A merged ballot and how often the sheet's order changed it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class MergedBallot:
 
 
 def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> MergedBallot:
-    """Average two ballots of one reviewer where they agree, and tie what they flip.
+    """Merge two ballots of one reviewer; tie the pairs that they flip.
 
     What counts is the order in which each ballot will be counted: by overall grade where criteria
     are graded. Grades are means, and so are places; neighbours of which some pair is flipped are
@@ -75,7 +75,6 @@ def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> Me
 
 
 def _order(ballot: Ballot, counting: Counting) -> Groups:
-    """The order in which a ballot is counted; empty where nothing of it is."""
     votes = interpret(ballot.session, [ballot], counting).votes
     return votes[0].groups if votes else ()
 
@@ -83,7 +82,7 @@ def _order(ballot: Ballot, counting: Counting) -> Groups:
 def _share_grades(
     grades: Mapping[str, Grades], groups: Groups, flipped: set[frozenset[str]]
 ) -> dict[str, Grades]:
-    """The grades, those of candidates that are tied because they were flipped being one."""
+    """Give candidates that are tied for a flip the same grades."""
     shared = dict(grades)
     for group in groups:
         tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flipped)]
@@ -94,7 +93,7 @@ def _share_grades(
 
 
 def _places(groups: Groups) -> dict[str, float]:
-    """Mean place of each candidate: two that are tied for the first have 1.5 each."""
+    """Mean place of each candidate; two tied for first have 1.5."""
     places: dict[str, float] = {}
     for group in groups:
         above = len(places)
@@ -107,13 +106,11 @@ def _sign(places: Mapping[str, float], one: str, other: str) -> int:
 
 
 def _levels(heights: Mapping[str, float]) -> Groups:
-    """Candidates from the lowest to the highest; equal ones are tied, in the order given."""
     ordered = sorted(heights, key=heights.__getitem__)
     return tuple(tuple(group) for _, group in groupby(ordered, key=heights.__getitem__))
 
 
 def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:
-    """Candidates by the mean of their places; by the one place of those that have only one."""
     held = {c: [p[c] for p in (first, second) if c in p] for c in {**first, **second}}
     return _levels({c: sum(places) / len(places) for c, places in held.items()})
 
@@ -121,7 +118,7 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
 def _tie_flipped(
     groups: Groups, flipped: set[frozenset[str]], agreed: set[frozenset[str]]
 ) -> Groups:
-    """The same order, with neighbours tied whose order depends on the sheet's."""
+    """Tie neighbours whose order depends on the sheet's."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
         across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
@@ -137,7 +134,7 @@ def _mean(first: Ballot, second: Ballot, candidate: str) -> Grades:
 
 
 def _mean_of(given: Sequence[Grades]) -> Grades:
-    """The mean by criterion; where some grade by criterion, single grades beside them fall away."""
+    """Mean by criterion; single grades fall away beside grades by criterion."""
     maps = [each for each in given if isinstance(each, Mapping)]
     if not maps:
         return _mean_grade([each for each in given if not isinstance(each, Mapping)])
@@ -146,7 +143,7 @@ def _mean_of(given: Sequence[Grades]) -> Grades:
 
 
 def _mean_grade(given: Sequence[Grade]) -> Grade:
-    """The mean of what can be read; where all of it is one grade, that grade as given."""
+    """Mean of legible grades; a grade given twice stays as written."""
     read = [(grade, value) for value in given if (grade := read_grade(value)) is not None]
     if len({grade for grade, _ in read}) > 1:
         return sum(grade for grade, _ in read) / len(read)
@@ -154,7 +151,7 @@ def _mean_grade(given: Sequence[Grade]) -> Grade:
 
 
 REVIEW, MIRROR = 2, 3
-"""Which of the session's draws the sheets come from."""
+"""Numbers of the session's draws for sheets and their mirrors."""
 
 NOT_AWAITED = "was not awaited: the leader could no longer change"
 
@@ -168,12 +165,12 @@ IDLE = (ALONE, AUTHOR, SAME)
 """Why a reviewer is not asked at all."""
 
 Shown = tuple[tuple[Sheet, Call], ...]
-"""What a reviewer is asked: the sheets it sees, one or two, and the call for each."""
+"""One or two sheets that a reviewer sees, with the call for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SheetResult:
-    """What came of one sheet: a review, or why there is none."""
+    """The result of one sheet: a review, or the reason for none."""
 
     review: Review | None
     reason: str
@@ -184,7 +181,7 @@ class _SheetResult:
 
 
 async def review(context: SessionContext, answers: Mapping[str, str], count: Count) -> None:
-    """Have members that answered review each other, or a jury all, in one round or two.
+    """Have members or a jury review the answers, round by round.
 
     `answers` are masked: nothing in them tells whose they are.
     """
@@ -194,7 +191,7 @@ async def review(context: SessionContext, answers: Mapping[str, str], count: Cou
 
 
 def _notes(reads: Sequence[_SheetResult]) -> Iterator[str]:
-    """What had to be overlooked in the replies, and what their calls went without."""
+    """Notes on what replies and calls had to go without."""
     for read in reads:
         yield from read.notes
         if read.review is not None:
@@ -223,7 +220,7 @@ class _Round:
         self.rubric = context.procedure.rubric if graded else None
 
     async def run(self) -> None:
-        """Hand out the sheets and take the ballots in."""
+        """Hand out the sheets and collect the ballots."""
         jury = bool(self.context.opened.jury)
         reviewers = [m for m in self.context.reviewers if jury or m.name in self.answers]
         self._restore_progress()
@@ -254,7 +251,7 @@ class _Round:
                 self._give_up(member)
 
     def _is_over(self) -> bool:
-        """Whether an earlier, interrupted sitting had gone beyond this round."""
+        """True if the interrupted session had gone beyond this round."""
         return any(
             isinstance(event, e.SynthesisStarted | e.Decided)
             or (isinstance(event, e.SheetDrawn) and event.round > self.number)
@@ -262,7 +259,7 @@ class _Round:
         )
 
     def _excuse_cancelled(self, waiting: Sequence[Member]) -> None:
-        """Record those as not awaited whom an earlier sitting cancelled, and had no time to."""
+        """Record as not awaited the reviewers that a decision had cancelled."""
         for event in self.context.earlier:
             if isinstance(event, e.Decided):
                 for member in waiting:
@@ -270,7 +267,10 @@ class _Round:
                         self._abstain(member, NOT_AWAITED, awaited=False)
 
     def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
-        """One sheet per reviewer, or two in opposite orders; drawn again, they are the same."""
+        """Draw one sheet per reviewer, or two in opposite orders.
+
+        Drawn again for a resumed session, they are the same.
+        """
         context = self.context
         shown = context.procedure.self_review and not context.opened.jury
         own = {
@@ -303,7 +303,7 @@ class _Round:
         )
 
     def _restore_progress(self) -> None:
-        """Let stand what an earlier, interrupted sitting had already settled."""
+        """Keep what the interrupted session had settled."""
         for event in self.context.earlier:
             match event:
                 case e.BallotCast() if event.round == self.number:
@@ -351,7 +351,7 @@ class _Round:
         ]
 
     def _explain_idle(self, member: Member) -> str:
-        """Why a reviewer is not called."""
+        """The reason not to call a reviewer."""
         own = set(self.context.authorship.own[member.name])
         if own >= self.answers.keys():
             return AUTHOR
@@ -365,7 +365,7 @@ class _Round:
     async def _ask(
         self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool
     ) -> _SheetResult:
-        """Ask for one review; for one repair, should it lack something."""
+        """Ask for one review, and for one repair if it lacks something."""
         made = await self.context.caller.call(member, call)
         if not isinstance(made, CallResult):
             return _SheetResult(None, made.reason, (), made.over_budget)
@@ -392,7 +392,7 @@ class _Round:
     def _choose_review(
         self, read: _SheetResult, made: CallResult | CallFailure, sheet: Sheet
     ) -> _SheetResult:
-        """Take the repair, or the first review where that has more grades, or neither."""
+        """Choose the repair, the fuller first review, or neither."""
         first = read.review
         if not isinstance(made, CallResult):
             if first is not None:
@@ -425,7 +425,7 @@ class _Round:
         )
 
     def _read(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
-        """Read a reply; return what can be used of it, and what a repair should mend, or ""."""
+        """Read a reply; return its review and what a repair should mend."""
         procedure = self.context.procedure
         try:
             read = read_review(
@@ -442,7 +442,10 @@ class _Round:
         return signed, self._lacking(signed.ballot, sheet)
 
     def _lacking(self, ballot: Ballot, sheet: Sheet) -> str:
-        """Grades that a repair should add, or "": an answer left out counts as graded lowest."""
+        """Name grades that a repair should add; "" if none.
+
+        An answer left out counts as graded lowest.
+        """
         graded = sum(name in ballot.grades for name in sheet.candidates)
         if not graded:
             needed = self.context.procedure.needs_grades
@@ -452,7 +455,7 @@ class _Round:
         return ""
 
     def _record_result(self, member: Member, reads: Sequence[_SheetResult]) -> Ballot | None:
-        """Record what the seat came to: its ballot, or why it has none."""
+        """Record a seat's ballot, or the reason for none."""
         self.settled.add(member.name)
         replies = tuple(reply for read in reads for reply in read.replies)
         found = [read.review for read in reads if read.review is not None]
@@ -508,7 +511,7 @@ class _Round:
         )
 
     def _stop_waiting(self) -> None:
-        """Stop waiting: nobody who is still out can change who leads."""
+        """Cancel outstanding reviewers: the leader cannot change."""
         assert self.count.leader is not None  # noqa: S101 - what being decided means
         self.context.recorder.emit(
             e.Decided, leader=self.count.leader, cancelled=self.count.outstanding

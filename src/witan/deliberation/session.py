@@ -44,7 +44,7 @@ class Cost:
 
 
 class CostTally:
-    """Adds the calls up as events come, those that were begun and never ended included.
+    """Sums the cost of calls from events, those that never ended included.
 
     Parameters
     ----------
@@ -89,7 +89,6 @@ class CostTally:
                 self._end("synthesis", event.chairman or "", event.spent)
 
     def _ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        """Note that a seat is asked; what it was asked before and never ended was cut off."""
         self._cut_off += self._under_way.pop((stage, seat), [])
         self._begin(stage, seat, worst_usd)
 
@@ -105,7 +104,7 @@ class CostTally:
             self._known.append(spent.cost_usd)
 
     def total(self) -> Cost:
-        """The sum so far; what was begun and not ended may have been billed."""
+        """The cost so far; calls that never ended may be billed."""
         unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
         unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
         known = fsum(self._known)
@@ -114,7 +113,7 @@ class CostTally:
 
 
 def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
-    """Name the seats that were to cost nothing, and whose servers billed calls all the same."""
+    """Name seats with a price of 0 whose servers billed calls."""
     free: set[str] = set()
     billed: dict[str, None] = {}
     for event in events:
@@ -135,12 +134,12 @@ def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
 
 
 State = Literal["complete", "degraded", "failed", "interrupted", "running"]
-"""How a session stands; ``interrupted``: it was never closed; ``running``: a process is at it."""
+"""Status of a session; ``interrupted``: never closed; ``running``: a process is at it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A member's text for the question; `cut` if it ended at its token limit."""
+    """A member's answer; `cut` if it ended at its token limit."""
 
     seat: str
     text: str
@@ -151,7 +150,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """The closing text, who wrote it, and who failed to before.
+    """The final answer, its author, and chairmen who failed before.
 
     Parameters
     ----------
@@ -228,7 +227,7 @@ class Session(Displayed):
 
     @classmethod
     def of(cls, events: Iterable[e.Event]) -> "Session":
-        """Fold a stream, whole or broken off, into the session that it tells of.
+        """Fold a stream of events, whole or broken off, into a session.
 
         Raises
         ------
@@ -252,24 +251,24 @@ class Session(Displayed):
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question."""
         return self.opened.question
 
     @property
     def text(self) -> str | None:
-        """The closing text; without one, the only answer there is; None: neither."""
+        """The final answer; without one, the only answer; None: neither."""
         if self.synthesis is not None:
             return self.synthesis.text
         return next(iter(self.answers.values())).text if len(self.answers) == 1 else None
 
     @property
     def simulated(self) -> bool:
-        """Whether any seat plays a script."""
+        """True if a seat plays a script."""
         return self.opened.simulated
 
     @property
     def consistency(self) -> Mapping[str, tuple[int, int]]:
-        """Reviewer to pairs that it judged alike in both orders, of those it was asked in both."""
+        """Pairs judged alike in both orders, of those compared, by reviewer."""
         cast = {event.seat: event for event in self.events if isinstance(event, e.BallotCast)}
         return {
             seat: (event.compared - event.flipped, event.compared)
@@ -279,7 +278,7 @@ class Session(Displayed):
 
     @property
     def reliability(self) -> Measure:
-        """How often panels as sure of their leader as this one matched people; often unknown.
+        """Share of equally sure panels that matched people; often unknown.
 
         By what the history held when the session was opened; that says nothing of scripts.
         """
@@ -287,7 +286,7 @@ class Session(Displayed):
 
     @property
     def progress(self) -> str:
-        """How many answers and ballots there are of those asked for."""
+        """Numbers of answers and ballots of those asked for."""
         parts, members = [], self.opened.members
         if members:
             parts.append(_of(len(self.answers), len(members), "answer"))
@@ -306,7 +305,7 @@ class Session(Displayed):
 
     @property
     def in_vain(self) -> bool:
-        """Whether it asked seats that failed again, and ended without hearing any of them."""
+        """True if a retry heard none of the seats it asked."""
         opened = self.opened
         if not opened.retried or self.status == "interrupted":
             return False
@@ -324,7 +323,7 @@ class Session(Displayed):
 
     @property
     def rankings(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
-        """The ranking of the parent as `before`, and the jury's as `now`; empty without both.
+        """Ranking of the parent as `before`, the jury's as `now`.
 
         Best first, seats of one rank together, as far as they stand in both sessions.
         """
@@ -340,13 +339,13 @@ class Session(Displayed):
 
     @property
     def answers_agree(self) -> bool:
-        """True if all answers are the same and no review was asked for."""
+        """True if all answers are the same and none was reviewed."""
         reviewed = any(isinstance(event, e.ReviewStarted) for event in self.events)
         return not reviewed and _agree(self.opened, self.answers)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the council was seated, and what was odd about replies, a sentence each."""
+        """Notes on seats and odd replies, a sentence each."""
         opened = self.opened
         odd = [*double_roles(opened.seats, opened.jury, opened.chairmen)]
         for event in self.events[1:]:
@@ -365,12 +364,12 @@ class Session(Displayed):
 
     @property
     def over_budget(self) -> bool:
-        """Whether some call was not made because of the ceiling on cost."""
+        """True if the cost ceiling forbade a call."""
         return any(getattr(event, "over_budget", False) for event in self.events)
 
     @property
     def approval(self) -> Approval | None:
-        """How the members voted, in the mode ``verdict``; None in the others."""
+        """Votes of the members in the mode ``verdict``; else None."""
         if self.opened.procedure.mode != "verdict":
             return None
         votes = (self.answers.get(seat.name) for seat in self.opened.seats)
@@ -378,13 +377,13 @@ class Session(Displayed):
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """The conversation so far, this question and its closing text included."""
+        """The conversation with this question and its final answer."""
         said = (*self.opened.conversation, Message("user", self.question))
         return said if self.text is None else (*said, Message("assistant", self.text))
 
     @property
     def settings(self) -> Settings:
-        """How the ballots were counted, the safety gate included."""
+        """Settings of the count, the safety gate included."""
         gate = Gate(self.failed, self.opened.procedure.safety_cap)
         return replace(self.opened.procedure.counting, gates={self.id: gate} if self.failed else {})
 
@@ -448,13 +447,12 @@ def _of(there: int, asked: int, noun: str) -> str:
 
 
 def _agree(opened: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
-    """True if a council has nothing to review, because all answers are the same."""
     same = are_identical({seat: answer.text for seat, answer in answers.items()})
     return same and not opened.procedure.self_review
 
 
 class _Fold:
-    """What the events so far amount to."""
+    """Folds events into a session."""
 
     def __init__(self, opened: e.SessionOpened) -> None:
         self.opened = opened
@@ -501,7 +499,7 @@ class _Fold:
                 self._take_later(event)
 
     def _check_seat(self, event: e.Event) -> None:
-        """Refuse what is told of a seat that is not there, or a ballot that is another's."""
+        """Refuse events of unknown seats and ballots of others."""
         seat = getattr(event, "seat", None)
         if seat is not None and seat not in self.seated:
             raise NothingToCount(f"event {event.seq} tells of {seat}, who has no seat")
@@ -538,7 +536,6 @@ class _Fold:
                 )
 
     def session(self, events: tuple[e.Event, ...]) -> Session:
-        """The session that these events tell of."""
         seats = [seat.name for seat in self.opened.seats]
         closed = self.closed
         session = Session(
@@ -576,7 +573,6 @@ class _Fold:
         return replace(written, unresolved=found.unresolved, doubtful=found.doubtful)
 
     def _reason_unanswered(self, name: str) -> str:
-        """Why a seat has no answer."""
         return self.unanswered.get(name, "did not finish" if name in self.requested else NOT_ASKED)
 
     def _ballot(self, name: str) -> Ballot:

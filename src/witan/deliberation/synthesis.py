@@ -1,4 +1,4 @@
-"""Stage three: a chairman writes the final answer, or the best answer stands."""
+"""Stage three: a chairman writes the final answer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from witan.deliberation.ports import Member, Message, Spent
 from witan.deliberation.prompts import read_verdict, synthesis_messages
 
 SYNTHESIS = 4
-"""Which of the session's draws the chairman's labels come from."""
+"""Number of the session's draw for the chairman's labels."""
 
 
 async def synthesize(
@@ -24,7 +24,7 @@ async def synthesize(
     masked: Mapping[str, str],
     outcome: Outcome | None,
 ) -> None:
-    """Have a chairman write the closing text, or let the best-ranked answer stand for it.
+    """Have a chairman write the final answer, else take the best answer.
 
     `answers` are those that may be built upon: what the safety gate failed is not among them.
     `masked` are the same, and others, as a chairman may see them.
@@ -35,7 +35,7 @@ async def synthesize(
 
 
 class _Synthesis:
-    """The chairmen in turn, until one has written the closing text."""
+    """The chairmen one after the other, until one writes the final answer."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class _Synthesis:
         self.labels = dict(zip(self.sheet.labels, self.sheet.candidates, strict=True))
 
     async def run(self) -> None:
-        """Try one after the other; when all fail, or time is up, take the best answer."""
+        """Try each chairman; if all fail, take the best answer."""
         mode = self.context.procedure.mode
         # One answer for all needs no chairman to merge it, but a verdict needs one to approve it.
         agreed = mode != "verdict" and self.outcome is None and are_identical(self.answers)
@@ -75,7 +75,7 @@ class _Synthesis:
         self._take_best_answer()
 
     def _chain(self) -> list[Member]:
-        """The chairmen, then the best-ranked member that answered, but for those who failed."""
+        """Chairmen, then the best-ranked member, without those who failed."""
         chain = list(self.context.chairmen)
         best = self._best_ranked()
         if best.name not in {chairman.name for chairman in chain}:
@@ -88,7 +88,7 @@ class _Synthesis:
         return [chairman for chairman in chain if chairman.name not in failed]
 
     def _best_ranked(self) -> Member:
-        """The author of the best answer that somebody here wrote; without one, the first of them.
+        """The author of the best answer, else the first member.
 
         Where the answers come from an earlier session, its jurors may have written some of them.
         """
@@ -109,7 +109,7 @@ class _Synthesis:
         return [line.candidate for line in lines if line.candidate in self.answers]
 
     async def _ask_chairman(self, chairman: Member, following: str | None) -> bool:
-        """Ask one chairman; return whether it wrote the closing text."""
+        """Call one chairman; return True if it wrote the final answer."""
         context, recorder = self.context, self.context.recorder
         mode = context.procedure.mode
         call = context.call("synthesis", chairman, self._messages(chairman))
@@ -159,7 +159,7 @@ class _Synthesis:
         )
 
     def _take_best_answer(self) -> None:
-        """Let the leader's answer stand, or all those that cannot be told from it."""
+        """Let the leader's answer stand, or all those tied for best."""
         mode = self.context.procedure.mode
         self.context.recorder.emit(e.SynthesisStarted, chairman=None, mode=mode, worst_usd=0.0)
         tied = self.outcome.tied_for_best if self.outcome else ()

@@ -10,14 +10,14 @@ from witan.deliberation.ports import Clock
 from witan.deliberation.procedure import Throttling
 
 BURST_SECONDS = 1.0
-"""What a full bucket holds: the calls of one second, and one call at least.
+"""Calls in a full bucket: those of one second, and at least one.
 
 Enough for a council that begins all at once, too little to bring a minute's calls together.
 """
 
 
 class Throttle:
-    """The limits of one provider: so many calls in flight, so many begun in a minute."""
+    """Rate limits of one provider: calls in flight, calls per minute."""
 
     def __init__(self, throttling: Throttling, clock: Clock) -> None:
         self._clock = clock
@@ -32,7 +32,7 @@ class Throttle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold one call's place, first come, first served; whoever is cancelled takes none."""
+        """Hold a slot for one call, first come, first served."""
         with ExitStack() as place:
             async with self._turn:
                 await self._free.acquire()
@@ -42,7 +42,7 @@ class Throttle:
 
     @contextmanager
     def spare_slot(self) -> Iterator[bool]:
-        """Hold one call's place if one is free at this moment; yield whether it is."""
+        """Hold a slot if one is free now; yield True if so."""
         try:
             self._free.acquire_nowait()
         except anyio.WouldBlock:
@@ -54,11 +54,11 @@ class Throttle:
             self._free.release()
 
     def pause(self, seconds: float) -> None:
-        """Begin no call for so long, because the provider asked for it."""
+        """Begin no call for this long, as the provider asks."""
         self._paused_until = max(self._paused_until, self._clock.seconds() + seconds)
 
     async def until_due(self) -> None:
-        """Wait for a token, and for the end of every pause, also of one that begins meanwhile.
+        """Wait for a token and for the end of every pause.
 
         The bucket is kept as the time at which it will be full again: one number, that gathers no
         rounding errors as a count of fractional tokens does.

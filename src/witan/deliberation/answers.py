@@ -25,7 +25,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
     Answers of an earlier session are taken as they are; nobody is called.
     """
     if context.opened.answers:
-        return {held.seat: held.text for held in context.opened.answers}
+        return {stored.seat: stored.text for stored in context.opened.answers}
     verdict = context.procedure.mode == "verdict"
     nonce = draw_nonce((context.seed, ANSWER))
 
@@ -80,16 +80,16 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
 
     Verdicts of an earlier session stand and are not recorded again.
     """
-    failed = {held.seat: held.flags for held in context.opened.answers if held.flags}
+    failed = {stored.seat: stored.flags for stored in context.opened.answers if stored.flags}
     if not context.procedure.safety:
         return failed
-    judged = {held.seat for held in context.opened.answers if held.flags is not None}
-    told = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
+    judged = {stored.seat for stored in context.opened.answers if stored.flags is not None}
+    recorded = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
         if seat in judged:
             continue
         verdict = context.check(text)
-        if seat not in told:
+        if seat not in recorded:
             context.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
         if not verdict.passed:
             failed[seat] = verdict.flags
@@ -119,7 +119,7 @@ class _Round:
             and event.seq <= context.final
         }
 
-    async def run(self, members: Sequence[Member], asked: PromptBuilder) -> dict[str, str]:
+    async def run(self, members: Sequence[Member], build_prompt: PromptBuilder) -> dict[str, str]:
         """Call members that have not answered; record an end for every seat."""
         closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
         settled = {*self.answers, *self.failed}
@@ -131,7 +131,7 @@ class _Round:
                 self._begin_grace()
                 for member in waiting:
                     # Told before it runs: a scheduler may start tasks in any order.
-                    call = self.context.call("answer", member, asked(member))
+                    call = self.context.call("answer", member, build_prompt(member))
                     self.context.recorder.emit(
                         e.AnswerStarted,
                         seat=member.name,

@@ -92,7 +92,7 @@ class Reading:
     @property
     def graded(self) -> tuple[str, ...]:
         """The candidates that have a grade which can be read."""
-        return tuple(c for c, given in self.grades.items() if any(_readable_grades(given)))
+        return tuple(c for c, raw in self.grades.items() if any(_readable_grades(raw)))
 
     @property
     def fullness(self) -> int:
@@ -145,19 +145,19 @@ class ReviewForm:
             return self.labels[bare]
         return self.labels.get(_CALLED.sub("", bare, count=1).strip(_AROUND))
 
-    def read(self, said: Mapping[str, Any] | Sequence[Any]) -> Reading:
+    def read(self, data: Mapping[str, Any] | Sequence[Any]) -> Reading:
         """Read one JSON object, or a list of objects with labels."""
-        if not isinstance(said, Mapping):
+        if not isinstance(data, Mapping):
             about = [
-                item for item in said if isinstance(item, Mapping) and _first_value(item, _LABELS)
+                item for item in data if isinstance(item, Mapping) and _first_value(item, _LABELS)
             ]
             return self.read({"grades": about})
         oversights = _Oversights()
         ranking, grades, remark = (
-            _first_value(said, keys) for keys in (_RANKINGS, _GRADES, _NOTES)
+            _first_value(data, keys) for keys in (_RANKINGS, _GRADES, _NOTES)
         )
-        if grades is None and ranking is None and self._is_graded_by_label(said):
-            grades = said
+        if grades is None and ranking is None and self._is_graded_by_label(data):
+            grades = data
         elif grades is None and isinstance(ranking, list):
             grades = [item for item in ranking if isinstance(item, Mapping)]
         elif ranking is None and isinstance(grades, list):
@@ -166,10 +166,10 @@ class ReviewForm:
             ]
         groups = self._read_ranking(_read_groups(ranking), oversights)
         graded = self._read_grades(grades, oversights)
-        said_beside = (
+        remark_text = (
             _replace_surrogates(remark) if isinstance(remark, str) and remark.strip() else None
         )
-        return Reading(groups, graded, said_beside, oversights.notes())
+        return Reading(groups, graded, remark_text, oversights.notes())
 
     def read_list(self, groups: Iterable[Iterable[object]]) -> Reading:
         """Read groups of labels that were written as a list."""
@@ -182,7 +182,7 @@ class ReviewForm:
     ) -> Groups:
         """Labels as candidates; of a repeated one the first place counts."""
         seen: dict[str, None] = {}
-        kept = []
+        ranking = []
         for group in groups:
             names = []
             for label in group:
@@ -195,73 +195,73 @@ class ReviewForm:
                     names.append(name)
                     seen[name] = None
             if names:
-                kept.append(tuple(names))
-        return tuple(kept)
+                ranking.append(tuple(names))
+        return tuple(ranking)
 
-    def _is_graded_by_label(self, said: Mapping[str, Any]) -> bool:
+    def _is_graded_by_label(self, data: Mapping[str, Any]) -> bool:
         """True if an object holds nothing but labels with grades by criterion."""
         return bool(self.criteria) and all(
             self.candidate(key) is not None and isinstance(value, Mapping)
-            for key, value in said.items()
+            for key, value in data.items()
         )
 
-    def _read_grades(self, said: object, oversights: "_Oversights") -> Grades:
+    def _read_grades(self, data: object, oversights: "_Oversights") -> Grades:
         grades: dict[str, Grade | Mapping[str, Grade]] = {}
-        pairs = list(self._by_label(said))
+        pairs = list(self._by_label(data))
         if not self.criteria:
             if pairs:
                 oversights("grades were not asked for; dropped")
             return grades
-        for label, given in pairs:
+        for label, raw in pairs:
             name = self.candidate(label)
             if name is None:
                 oversights(NOT_ON_SHEET)
             elif name in grades:
                 oversights.of("graded more than once: {}; the first grade counts", name)
             else:
-                read = self._read_grade(given, oversights)
+                read = self._read_grade(raw, oversights)
                 if read is not None:
                     grades[name] = read
         return grades
 
-    def _by_label(self, said: object) -> Iterator[tuple[object, object]]:
+    def _by_label(self, data: object) -> Iterator[tuple[object, object]]:
         """Pair labels with their grades.
 
         The grades stand in a map, a list of objects, or a map per criterion.
         """
-        if isinstance(said, list):
-            for item in said:
+        if isinstance(data, list):
+            for item in data:
                 if isinstance(item, Mapping) and _first_value(item, _LABELS) is not None:
                     inner = _first_value(item, _GRADES)
                     beside = _drop_keys(item, (*_LABELS, *_PLACES))
-                    given = inner if isinstance(inner, Mapping) else beside
-                    if given:
-                        yield _first_value(item, _LABELS), given
-        elif isinstance(said, Mapping) and self._is_by_criterion(said):
+                    raw = inner if isinstance(inner, Mapping) else beside
+                    if raw:
+                        yield _first_value(item, _LABELS), raw
+        elif isinstance(data, Mapping) and self._is_by_criterion(data):
             turned: dict[str, dict[str, Any]] = {}
-            for criterion, column in said.items():
-                for label, given in column.items():
-                    turned.setdefault(label, {})[criterion] = given
+            for criterion, column in data.items():
+                for label, raw in column.items():
+                    turned.setdefault(label, {})[criterion] = raw
             yield from turned.items()
-        elif isinstance(said, Mapping):
-            yield from said.items()
+        elif isinstance(data, Mapping):
+            yield from data.items()
 
-    def _is_by_criterion(self, said: Mapping[str, Any]) -> bool:
+    def _is_by_criterion(self, data: Mapping[str, Any]) -> bool:
         return all(
             _fold_key(key) in self.criteria
             and self.candidate(key) is None
             and isinstance(column, Mapping)
-            for key, column in said.items()
+            for key, column in data.items()
         )
 
     def _read_grade(
-        self, given: object, oversights: "_Oversights"
+        self, raw: object, oversights: "_Oversights"
     ) -> Grade | Mapping[str, Grade] | None:
         """One grade, or grades by criterion; None where there is none."""
-        if not isinstance(given, Mapping):
-            return _read_scalar(given, oversights)
+        if not isinstance(raw, Mapping):
+            return _read_scalar(raw, oversights)
         known: dict[str, Grade] = {}
-        for key, value in given.items():
+        for key, value in raw.items():
             criterion = self.criteria.get(_fold_key(key))
             if criterion is None:
                 if _fold_key(key) not in (*_NOTES, *_GRADE):
@@ -271,7 +271,7 @@ class ReviewForm:
                 if read is not None:
                     known[criterion] = read
         if not known:
-            wrapped = _first_value(given, _GRADE)
+            wrapped = _first_value(raw, _GRADE)
             return None if wrapped is None else _read_scalar(wrapped, oversights)
         return known if self.by_criterion else known[HOLISTIC]
 
@@ -280,19 +280,19 @@ class _Oversights:
     """Notes on what a reading drops, one sentence per kind."""
 
     def __init__(self) -> None:
-        self.found: dict[str, dict[str, None]] = {}
+        self.kinds: dict[str, dict[str, None]] = {}
 
     def __call__(self, what: str, *shown: object) -> None:
-        kind = self.found.setdefault(what, {})
+        kind = self.kinds.setdefault(what, {})
         kind.update(dict.fromkeys(_quote_value(each) for each in shown))
 
     def of(self, what: str, candidate: str) -> None:
         """Note what is dropped of a candidate, which the sentence names."""
-        self.found.setdefault(what, {})[candidate] = None
+        self.kinds.setdefault(what, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for each kind."""
-        return tuple(kind.format(_join_shown(list(shown))) for kind, shown in self.found.items())
+        return tuple(kind.format(_join_shown(list(shown))) for kind, shown in self.kinds.items())
 
 
 def _join_shown(shown: Sequence[str]) -> str:
@@ -306,9 +306,9 @@ def _quote_value(value: object) -> str:
     return "a list or map" if isinstance(value, dict | list) else json.dumps(value)
 
 
-def _replace_surrogates(said: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace unpaired surrogates, which JSON can hold and UTF-8 cannot."""
-    return said.encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _fold_key(key: str) -> str:
@@ -317,81 +317,81 @@ def _fold_key(key: str) -> str:
     return _GAPS.sub("_", key.strip().casefold())
 
 
-def _first_value(said: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def _first_value(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """Find the first of these keys, in any case; None: absent."""
-    held = {_fold_key(key): value for key, value in reversed(list(said.items()))}
-    return next((held[key] for key in keys if held.get(key) is not None), None)
+    values = {_fold_key(key): value for key, value in reversed(list(data.items()))}
+    return next((values[key] for key in keys if values.get(key) is not None), None)
 
 
-def _drop_keys(said: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    return {key: value for key, value in said.items() if _fold_key(key) not in (*keys, *_NOTES)}
+def _drop_keys(data: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if _fold_key(key) not in (*keys, *_NOTES)}
 
 
-def _readable_grades(given: Grade | Mapping[str, Grade]) -> Iterator[bool]:
-    values = given.values() if isinstance(given, Mapping) else (given,)
+def _readable_grades(raw: Grade | Mapping[str, Grade]) -> Iterator[bool]:
+    values = raw.values() if isinstance(raw, Mapping) else (raw,)
     return (read_grade(value) is not None for value in values)
 
 
-def _read_scalar(given: object, oversights: _Oversights) -> Grade | None:
+def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
     """A grade as given; what `witan.core.scale.read_grade` makes of it is its business."""
-    if type(given) is int or type(given) is float:  # as nearly all are
-        return given
-    if isinstance(given, Mapping):
-        given = _first_value(given, _GRADE)
+    if type(raw) is int or type(raw) is float:  # as nearly all are
+        return raw
+    if isinstance(raw, Mapping):
+        raw = _first_value(raw, _GRADE)
     if (
-        isinstance(given, str)
-        and len(given) <= _LONGEST_GRADE
-        and given.strip().casefold() not in PASSED | FAILED  # who is asked for 1-10 says no word
+        isinstance(raw, str)
+        and len(raw) <= _LONGEST_GRADE
+        and raw.strip().casefold() not in PASSED | FAILED  # who is asked for 1-10 says no word
     ):
-        return _replace_surrogates(given)
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return given
-    oversights("no grade: {}; dropped", given)
+        return _replace_surrogates(raw)
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return raw
+    oversights("no grade: {}; dropped", raw)
     return None
 
 
-def _read_place(said: object) -> float | None:
+def _read_place(data: object) -> float | None:
     """A place as a number or as written: ``1``, ``"2."``, ``"3rd"``."""
-    if isinstance(said, str):
-        written = _PLACE.fullmatch(said.strip())
-        return None if written is None else float(written[1])
-    if isinstance(said, bool) or not isinstance(said, int | float):
+    if isinstance(data, str):
+        match = _PLACE.fullmatch(data.strip())
+        return None if match is None else float(match[1])
+    if isinstance(data, bool) or not isinstance(data, int | float):
         return None
-    return float(said)
+    return float(data)
 
 
-def _read_groups(said: object) -> list[list[object]]:
+def _read_groups(data: object) -> list[list[object]]:
     """Read groups of labels, best first, from any form of a ranking."""
-    if isinstance(said, str):
-        return split_groups(said)
-    if isinstance(said, Mapping):
+    if isinstance(data, str):
+        return split_groups(data)
+    if isinstance(data, Mapping):
         return _group_by_place(
-            [(_read_place(place), label) for label, place in said.items()]
-        ) or _group_by_place([(_read_place(place), labels) for place, labels in said.items()])
-    if not isinstance(said, list):
+            [(_read_place(place), label) for label, place in data.items()]
+        ) or _group_by_place([(_read_place(place), labels) for place, labels in data.items()])
+    if not isinstance(data, list):
         return []
-    about = [item for item in said if isinstance(item, Mapping)]
+    about = [item for item in data if isinstance(item, Mapping)]
     if not about:
-        return [_as_group(item) for item in said]
+        return [_as_group(item) for item in data]
     return _group_by_place(
         [(_read_place(_first_value(item, _PLACES)), _first_value(item, _LABELS)) for item in about]
     ) or [_as_group(_first_value(item, _LABELS)) for item in about]
 
 
-def _as_group(said: object) -> list[object]:
-    if isinstance(said, list):
-        return said
-    return split_ties(said) if isinstance(said, str) else [said]
+def _as_group(data: object) -> list[object]:
+    if isinstance(data, list):
+        return data
+    return split_ties(data) if isinstance(data, str) else [data]
 
 
 def _group_by_place(placed: Sequence[tuple[float | None, object]]) -> list[list[object]]:
     """Group labels by place, smallest first; empty if a place is missing."""
-    known = [(place, said) for place, said in placed if place is not None]
+    known = [(place, labels) for place, labels in placed if place is not None]
     if len(known) < len(placed):
         return []
     ordered = sorted(known, key=itemgetter(0))
     return [
-        [label for _, said in level for label in _as_group(said)]
+        [label for _, labels in level for label in _as_group(labels)]
         for _, level in groupby(ordered, key=itemgetter(0))
     ]
 
@@ -435,19 +435,19 @@ def read_review(
         If nothing in the reply ranks or grades at least half of the sheet, or two ballots in it
         contradict each other.
     """
-    asked = ReviewForm.of(sheet, rubric, holistic=holistic)
+    form = ReviewForm.of(sheet, rubric, holistic=holistic)
     reply = split_reasoning(reply).text
     if is_blank(reply) or reply.strip() == "null":
         raise InvalidBallot(sheet.reviewer, "says nothing")
     if len(reply) > LONGEST_REPLY:
         problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
         raise InvalidBallot(sheet.reviewer, problem)
-    said = parse_json(reply)
-    if isinstance(said, Mapping) and _matches_schema(said, sheet, asked, holistic=holistic):
-        _refuse_ambiguous(said, sheet)
-        return Review(_ballot(asked.read(said), sheet, session, roster), "schema")
-    reading = _read_tolerantly(reply, sheet, asked)
-    notes = (*reading.notes, *_list_omissions(reading, sheet, asked))
+    data = parse_json(reply)
+    if isinstance(data, Mapping) and _matches_schema(data, sheet, form, holistic=holistic):
+        _refuse_ambiguous(data, sheet)
+        return Review(_ballot(form.read(data), sheet, session, roster), "schema")
+    reading = _read_tolerantly(reply, sheet, form)
+    notes = (*reading.notes, *_list_omissions(reading, sheet, form))
     return Review(_ballot(reading, sheet, session, roster), "tolerant", notes)
 
 
@@ -468,12 +468,12 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
 def _drop_illegible(grades: Grades) -> Grades:
     """Drop grades that cannot be read: "n/a" counts as no grade."""
     legible: dict[str, Grade | Mapping[str, Grade]] = {}
-    for name, given in grades.items():
-        if not isinstance(given, Mapping):
-            if read_grade(given) is not None:
-                legible[name] = given
-        elif held := {k: one for k, one in given.items() if read_grade(one) is not None}:
-            legible[name] = held
+    for name, raw in grades.items():
+        if not isinstance(raw, Mapping):
+            if read_grade(raw) is not None:
+                legible[name] = raw
+        elif readable := {k: one for k, one in raw.items() if read_grade(one) is not None}:
+            legible[name] = readable
     return legible
 
 
@@ -484,27 +484,27 @@ def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
 
 
 def _matches_schema(
-    said: Mapping[str, Any], sheet: Sheet, asked: ReviewForm, *, holistic: bool
+    data: Mapping[str, Any], sheet: Sheet, form: ReviewForm, *, holistic: bool
 ) -> bool:
     """True if an object is exactly what the schema describes."""
-    ranking, grades = said.get("ranking"), said.get("grades")
+    ranking, grades = data.get("ranking"), data.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
         return False
     ranked = [label for group in ranking for label in group]
     if sorted(map(str, ranked)) != sorted(sheet.labels) or not all(ranking):
         return False
-    if not asked.criteria:
+    if not form.criteria:
         return grades is None
     if not isinstance(grades, Mapping) or sorted(grades) != sorted(sheet.labels):
         return False
-    names = {name for name in asked.criteria.values() if holistic or name != HOLISTIC}
-    return all(_grades_match_schema(given, names) for given in grades.values())
+    names = {name for name in form.criteria.values() if holistic or name != HOLISTIC}
+    return all(_grades_match_schema(raw, names) for raw in grades.values())
 
 
-def _grades_match_schema(given: object, names: set[str]) -> bool:
-    if not isinstance(given, Mapping):
-        return names == {HOLISTIC} and _is_native_grade(given)
-    return given.keys() == names and all(map(_is_native_grade, given.values()))
+def _grades_match_schema(raw: object, names: set[str]) -> bool:
+    if not isinstance(raw, Mapping):
+        return names == {HOLISTIC} and _is_native_grade(raw)
+    return raw.keys() == names and all(map(_is_native_grade, raw.values()))
 
 
 def _is_native_grade(grade: object) -> bool:
@@ -512,14 +512,14 @@ def _is_native_grade(grade: object) -> bool:
     return read is not None and not read[1]
 
 
-def _read_tolerantly(reply: str, sheet: Sheet, asked: ReviewForm) -> Reading:
+def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> Reading:
     """Read the fullest ballot of the reply unless another contradicts it.
 
     Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
     an answer that fakes it.
     """
-    read = [r for said in find_json_values(reply) for r in _find_ballots(said, sheet, asked)]
-    lists = list(_find_final_rankings(reply, asked))
+    read = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
+    lists = list(_find_final_rankings(reply, form))
     cast = [reading for reading in (*read, *lists) if _is_enough(reading, sheet)]
     if any(_contradicts(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
         raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
@@ -561,13 +561,13 @@ def _grades_differ(one: Grade | Grades, other: Grade | Grades) -> bool:
     return read_grade(one) != read_grade(other)
 
 
-def _find_ballots(said: object, sheet: Sheet, asked: ReviewForm) -> Iterator[Reading]:
+def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Reading]:
     """Yield every ballot in a JSON value that stands in no other."""
-    pending = [said]
+    pending = [data]
     while pending:
         value = pending.pop()
         if value and isinstance(value, dict | list):
-            reading = asked.read(value)
+            reading = form.read(value)
             if reading.fullness:
                 _refuse_ambiguous(value, sheet)
                 yield reading
@@ -582,24 +582,24 @@ def _is_enough(reading: Reading, sheet: Sheet) -> bool:
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
 
-def _find_final_rankings(reply: str, asked: ReviewForm) -> Iterator[Reading]:
+def _find_final_rankings(reply: str, form: ReviewForm) -> Iterator[Reading]:
     """Yield the list or line under each of the last headings."""
     lines = reply.splitlines()
-    headings = [(at, found[1]) for at, line in enumerate(lines) if (found := _HEADING.match(line))]
+    headings = [(at, match[1]) for at, line in enumerate(lines) if (match := _HEADING.match(line))]
     for at, beside in headings[-MOST_BALLOTS:]:
-        yield asked.read_list(
-            split_groups(beside) if beside.strip() else _read_items(lines[at + 1 :], asked)
+        yield form.read_list(
+            split_groups(beside) if beside.strip() else _read_items(lines[at + 1 :], form)
         )
 
 
-def _read_items(lines: Sequence[str], asked: ReviewForm) -> Iterator[list[object]]:
+def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]]:
     """Yield the groups that a list's items name, up to its end."""
     begun = False
     for line in lines:
         item = _ITEM.fullmatch(line)
         if item is not None:
             named = split_ties(item[1])
-            if not any(asked.candidate(label) for label in named):
+            if not any(form.candidate(label) for label in named):
                 named = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
             begun = True
             yield named
@@ -610,11 +610,11 @@ def _read_items(lines: Sequence[str], asked: ReviewForm) -> Iterator[list[object
             return
 
 
-def _list_omissions(reading: Reading, sheet: Sheet, asked: ReviewForm) -> Iterator[str]:
+def _list_omissions(reading: Reading, sheet: Sheet, form: ReviewForm) -> Iterator[str]:
     """Name the answers without a place, and those without a grade."""
     for left_out, judged, wanted in (
-        (NOT_RANKED, reading.ranked, bool(reading.groups) or not asked.criteria),
-        (NOT_GRADED, reading.graded, bool(asked.criteria)),
+        (NOT_RANKED, reading.ranked, bool(reading.groups) or not form.criteria),
+        (NOT_GRADED, reading.graded, bool(form.criteria)),
     ):
         missing = [name for name in sheet.candidates if name not in judged]
         if wanted and missing:

@@ -232,9 +232,9 @@ class _ReplyListener:
         self.heard = True
         if self._attempt.claim_output(self):
             withdrawals = self._reasoning.withdrawals
-            said = self._reasoning.feed(text)
+            text = self._reasoning.feed(text)
             self._holds_back &= not self._reasoning.has_opened
-            self._pass_on(said, withdrawals)
+            self._pass_on(text, withdrawals)
 
     def hear_reasoning(self) -> None:
         """Note that the server separates reasoning: hold no text back."""
@@ -246,11 +246,11 @@ class _ReplyListener:
         """Pass on the text that was held back."""
         if self.heard and self._attempt.claim_output(self):
             withdrawals = self._reasoning.withdrawals
-            said = self._reasoning.close()
+            text = self._reasoning.close()
             self._holds_back = False
-            self._pass_on(said, withdrawals)
+            self._pass_on(text, withdrawals)
 
-    def _pass_on(self, said: str, withdrawals: int) -> None:
+    def _pass_on(self, text: str, withdrawals: int) -> None:
         pending = self._pending
         try:
             if self._reasoning.withdrawals > withdrawals:
@@ -260,11 +260,11 @@ class _ReplyListener:
                 if self._shown:
                     self._shown = False
                     pending.on_withdraw()
-            self._withheld += said
+            self._withheld += text
             if self._withheld and not self._holds_back:
-                said, self._withheld = self._withheld, ""
+                text, self._withheld = self._withheld, ""
                 self._shown = pending.hear is not ignore_text
-                pending.hear(said)
+                pending.hear(text)
         except Exception as error:  # a listener may raise anything, which is no fault of the model
             self.fault = error
             raise
@@ -501,18 +501,18 @@ class Caller:
         """Seconds until the next attempt; raises if there is none."""
         if not error.transient:
             raise error
-        asked = 0.0 if error.retry_after is None else error.retry_after
-        if asked > pending.seconds_left:
+        requested = 0.0 if error.retry_after is None else error.retry_after
+        if requested > pending.seconds_left:
             problem = (
-                f"{error.problem}; it asks to wait {asked:g} s, "
+                f"{error.problem}; it asks to wait {requested:g} s, "
                 f"longer than the {round(pending.seconds_left, 1):g} s left"
             )
             raise ModelError(
                 error.model, problem, error.status, error.retry_after, transient=True
             ) from error
-        if asked > 0:
-            pending.throttle.pause(asked)
-        wait = max(asked, self._backoff(pending, attempt))
+        if requested > 0:
+            pending.throttle.pause(requested)
+        wait = max(requested, self._backoff(pending, attempt))
         if attempt >= self._limits.attempts or wait >= pending.seconds_left:
             raise error
         return wait

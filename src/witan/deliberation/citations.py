@@ -165,18 +165,18 @@ class _Pattern(NamedTuple):
 def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
     """Read all brackets of a text in which nothing but labels stands."""
     run, end, joined = 0, -1, False
-    for found in _BRACKETS.finditer(text):
-        between = text[end : found.start()] if end >= 0 else "\n"
+    for match in _BRACKETS.finditer(text):
+        between = text[end : match.start()] if end >= 0 else "\n"
         if len(between) > _LOOK_BACK or _BESIDE.fullmatch(between) is None:
             run += 1
-        if found.start() != end:
-            last = text[found.start() - 1 : found.start()]
+        if match.start() != end:
+            last = text[match.start() - 1 : match.start()]
             joined = last.isalnum() or last in ("_", "]")
-        end = found.end()
-        before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
+        end = match.end()
+        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
         line = before.rpartition("\n")[2]
         begins = len(line) < _LOOK_BACK and _BEGINS.fullmatch(line) is not None
-        called, sound, unknown = _read_brackets(found[1], labels)
+        called, sound, unknown = _read_brackets(match[1], labels)
         yield _Citation(
             run=run,
             joined=joined,
@@ -198,8 +198,8 @@ def _standing_alone(text: str) -> set[str]:
     return set(_LONE_LABEL.findall(_CALLED_LABEL.sub(" ", text))) - {"I"}
 
 
-def _without_code(found: re.Match[str]) -> str:
-    line: str = found[0]
+def _without_code(match: re.Match[str]) -> str:
+    line: str = match[0]
     return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
 
 

@@ -15,12 +15,12 @@ from witan.deliberation.recorder import Recorder
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop the events of resumes that came to nothing."""
-    kept: list[Event] = []
+    standing: list[Event] = []
     for event in events:
         if isinstance(event, SittingInVain):
-            kept = [before for before in kept if before.seq <= event.since]
-        kept.append(event)
-    return tuple(kept)
+            standing = [before for before in standing if before.seq <= event.since]
+        standing.append(event)
+    return tuple(standing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,13 +344,17 @@ class Council:
         limits = self.procedure.limits
         again = plan_retry(self._update_prices(session), seats, limits)
         self._check_affordable(again, limits.max_cost_usd, whole=False)
-        asked = session.opened
-        as_asked = self._open_session(
-            asked.question, asked.conversation, asked.files, asked.seed, category=asked.category
+        opened = session.opened
+        reopened = self._open_session(
+            opened.question,
+            opened.conversation,
+            opened.files,
+            opened.seed,
+            category=opened.category,
         )
-        retrial = open_retry(as_asked, session, seats)
-        context = self._make_context(retrial.opened, retrial.events, listener)
-        return await self._run(replace(context, reserve=retrial.reserve))
+        retry = open_retry(reopened, session, seats)
+        context = self._make_context(retry.opened, retry.events, listener)
+        return await self._run(replace(context, reserve=retry.reserve))
 
     def _check_begun_by(self, session: Session) -> None:
         check_same_seats(session, *self._match_seats(session.opened))
@@ -380,13 +384,13 @@ class Council:
         NoCouncil
             Outside the council's own block.
         """
-        asked = session.opened
-        as_asked = self._open_session(
-            asked.question, asked.conversation, asked.files, seed, category=asked.category
+        opened = session.opened
+        reopened = self._open_session(
+            opened.question, opened.conversation, opened.files, seed, category=opened.category
         )
-        judging = open_rejudgment(as_asked, session, self.reviewers, self.chairmen)
-        self._check_affordable(judging.plan, self.procedure.limits.max_cost_usd)
-        opening = await apply_history(judging, self._teacher)
+        rejudgment = open_rejudgment(reopened, session, self.reviewers, self.chairmen)
+        self._check_affordable(rejudgment.plan, self.procedure.limits.max_cost_usd)
+        opening = await apply_history(rejudgment, self._teacher)
         return await self._run(self._make_context(opening, (), listener))
 
     async def deliberate(

@@ -34,8 +34,8 @@ class Count:
         self.roster = tuple(roster)
         self.ballots: dict[str, Ballot] = {}
         self.reasons: dict[str, str] = {}
-        found = [x.outcome for x in context.earlier if isinstance(x, e.OutcomeChanged)]
-        self.outcome: Outcome | None = found[-1] if found else None
+        outcomes = [x.outcome for x in context.earlier if isinstance(x, e.OutcomeChanged)]
+        self.outcome: Outcome | None = outcomes[-1] if outcomes else None
         self.problem: str | None = None
         self.leader: str | None = None
         self._outstanding: dict[str, str | None] = {}
@@ -49,11 +49,11 @@ class Count:
     @property
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
-        held = self.context.procedure.counting
+        settings = self.context.procedure.counting
         if not self._failed:
-            return held
+            return settings
         gate = Gate(self._failed, self.context.procedure.safety_cap)
-        return replace(held, gates={self.context.session: gate})
+        return replace(settings, gates={self.context.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
@@ -61,12 +61,17 @@ class Count:
         No bound is known for the ballot of a reviewer recused from several candidates.
         """
         own = self.context.authorship.own
-        stand = {
+        own_candidates = {
             name: [c for c in self.duplicates.with_duplicates(own[name]) if c in self.roster]
             for name in reviewers
         }
-        self._outstanding = {name: held[0] if held else None for name, held in stand.items()}
-        self._unbounded = {name for name, held in stand.items() if len(held) > 1}
+        self._outstanding = {
+            name: candidates[0] if candidates else None
+            for name, candidates in own_candidates.items()
+        }
+        self._unbounded = {
+            name for name, candidates in own_candidates.items() if len(candidates) > 1
+        }
         self._complete = anyio.Event()
         self._last = last
         self.leader = None

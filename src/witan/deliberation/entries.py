@@ -47,20 +47,20 @@ def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
     alike: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
     for number, session in enumerate(sessions):
         rules, settings = _rules(session), session.opened.procedure.counting
-        for known, held, names in alike:
-            if known == rules and held == settings and session.id not in names:
+        for other_rules, other_settings, names in alike:
+            if other_rules == rules and other_settings == settings and session.id not in names:
                 names[session.id] = number
                 break
         else:
             alike.append((rules, settings, {session.id: number}))
-    found: dict[int, Entries] = {}
+    entries: dict[int, Entries] = {}
     for rules, settings, names in alike:
         group = [sessions[number] for number in names.values()]
         gates = {name: gate for session in group for name, gate in session.settings.gates.items()}
         casts = (session_cast(session) for session in group)
         counted = entries_of_many(casts, rules=rules, settings=replace(settings, gates=gates))
-        found.update(zip(names.values(), counted, strict=True))
-    return [found[number] for number in range(len(sessions))]
+        entries.update(zip(names.values(), counted, strict=True))
+    return [entries[number] for number in range(len(sessions))]
 
 
 def _rules(session: Session) -> tuple[str, ...]:
@@ -115,15 +115,15 @@ def _models(session: Session) -> dict[str, str]:
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:
     """One entry per seat that reached its model."""
-    told: dict[str, list[Spent]] = {seat.name: [] for seat in session.opened.seats}
+    spent: dict[str, list[Spent]] = {seat.name: [] for seat in session.opened.seats}
     for event in session.events:
-        if isinstance(event, _ANSWERED) and event.seat in told and event.spent.calls:
-            told[event.seat].append(event.spent)
+        if isinstance(event, _ANSWERED) and event.seat in spent and event.spent.calls:
+            spent[event.seat].append(event.spent)
     if not session.answers:
         return ()
     out = _unreached(session)
     seats = (seat for seat in session.opened.seats if seat.name not in out)
-    return tuple([_answer(session, seat, told[seat.name]) for seat in seats])
+    return tuple([_answer(session, seat, spent[seat.name]) for seat in seats])
 
 
 def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry:

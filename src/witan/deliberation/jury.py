@@ -27,14 +27,14 @@ def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str
     A juror may share the name of a seat whose answer it wrote; under any other it would pass for
     somebody else, and be recused in their stead.
     """
-    held = {seat.name: seat for seat in seats}
-    used = {*held, *(member.name for member in council)}
+    seats_by_name = {seat.name: seat for seat in seats}
+    used = {*seats_by_name, *(member.name for member in council)}
     renamed = {}
     for member in council:
         if member.name in renamed:
             continue
         name = member.name
-        if name in held and not is_author(member, held[name]):
+        if name in seats_by_name and not is_author(member, seats_by_name[name]):
             name = free_name(name, used)
             used.add(name)
         renamed[member.name] = replace(member, name=name)

@@ -37,10 +37,10 @@ async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> Sessi
     """
     if teacher is None:
         return opened
-    asked = _asks_for_reliability(opened.procedure.counting)
-    models = [model_of(seat) for seat in opened.reviewers] if asked else []
-    ask = partial(teacher.learn, list(dict.fromkeys(models)), without=opened.parent)
-    learned = await anyio.to_thread.run_sync(ask)
+    weighs = _asks_for_reliability(opened.procedure.counting)
+    models = [model_of(seat) for seat in opened.reviewers] if weighs else []
+    learn = partial(teacher.learn, list(dict.fromkeys(models)), without=opened.parent)
+    learned = await anyio.to_thread.run_sync(learn)
     counting = _counting(opened, learned)
     known = learned.calibration if learned.calibration.pairs else None
     procedure = replace(opened.procedure, counting=counting)
@@ -48,23 +48,25 @@ async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> Sessi
 
 
 def learn_for_recount(
-    session: Session, rule: str | None, given: Mapping[str, Any], teacher: Teacher
+    session: Session, rule: str | None, parameters: Mapping[str, Any], teacher: Teacher
 ) -> dict[str, Any]:
     """Replace ``learn`` in a recount's settings by what the history teaches.
 
     A rule that asks for reliability where the session's did not is given it as well. All of it is
     learned from sessions with other answers.
     """
-    asked = {name: given[name] for name in ("prior", "rho") if given.get(name) == "learn"}
+    requested = {
+        name: parameters[name] for name in ("prior", "rho") if parameters.get(name) == "learn"
+    }
     seats = session.opened.reviewers
-    weighed = rule == WEIGHTED != session.settings.rule and "reliability" not in given
-    if not asked and not weighed:
-        return dict(given)
+    weighed = rule == WEIGHTED != session.settings.rule and "reliability" not in parameters
+    if not requested and not weighed:
+        return dict(parameters)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
     learned = teacher.learn(models, without=session.id)
-    found = apply_learned(Settings(**asked), learned, _unit(session.opened))
+    settings = apply_learned(Settings(**requested), learned, _unit(session.opened))
     weights = {"reliability": _by_seat(learned, seats)} if weighed else {}
-    return {**given, **{name: getattr(found, name) for name in asked}, **weights}
+    return {**parameters, **{name: getattr(settings, name) for name in requested}, **weights}
 
 
 def apply_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
@@ -90,12 +92,12 @@ def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
 
 def _by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
     """Seat to the reliability of its model; None where none is known."""
-    found = {
+    reliability = {
         seat.name: learned.reliability[model_of(seat)]
         for seat in seats
         if model_of(seat) in learned.reliability
     }
-    return found or None
+    return reliability or None
 
 
 def _unit(opened: SessionOpened) -> Unit:

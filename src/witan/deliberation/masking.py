@@ -111,33 +111,33 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
 
     `names` are those of the council's own models. Masking a masked text changes nothing.
     """
-    asked, said = question.casefold(), text.casefold()
-    found = {word for word in _NAME_WORDS if word in said}
-    for name in _NAMES if found else ():
-        if not found.isdisjoint(name.words) and not _among(name.words, asked):
+    question_words, lower = question.casefold(), text.casefold()
+    present = {word for word in _NAME_WORDS if word in lower}
+    for name in _NAMES if present else ():
+        if not present.isdisjoint(name.words) and not _among(name.words, question_words):
             text = name.pattern.sub(name.mask, text)
     unique, words = _own_names(tuple(names))
     for own, digits, pattern in unique:
-        if digits in text and not _among((own,), asked):
+        if digits in text and not _among((own,), question_words):
             text = pattern.sub(MODEL, text)
     here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
-    if all(_among((word,), asked) for word in here):
+    if all(_among((word,), question_words) for word in here):
         return text  # most answers name nobody, and the search is the dear part
-    models = tuple(word for word in (*_MODEL_WORDS, *words) if not _among((word,), asked))
-    vendors = tuple(word for word in _VENDOR_WORDS if not _among((word,), asked))
+    models = tuple(word for word in (*_MODEL_WORDS, *words) if not _among((word,), question_words))
+    vendors = tuple(word for word in _VENDOR_WORDS if not _among((word,), question_words))
     of_model, of_vendor = _self_reference(models, vendors)
     text = of_model.sub(rf"\g<lead>{MODEL}", text)
     return of_vendor.sub(rf"\g<lead>{VENDOR}", text)
 
 
-def _among(words: Sequence[str], asked: str) -> bool:
+def _among(words: Sequence[str], question: str) -> bool:
     """True if the question has one of the words.
 
     GPT4 has GPT in it; metadata has no Meta.
     """
     return any(
-        word.casefold() in asked
-        and re.search(rf"(?<![^\W\d_]){re.escape(word.casefold())}(?![^\W\d_])", asked)
+        word.casefold() in question
+        and re.search(rf"(?<![^\W\d_]){re.escape(word.casefold())}(?![^\W\d_])", question)
         for word in words
     )
 
@@ -151,7 +151,7 @@ def _own_names(
     The former with digits that stand in all that their patterns match, for a quick look.
     """
     unique, words = [], []
-    for name in dict.fromkeys(part for given in names for part in _parts(given)):
+    for name in dict.fromkeys(part for each in names for part in _parts(each)):
         digits = re.search(r"\d+", name)
         if len(name) >= 4 and digits is not None:
             spelled = r"[-_ ]?".join(re.escape(part) for part in re.split(r"[-_\s]+", name))

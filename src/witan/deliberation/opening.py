@@ -78,14 +78,14 @@ def check_seats(
             "a jury needs at least two jurors, and there is one",
             "seat another, or none: then the members review each other",
         )
-    held: dict[str, Member] = {}
+    seats: dict[str, Member] = {}
     n_apart = len(members) + len(jury)
     for number, seat in enumerate((*members, *jury, *chairmen)):
         # A chairman may have another seat; one under the name of another would pass for it.
-        if seat.name in held and (number < n_apart or held[seat.name] != seat):
+        if seat.name in seats and (number < n_apart or seats[seat.name] != seat):
             expected = "a name that no other seat has"
             raise InvalidParameter("the name of a seat", seat.name, expected)
-        held[seat.name] = seat
+        seats[seat.name] = seat
 
 
 def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
@@ -180,11 +180,11 @@ def open_rejudgment(
 
 def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
     """The answers of a session with their safety flags."""
-    judged = {held.seat: held.flags for held in session.opened.answers}
+    judged = {stored.seat: stored.flags for stored in session.opened.answers}
     judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
     return tuple(
-        StoredAnswer(said.seat, said.text, said.cut, said.spent, judged.get(said.seat))
-        for said in session.answers.values()
+        StoredAnswer(answer.seat, answer.text, answer.cut, answer.spent, judged.get(answer.seat))
+        for answer in session.answers.values()
     )
 
 
@@ -198,5 +198,5 @@ def plan_rejudgment(
     NothingToCount
         If it has fewer than two.
     """
-    asked = session.opened
-    return open_rejudgment(replace(asked, procedure=procedure), session, jury, chairmen).plan
+    opened = session.opened
+    return open_rejudgment(replace(opened, procedure=procedure), session, jury, chairmen).plan

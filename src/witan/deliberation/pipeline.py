@@ -63,8 +63,8 @@ def _list_missing(session: Session, count: Count) -> Iterator[str]:
     """List what a complete session would have had, in order of loss."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
-    for seat, said in session.answers.items():
-        if said.cut:
+    for seat, final in session.answers.items():
+        if final.cut:
             yield f"{seat}'s answer broke off at its limit of tokens"
     yield from _list_unrevised(session)
     if len(session.answers) == 1:

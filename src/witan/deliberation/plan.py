@@ -222,7 +222,7 @@ def least_call_usd(
     -------
     US dollars. None: nothing is called, or what is has no price.
     """
-    found = []
+    costs = []
     for line in plan.lines:
         price = prices.get(line.seat)
         if line.if_needed or price is None or line.worst_usd is None:
@@ -230,8 +230,8 @@ def least_call_usd(
         if line.stage == "answer" or written != "none":
             known = line.calls == 1 and (written == "all" or line.stage == "answer")
             alone = price.of(0, line.output_tokens // line.calls)
-            found.append(line.worst_usd if known else alone)
-    return min(found, default=None)
+            costs.append(line.worst_usd if known else alone)
+    return min(costs, default=None)
 
 
 TYPICAL_TOKENS: Mapping[Stage, int] = MappingProxyType(

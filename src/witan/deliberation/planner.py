@@ -218,16 +218,16 @@ class _Planner:
 
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
         """Reviews of every seat with something to review, then repairs."""
-        asked = [(seat, each) for seat, each in sizes if each]
+        reviewing = [(seat, each) for seat, each in sizes if each]
         return [
-            *(self._reviews(seat, [size for size, _ in each]) for seat, each in asked),
-            *(self._repairs(seat, [size for _, size in each]) for seat, each in asked),
+            *(self._reviews(seat, [size for size, _ in each]) for seat, each in reviewing),
+            *(self._repairs(seat, [size for _, size in each]) for seat, each in reviewing),
         ]
 
     def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """The final answer, if a chairman is asked for one."""
-        asked = self._procedure.synthesis and self._procedure.mode != "best"
-        return self._synthesis(chairmen) if asked else []
+        needs_chairman = self._procedure.synthesis and self._procedure.mode != "best"
+        return self._synthesis(chairmen) if needs_chairman else []
 
     def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         """The answers of a seat, one per round."""
@@ -261,7 +261,7 @@ class _Planner:
         shown = self._longest_tokens(self._authors)
         size, unwritten = self._blank.synthesis() + shown, shown + self._blank.standings()
         reading = (1, shown, self._expected_tokens(self._authors))
-        asked = [
+        lines = [
             self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
             for seat in chairmen
         ]
@@ -274,7 +274,7 @@ class _Planner:
         dearest = max(
             others, key=lambda line: inf if line.worst_usd is None else line.worst_usd, default=None
         )
-        chain = asked if dearest is None else [*asked, dearest]
+        chain = lines if dearest is None else [*lines, dearest]
         return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
 
     def _line(
@@ -297,10 +297,10 @@ class _Planner:
             How many prompts hold answers still to be written; tokens of these at most, and as
             expected.
         """
-        said = seat.options.system
+        system_text = seat.options.system
         system = 0
-        if said is not None:
-            system = most_input_tokens([Message("system", said)]) - most_input_tokens([])
+        if system_text is not None:
+            system = most_input_tokens([Message("system", system_text)]) - most_input_tokens([])
         read = sum(prompts) + len(prompts) * system
         written = len(prompts) * self._max_tokens(seat)
         worst = None if seat.price is None else seat.price.of(read, written)
@@ -321,8 +321,8 @@ class _Planner:
         return len(self.visible_authors(seat)) if self._authors else self._blank.n_texts
 
     def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
-        found = (self._lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
-        return sum(found, 0.0)
+        tokens = (self._lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
+        return sum(tokens, 0.0)
 
     def _longest_tokens(self, authors: Iterable[SeatLike]) -> int:
         return TOKENIZERS_DIFFER * sum(self._max_tokens(author) for author in authors)
@@ -420,8 +420,8 @@ class _BlankPrompts:
         schema = review_schema(sheet, rubric, holistic=self._procedure.holistic)
         form = most_input_tokens([], schema) - most_input_tokens([])
         repair = repair_messages(messages, "", LONG_PROBLEM)
-        asked = most_input_tokens(messages) + form
-        return asked, most_input_tokens(repair) + PROBLEM_MARKERS + form
+        tokens = most_input_tokens(messages) + form
+        return tokens, most_input_tokens(repair) + PROBLEM_MARKERS + form
 
     def synthesis(self) -> int:
         """The closing text."""
@@ -462,7 +462,7 @@ def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
 def plan_session(opened: SessionOpened) -> Plan:
     """Plan a session from its opening."""
     if opened.answers:
-        return plan_stored_answers(opened, {held.seat: held.text for held in opened.answers})
+        return plan_stored_answers(opened, {stored.seat: stored.text for stored in opened.answers})
     return make_plan(
         opened.seats,
         opened.chairmen,

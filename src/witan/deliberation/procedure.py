@@ -247,5 +247,5 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
 
 def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ballot:
     groups = tuple((seat,) for seat in seats)
-    given = {seat: {k: g + n for k, g in grades.items()} for n, seat in enumerate(seats)}
-    return Ballot(reviewer, groups, given if grades else {}, candidates=seats, scale=Scale())
+    graded = {seat: {k: g + n for k, g in grades.items()} for n, seat in enumerate(seats)}
+    return Ballot(reviewer, groups, graded if grades else {}, candidates=seats, scale=Scale())

@@ -73,9 +73,9 @@ def fence(label: str, text: str, nonce: str, kind: Kind = "answer") -> str:
 def read_fences(prompt_text: str, kind: Kind = "answer") -> dict[str, str]:
     """Read all fences of a kind: label to text, in order."""
     return {
-        found["label"] or "": _unescape(found["text"])
-        for found in _FENCE.finditer(prompt_text)
-        if found["kind"] == kind.upper()
+        match["label"] or "": _unescape(match["text"])
+        for match in _FENCE.finditer(prompt_text)
+        if match["kind"] == kind.upper()
     }
 
 
@@ -128,8 +128,8 @@ def _clean_label(label: str) -> str:
 
 def system_message(*parts: str | None) -> tuple[Message, ...]:
     """The system message of these parts; none if all are empty."""
-    said = "\n\n".join(part for part in parts if part is not None and part.strip())
-    return (Message("system", said),) if said else ()
+    text = "\n\n".join(part for part in parts if part is not None and part.strip())
+    return (Message("system", text),) if text else ()
 
 
 def data_rule(nonce: str) -> str:
@@ -150,8 +150,8 @@ def fence_question(
 ) -> Iterator[str]:
     """Fence the question, its conversation and its files, one by one."""
     if conversation:
-        said = "\n\n".join(f"{message.role}: {message.text}" for message in conversation)
-        yield "What was said before the question:\n\n" + fence("", said, nonce, "conversation")
+        turns = "\n\n".join(f"{message.role}: {message.text}" for message in conversation)
+        yield "What was said before the question:\n\n" + fence("", turns, nonce, "conversation")
     yield from fence_files(files, nonce)
     yield "The question:\n\n" + fence("", question, nonce, "question")
 
@@ -206,10 +206,10 @@ def answer_messages(
     parts.append(neutralize(question))
     if verdict:
         parts.append(VERDICT_LINE)
-    said = [Message(message.role, neutralize(message.text)) for message in conversation]
-    first = [message.text for message in takewhile(lambda said: said.role == "system", said)]
-    asked = Message("user", "\n\n".join(parts))
-    return (*system_message(system, *first), *said[len(first) :], asked)
+    turns = [Message(message.role, neutralize(message.text)) for message in conversation]
+    first = [message.text for message in takewhile(lambda turn: turn.role == "system", turns)]
+    request = Message("user", "\n\n".join(parts))
+    return (*system_message(system, *first), *turns[len(first) :], request)
 
 
 def debate_messages(
@@ -224,7 +224,7 @@ def debate_messages(
     verdict: bool,
 ) -> tuple[Message, ...]:
     """Show a member the others' answers, blind, to revise its own."""
-    asked = answer_messages(
+    messages = answer_messages(
         question,
         conversation=conversation,
         files=files,
@@ -240,15 +240,15 @@ def debate_messages(
     ]
     if verdict:
         parts.append(VERDICT_LINE)
-    return (*asked, Message("assistant", neutralize(own)), Message("user", "\n\n".join(parts)))
+    return (*messages, Message("assistant", neutralize(own)), Message("user", "\n\n".join(parts)))
 
 
 def read_verdict(text: str) -> bool | None:
     """Read the last verdict line of a text; None: there is none."""
     for line in reversed(text.splitlines()):
-        found = _VERDICT_PATTERN.fullmatch(line)
-        if found is not None:
-            return found[1].upper() == "APPROVE"
+        match = _VERDICT_PATTERN.fullmatch(line)
+        if match is not None:
+            return match[1].upper() == "APPROVE"
     return None
 
 
@@ -358,12 +358,12 @@ def review_schema(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> dic
     return _object(properties)
 
 
-def repair_messages(asked: tuple[Message, ...], reply: str, problem: str) -> tuple[Message, ...]:
+def repair_messages(messages: tuple[Message, ...], reply: str, problem: str) -> tuple[Message, ...]:
     """Ask again for a review that cannot be read, and say why."""
     # Providers refuse an empty turn.
-    said = neutralize(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
-    named = neutralize(_truncate(" ".join(problem.split()), PROBLEM_BYTES))
-    return (*asked, Message("assistant", said), Message("user", _REPAIR.format(problem=named)))
+    answer = neutralize(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
+    cause = neutralize(_truncate(" ".join(problem.split()), PROBLEM_BYTES))
+    return (*messages, Message("assistant", answer), Message("user", _REPAIR.format(problem=cause)))
 
 
 def _truncate(text: str, most_bytes: int) -> str:
@@ -435,8 +435,8 @@ def _list_ballots(
     sheet: Sheet, rubric: Rubric | None, ballots: Mapping[str, Ballot]
 ) -> Iterator[str]:
     for label, candidate in zip(sheet.labels, sheet.candidates, strict=True):
-        given = [*_places(sheet, candidate, ballots), *_grades(candidate, rubric, ballots)]
-        yield f"[{label}] {'; '.join(given) or 'nothing'}"
+        parts = [*_places(sheet, candidate, ballots), *_grades(candidate, rubric, ballots)]
+        yield f"[{label}] {'; '.join(parts) or 'nothing'}"
 
 
 def _places(sheet: Sheet, candidate: str, peers: Mapping[str, Ballot]) -> Iterator[str]:
@@ -460,8 +460,8 @@ def _grades(candidate: str, rubric: Rubric | None, peers: Mapping[str, Ballot]) 
         for reviewer, ballot in peers.items():
             if candidate == reviewer:  # recused from the count, and from what others hear of it
                 continue
-            given = ballot.grades.get(candidate, {})
-            of_all = given if isinstance(given, Mapping) else {HOLISTIC: given}
+            graded = ballot.grades.get(candidate, {})
+            of_all = graded if isinstance(graded, Mapping) else {HOLISTIC: graded}
             grade = read_grade(of_all.get(criterion))
             if grade is not None:
                 grades.append(grade)
@@ -541,8 +541,8 @@ def synthesis_messages(  # noqa: PLR0913 — a closing text rests on all of this
 
 
 def _votes(sheet: Sheet, votes: Mapping[str, bool | None]) -> Iterator[str]:
-    said = {True: "approves", False: "rejects", None: "does not say"}
-    known = (f"{_bracket_label(sheet, name)} {said[votes.get(name)]}" for name in sheet.candidates)
+    words = {True: "approves", False: "rejects", None: "does not say"}
+    known = (f"{_bracket_label(sheet, name)} {words[votes.get(name)]}" for name in sheet.candidates)
     yield f"How the answers decide: {', '.join(known)}."
 
 

@@ -49,9 +49,9 @@ def to_plain(value: Any) -> Any:
     if is_dataclass(value):
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value) if f.init}
     if isinstance(value, Mapping):
-        return {key: to_plain(held) for key, held in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [to_plain(held) for held in value]
+        return [to_plain(item) for item in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, float) and not isfinite(value):
@@ -145,8 +145,8 @@ def _tuple(arms: tuple[Any, ...]) -> Reader:
             raise FieldMismatch(where, f"has {len(value)} items; expected {len(each)}")
         makers = each * len(value) if endless else each
         return tuple(
-            make(held, f"{where}[{i}]")
-            for i, (make, held) in enumerate(zip(makers, value, strict=True))
+            make(item, f"{where}[{i}]")
+            for i, (make, item) in enumerate(zip(makers, value, strict=True))
         )
 
     return restore
@@ -158,16 +158,16 @@ def _mapping(arms: tuple[Any, ...]) -> Reader:
     def restore(value: object, where: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise FieldMismatch(where, f"is {_kind_of(value)}; expected a map")
-        return {key: inner(held, f"{where}.{key}") for key, held in value.items()}
+        return {key: inner(item, f"{where}.{key}") for key, item in value.items()}
 
     return restore
 
 
 def _dataclass(declared: Any) -> Reader:
     hints = get_type_hints(declared)
-    given = [field for field in fields(declared) if field.init]
-    makers = {field.name: make_reader(hints[field.name]) for field in given}
-    needed = [f.name for f in given if f.default is MISSING and f.default_factory is MISSING]
+    settable = [field for field in fields(declared) if field.init]
+    makers = {field.name: make_reader(hints[field.name]) for field in settable}
+    needed = [f.name for f in settable if f.default is MISSING and f.default_factory is MISSING]
 
     def restore(value: object, where: str) -> Any:
         if not isinstance(value, dict):
@@ -175,13 +175,13 @@ def _dataclass(declared: Any) -> Reader:
         for name in needed:
             if name not in value:
                 raise FieldMismatch(f"{where}.{name}", "is missing")
-        held = {
+        arguments = {
             name: make(value[name], f"{where}.{name}")
             for name, make in makers.items()
             if name in value
         }
         try:
-            return declared(**held)
+            return declared(**arguments)
         except WitanError as error:
             raise FieldMismatch(where, f"cannot be: {error}") from error
 
@@ -289,10 +289,10 @@ def event_from_json(line: str, source: str = "the event") -> Event:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    held = _flatten(event)
+    record = _flatten(event)
     if not event.provisional:
-        del held["provisional"]
-    return {"event": event.kind, **held}
+        del record["provisional"]
+    return {"event": event.kind, **record}
 
 
 def _read_event(record: object, where: str) -> Event:
@@ -303,21 +303,21 @@ def _read_event(record: object, where: str) -> Event:
         raise FieldMismatch(where, f"is of the unknown kind {kind!r}; a later Witan may know it")
     declared: Any = EVENTS[kind]
     # An event that was shown before it was durable is none the less what happened.
-    given = {name: value for name, value in record.items() if name != "provisional"}
-    event: Event = make_reader(declared)(given, where)
+    stored = {name: value for name, value in record.items() if name != "provisional"}
+    event: Event = make_reader(declared)(stored, where)
     return drop_sheet_labels(event)
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:
     """A ballot as in ballot files, without fields at their default."""
     ballot = undeclared(ballot)
-    held = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
+    record = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
     for field in fields(ballot):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         value = getattr(ballot, field.name)
         if field.name != "groups" and value != default:
-            held[field.name] = value
-    return held if ballot.groups else {k: v for k, v in held.items() if k != "ranking"}
+            record[field.name] = value
+    return record if ballot.groups else {k: v for k, v in record.items() if k != "ranking"}
 
 
 def _dumps(record: object, indent: int | None) -> str:

@@ -144,12 +144,12 @@ class _Line:
 
     def end(self) -> None:
         """End the line, which may open or close a block of code."""
-        found = _FENCE.match(self._head)
-        if found is not None:
-            marks = found[1]
+        match = _FENCE.match(self._head)
+        if match is not None:
+            marks = match[1]
             if not self.fence:
                 self.fence = marks
-            elif marks.startswith(self.fence) and not self._head[found.end() :].strip():
+            elif marks.startswith(self.fence) and not self._head[match.end() :].strip():
                 self.fence = ""
         self.start_again()
 
@@ -180,7 +180,7 @@ class ReasoningFilter:
     def __init__(self) -> None:
         self.withdrawals = 0
         self._pending = ""
-        self._said: list[str] = []
+        self._texts: list[str] = []
         self._blocks: list[str] = []
         self._block: list[str] = []
         self._before = ""
@@ -194,8 +194,8 @@ class ReasoningFilter:
     @property
     def text(self) -> str:
         """The text so far, as far as it is certain."""
-        said = "".join(self._said)
-        return _TAIL.sub("", said) if self._channels else said
+        text = "".join(self._texts)
+        return _TAIL.sub("", text) if self._channels else text
 
     @property
     def has_opened(self) -> bool:
@@ -218,8 +218,8 @@ class ReasoningFilter:
         if self._family is not None:
             block = "".join((*self._block, self._pending))
             if self._family == _BARE:  # a text that merely begins with the word
-                self._said.append(self._opener + block)
-                rest = self._said[-1]
+                self._texts.append(self._opener + block)
+                rest = self._texts[-1]
             elif self._family != _CHANNELS and _reads_on(block):
                 return rest + self._speak_of(block)
             else:
@@ -231,11 +231,11 @@ class ReasoningFilter:
         """Say a text that begins with the name of a tag."""
         self._family, self._fresh, self._block, self._pending = None, False, [], ""
         text = self._opener + block
-        said = [self.feed(text[at : at + _AT_ONCE]) for at in range(0, len(text), _AT_ONCE)]
-        return "".join((*said, self._run(ended=True)))
+        pieces = [self.feed(text[at : at + _AT_ONCE]) for at in range(0, len(text), _AT_ONCE)]
+        return "".join((*pieces, self._run(ended=True)))
 
     def _run(self, *, ended: bool) -> str:
-        said, withdrawals = len(self._said), self.withdrawals
+        n_texts, withdrawals = len(self._texts), self.withdrawals
         while self._pending:
             if self._family is not None:
                 moved = self._think(self._family, ended=ended)
@@ -243,25 +243,25 @@ class ReasoningFilter:
                 moved = (self._begin if self._fresh else self._speak)(ended=ended)
             if not moved:
                 break
-        return "".join(self._said if self.withdrawals > withdrawals else self._said[said:])
+        return "".join(self._texts if self.withdrawals > withdrawals else self._texts[n_texts:])
 
     def _think(self, family: int, *, ended: bool) -> bool:
         """Look for the closing tag, outside of quotes."""
-        for found in _CLOSERS[family].finditer(self._pending):
-            is_quoted = self._is_quoted(found, ended=ended)
+        for match in _CLOSERS[family].finditer(self._pending):
+            is_quoted = self._is_quoted(match, ended=ended)
             if is_quoted is None:
                 return False
             if is_quoted:
                 continue
-            is_word = self._is_word(found, ended=ended) if family < _CHANNELS else False
+            is_word = self._is_word(match, ended=ended) if family < _CHANNELS else False
             if is_word is None:
                 return False
             if is_word:
                 self._pending = "".join((self._opener, *self._block, self._pending))
                 self._family, self._fresh, self._block = None, False, []
                 return True
-            self._end_block(self._pending[: found.start()])
-            self._pending = self._pending[found.end() :]
+            self._end_block(self._pending[: match.start()])
+            self._pending = self._pending[match.end() :]
             self._family, self._fresh = None, True
             return True
         if len(self._pending) > _LONGEST_TAG:
@@ -270,10 +270,10 @@ class ReasoningFilter:
             self._before = (self._before + past)[-2:]
         return False
 
-    def _is_quoted(self, found: re.Match[str], *, ended: bool) -> bool | None:
+    def _is_quoted(self, match: re.Match[str], *, ended: bool) -> bool | None:
         """True if a tag stands in quotes; None: not known yet."""
-        before = (self._before + self._pending[: found.start()])[-2:]
-        after = self._pending[found.end() :][:2]
+        before = (self._before + self._pending[: match.start()])[-2:]
+        after = self._pending[match.end() :][:2]
         quote = before[-1:]
         if not quote or quote not in _QUOTES or _ends_word(before[:-1]):
             return False
@@ -283,12 +283,12 @@ class ReasoningFilter:
             return None
         return bool(after) and not after[1:].isalnum()
 
-    def _is_word(self, found: re.Match[str], *, ended: bool) -> bool | None:
+    def _is_word(self, match: re.Match[str], *, ended: bool) -> bool | None:
         """True if both tags are words of a sentence; None: unknown yet."""
-        block = "".join((*self._block, self._pending[: found.start()]))
+        block = "".join((*self._block, self._pending[: match.start()]))
         if "\n" in block or not (_reads_on(block) or re.search(r"\w", block) is None):
             return False
-        line, broken, _ = self._pending[found.end() :].partition("\n")
+        line, broken, _ = self._pending[match.end() :].partition("\n")
         if not (line.strip() or broken or ended):
             return None
         if block.strip() and not block[-1].isspace() and block[-1].isalnum():
@@ -303,37 +303,37 @@ class ReasoningFilter:
         """Read the beginning of the text, or of what follows reasoning."""
         bare = self._pending.lstrip(_BLANK)
         blanks = "" if self._blocks else self._pending[: len(self._pending) - len(bare)]
-        if (found := _OPENS_ANSWER.match(bare)) is not None:
-            return self._pass_over(found)
-        if (found := _CLOSE.match(bare)) is not None:
-            line, broken, _ = bare[found.end() :].partition("\n")
+        if (match := _OPENS_ANSWER.match(bare)) is not None:
+            return self._pass_over(match)
+        if (match := _CLOSE.match(bare)) is not None:
+            line, broken, _ = bare[match.end() :].partition("\n")
             if not (line.strip() or broken or ended):
                 return False
             if not (_reads_on(line) or line[:1] in tuple(_AFTER_A_WORD)):
-                return self._pass_over(found)
-        elif (found := self._match_opener(bare)) is not None:
+                return self._pass_over(match)
+        elif (match := self._match_opener(bare)) is not None:
             self._open(bare)
-            self._opener = blanks + found[0]
-            self._pending = bare[found.end() :]
+            self._opener = blanks + match[0]
+            self._pending = bare[match.end() :]
             return True
         elif not ended and (not bare or _is_unended(bare) or "analysis".startswith(bare)):
             return False
         self._fresh = False
-        if self._blocks and not "".join(self._said).strip():
+        if self._blocks and not "".join(self._texts).strip():
             self._pending = bare
         return True
 
     def _match_opener(self, text: str) -> re.Match[str] | None:
-        found = _OPEN.match(text)
-        if found is None and not (self._said or self._blocks):
-            found = _OPENERS[_BARE].match(text)
-        return found
+        match = _OPEN.match(text)
+        if match is None and not (self._texts or self._blocks):
+            match = _OPENERS[_BARE].match(text)
+        return match
 
-    def _pass_over(self, found: re.Match[str]) -> bool:
+    def _pass_over(self, match: re.Match[str]) -> bool:
         """Drop a tag that the text begins with."""
-        self._channels |= "channel|" in found[0]
+        self._channels |= "channel|" in match[0]
         self._blocks.append("")  # it marks that blanks around are the template's
-        self._pending = found.string[found.end() :]
+        self._pending = match.string[match.end() :]
         return True
 
     def _open(self, text: str) -> None:
@@ -342,39 +342,39 @@ class ReasoningFilter:
 
     def _speak(self, *, ended: bool) -> bool:
         """Pass text on up to the next tag or line end."""
-        found = _NEXT.search(self._pending)
-        if found is None:
+        match = _NEXT.search(self._pending)
+        if match is None:
             return self._say(len(self._pending) if ended else self._certain())
-        if found[0] == "\n":
-            self._say(found.end())
+        if match[0] == "\n":
+            self._say(match.end())
             self._line.end()
             return True
-        if found.start():
-            self._say(found.start())
+        if match.start():
+            self._say(match.start())
             return True
-        verdict = self._is_tag(found, ended=ended)
+        verdict = self._is_tag(match, ended=ended)
         if verdict is None:
             return False
         if not verdict:
-            self._mention(found)
-            self._say(found.end())
+            self._mention(match)
+            self._say(match.end())
             return True
-        self._pending = self._pending[found.end() :]
-        if found["open"] is not None:
-            self._open(found[0])
+        self._pending = self._pending[match.end() :]
+        if match["open"] is not None:
+            self._open(match[0])
         else:
             self._withdraw()
-            self._channels |= found["final"] is not None
+            self._channels |= match["final"] is not None
         return True
 
-    def _mention(self, found: re.Match[str]) -> None:
+    def _mention(self, match: re.Match[str]) -> None:
         """Count opening tags that the text mentions and has not closed."""
         if self._line.in_code:
             return
-        if found["open"] is not None:
-            self._mentioned[_kin(found[0])] += 1
-        elif found["close"] is not None and self._mentioned[_kin(found[0])]:
-            self._mentioned[_kin(found[0])] -= 1
+        if match["open"] is not None:
+            self._mentioned[_kin(match[0])] += 1
+        elif match["close"] is not None and self._mentioned[_kin(match[0])]:
+            self._mentioned[_kin(match[0])] -= 1
 
     def _certain(self) -> int:
         """Length of the pending text that cannot begin a tag."""
@@ -389,28 +389,28 @@ class ReasoningFilter:
         if not length:
             return False
         text, self._pending = self._pending[:length], self._pending[length:]
-        self._said.append(text)
+        self._texts.append(text)
         self._line.take(text.removesuffix("\n"))
         return True
 
     def _withdraw(self) -> None:
         """Take all that was said for reasoning."""
-        self._end_block("".join(self._said))
-        self._said, self._fresh, self._mentioned = [], True, Counter()
+        self._end_block("".join(self._texts))
+        self._texts, self._fresh, self._mentioned = [], True, Counter()
         self._line = _Line()
         self.withdrawals += 1
 
-    def _is_tag(self, found: re.Match[str], *, ended: bool) -> bool | None:
+    def _is_tag(self, match: re.Match[str], *, ended: bool) -> bool | None:
         """True for a template's tag, False for mentions; None: unknown yet."""
         if self._line.in_code:
             return False
-        if found["final"] is not None:
+        if match["final"] is not None:
             return True
-        if found["open"] is not None:
-            return self._line.is_blank and _OPENERS[_CHANNELS].fullmatch(found[0]) is not None
-        if self._mentioned[_kin(found[0])]:
+        if match["open"] is not None:
+            return self._line.is_blank and _OPENERS[_CHANNELS].fullmatch(match[0]) is not None
+        if self._mentioned[_kin(match[0])]:
             return False
-        line, broken, _ = self._pending[found.end() :].partition("\n")
+        line, broken, _ = self._pending[match.end() :].partition("\n")
         if not (line.strip() or broken or ended) and len(line) < _LONGEST_LINE:
             return None
         return self._is_closer(line if line.strip() else "\n")
@@ -428,14 +428,14 @@ class ReasoningFilter:
 
 
 def _kin(tag: str) -> str:
-    found = _NAME.search(tag)
-    return "thought" if found is None else found[0].lower()
+    match = _NAME.search(tag)
+    return "thought" if match is None else match[0].lower()
 
 
 def _reads_on(text: str) -> bool:
     """True if a sentence goes on in lower case."""
-    found = _READS_ON.match(text)
-    return found is not None and found[1].islower()
+    match = _READS_ON.match(text)
+    return match is not None and match[1].islower()
 
 
 def _ends_word(text: str) -> bool:

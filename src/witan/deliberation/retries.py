@@ -61,9 +61,9 @@ def failed_seats(session: Session) -> tuple[str, ...]:
     Those without an answer, a ballot or a text. A reviewer whom nobody waited for is among them,
     one that has nothing to compare is not.
     """
-    found = {seat for _, seat in _failures(session)}
+    failed = {seat for _, seat in _failures(session)}
     seated = (*session.opened.seats, *session.opened.called)
-    return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in found))
+    return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in failed))
 
 
 def open_retry(
@@ -90,7 +90,7 @@ def open_retry(
     before = session.opened
     failures = {failure for failure in _failures(session) if failure[1] in chosen}
     past = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
-    kept = _cut_events(past, failures)
+    standing = _cut_events(past, failures)
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
         before,
@@ -102,12 +102,12 @@ def open_retry(
         parent=session.id,
         relation="retried",
         retried=chosen,
-        kept=len(kept),
+        kept=len(standing),
     )
     opening = replace(opening, plan=_plan(opening, failures, answers))
     taken = (
         replace(_rename_session(event, opening.session), seq=number, at=opening.at)
-        for number, event in enumerate(kept, start=opening.seq + 1)
+        for number, event in enumerate(standing, start=opening.seq + 1)
     )
     reserve = (_rename_session(event, opening.session) for event in _reserve(past, failures))
     return Retry((opening, *taken), tuple(reserve))
@@ -119,20 +119,20 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     Its cost is the parent's and not counted here.
     """
     closing = stage == "synthesis"
-    held = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
+    restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
     paid = 1 + context.opened.kept
     heard = any(
         isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
         for event in context.recorder.events
     )
-    if heard or not held:
+    if heard or not restored:
         return context
-    for event in held:
-        told = {field.name: getattr(event, field.name) for field in fields(event)}
-        told |= {"spent": NOTHING} if "spent" in told else {}
-        told |= {"worst_usd": 0.0} if "worst_usd" in told else {}
-        del told["seq"], told["at"]
-        context.recorder.emit(type(event), **told)
+    for event in restored:
+        values = {field.name: getattr(event, field.name) for field in fields(event)}
+        values |= {"spent": NOTHING} if "spent" in values else {}
+        values |= {"worst_usd": 0.0} if "worst_usd" in values else {}
+        del values["seq"], values["at"]
+        context.recorder.emit(type(event), **values)
     events = tuple(context.recorder.events)
     return replace(context, earlier=events, final=events[-1].seq)
 
@@ -209,12 +209,12 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
         return []
     later = [failure for failure in failures if failure[0][0] > ANSWERS]
     last = [failure for failure in failures if failure[0][0] == SYNTHESIS]
-    held = []
+    reserve = []
     if cut[0] == ANSWERS:
-        held += [x for x in _cut_events(events, later) if GATE < _place(x)[0] < SYNTHESIS]
+        reserve += [x for x in _cut_events(events, later) if GATE < _place(x)[0] < SYNTHESIS]
     if cut[0] < SYNTHESIS:
-        held += [x for x in _cut_events(events, last) if _place(x)[0] == SYNTHESIS]
-    return held
+        reserve += [x for x in _cut_events(events, last) if _place(x)[0] == SYNTHESIS]
+    return reserve
 
 
 def _plan(
@@ -289,9 +289,9 @@ def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) ->
     NothingToCount, UnknownName, InvalidParameter
         As of `open_retry`.
     """
-    asked = session.opened
-    as_asked = replace(asked, procedure=replace(asked.procedure, limits=limits))
-    return open_retry(as_asked, session, seats).opened.plan
+    opened = session.opened
+    reopened = replace(opened, procedure=replace(opened.procedure, limits=limits))
+    return open_retry(reopened, session, seats).opened.plan
 
 
 def _remaining_lines(session: Session) -> Iterator[PlanLine]:
@@ -316,5 +316,5 @@ def _remaining_lines(session: Session) -> Iterator[PlanLine]:
             case _:
                 over = False
         if not over:
-            found = known.get((line.seat, line.stage), line)
-            yield replace(found, if_needed=line.if_needed)
+            current = known.get((line.seat, line.stage), line)
+            yield replace(current, if_needed=line.if_needed)

@@ -39,10 +39,10 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
         rf"(?i:\b(answer|candidate|response|option|reply|text)) (?:({label})\b|\*\*({label})\*\*)"
     )
 
-    def name(found: re.Match[str]) -> str:
-        if (labels := found[1]) is not None:
+    def name(match: re.Match[str]) -> str:
+        if (labels := match[1]) is not None:
             return f"[{re.sub(label, lambda one: candidates[one[0]], labels)}]"
-        return f"{found[2]} [{candidates[found[3] or found[4]]}]"
+        return f"{match[2]} [{candidates[match[3] or match[4]]}]"
 
     return re.sub(rf"{bracketed}|{spoken}", name, notes)
 
@@ -75,7 +75,7 @@ def _replace_changed(event: e.Event, **fields: object) -> e.Event:
 
 def _count_labels(sentence: str) -> str:
     return _JUDGES_ONLY.sub(
-        lambda found: judges_only(*(group.count(",") + 1 for group in found.groups())), sentence
+        lambda match: judges_only(*(group.count(",") + 1 for group in match.groups())), sentence
     )
 
 

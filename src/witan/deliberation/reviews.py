@@ -86,9 +86,9 @@ def _share_grades(
     shared = dict(grades)
     for group in groups:
         tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flipped)]
-        given = [grades[c] for c in tied if c in grades]
-        if len(given) > 1:
-            shared |= dict.fromkeys(tied, _mean_of(given))
+        tied_grades = [grades[c] for c in tied if c in grades]
+        if len(tied_grades) > 1:
+            shared |= dict.fromkeys(tied, _mean_of(tied_grades))
     return shared
 
 
@@ -111,8 +111,8 @@ def _levels(heights: Mapping[str, float]) -> Groups:
 
 
 def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:
-    held = {c: [p[c] for p in (first, second) if c in p] for c in {**first, **second}}
-    return _levels({c: sum(places) / len(places) for c, places in held.items()})
+    places_by_name = {c: [p[c] for p in (first, second) if c in p] for c in {**first, **second}}
+    return _levels({c: sum(places) / len(places) for c, places in places_by_name.items()})
 
 
 def _tie_flipped(
@@ -133,21 +133,21 @@ def _mean(first: Ballot, second: Ballot, candidate: str) -> Grades:
     return _mean_of([b.grades[candidate] for b in (first, second) if candidate in b.grades])
 
 
-def _mean_of(given: Sequence[Grades]) -> Grades:
+def _mean_of(grades: Sequence[Grades]) -> Grades:
     """Mean by criterion; single grades fall away beside grades by criterion."""
-    maps = [each for each in given if isinstance(each, Mapping)]
+    maps = [each for each in grades if isinstance(each, Mapping)]
     if not maps:
-        return _mean_grade([each for each in given if not isinstance(each, Mapping)])
+        return _mean_grade([each for each in grades if not isinstance(each, Mapping)])
     criteria = dict.fromkeys(criterion for each in maps for criterion in each)
     return {c: _mean_grade([each[c] for each in maps if c in each]) for c in criteria}
 
 
-def _mean_grade(given: Sequence[Grade]) -> Grade:
+def _mean_grade(grades: Sequence[Grade]) -> Grade:
     """Mean of legible grades; a grade given twice stays as written."""
-    read = [(grade, value) for value in given if (grade := read_grade(value)) is not None]
+    read = [(grade, value) for value in grades if (grade := read_grade(value)) is not None]
     if len({grade for grade, _ in read}) > 1:
         return sum(grade for grade, _ in read) / len(read)
-    return read[0][1] if read else given[0]
+    return read[0][1] if read else grades[0]
 
 
 REVIEW, MIRROR = 2, 3
@@ -190,9 +190,9 @@ async def review(context: SessionContext, answers: Mapping[str, str], count: Cou
         await _Round(context, number, answers, count, peers).run()
 
 
-def _notes(reads: Sequence[_SheetResult]) -> Iterator[str]:
+def _notes(results: Sequence[_SheetResult]) -> Iterator[str]:
     """Notes on what replies and calls had to go without."""
-    for read in reads:
+    for read in results:
         yield from read.notes
         if read.review is not None:
             yield from read.review.notes
@@ -291,15 +291,15 @@ class _Round:
         for name in reviewers:
             for turn, sheet in enumerate(sheets[name]):
                 event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
-                if not any(self._is_recorded(held, event) for held in context.earlier):
+                if not any(self._is_recorded(earlier, event) for earlier in context.earlier):
                     context.recorder.emit(e.SheetDrawn, **event)
         return sheets
 
-    def _is_recorded(self, held: e.Event, event: Mapping[str, object]) -> bool:
+    def _is_recorded(self, earlier: e.Event, event: Mapping[str, object]) -> bool:
         return (
-            isinstance(held, e.SheetDrawn)
-            and held.round == self.number
-            and held.sheet == event["sheet"]
+            isinstance(earlier, e.SheetDrawn)
+            and earlier.round == self.number
+            and earlier.sheet == event["sheet"]
         )
 
     def _restore_progress(self) -> None:
@@ -315,12 +315,12 @@ class _Round:
                         self.settled.add(event.seat)
 
     async def _seat(self, member: Member, shown: Shown) -> None:
-        reads = (
+        results = (
             await self._ask_both(member, shown)
             if shown
             else [_SheetResult(None, self._explain_idle(member), ())]
         )
-        ballot = self._record_result(member, reads)
+        ballot = self._record_result(member, results)
         if await self.count.take(member.name, ballot):
             self._stop_waiting()
 
@@ -328,15 +328,15 @@ class _Round:
         """Read the reviewer's one sheet, or both at once."""
         if len(shown) == 1:
             return [await self._ask(member, *shown[0], mirrored=False)]
-        reads: dict[int, _SheetResult] = {}
+        results: dict[int, _SheetResult] = {}
 
         async def one(turn: int, sheet: Sheet, call: Call) -> None:
-            reads[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
+            results[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
 
         async with anyio.create_task_group() as group:
             for turn, (sheet, call) in enumerate(shown):
                 group.start_soon(one, turn, sheet, call)
-        return [reads[turn] for turn in sorted(reads)]
+        return [results[turn] for turn in sorted(results)]
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
         """One call per sheet; none where a sheet holds nothing to compare."""
@@ -366,16 +366,16 @@ class _Round:
         self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool
     ) -> _SheetResult:
         """Ask for one review, and for one repair if it lacks something."""
-        made = await self.context.caller.call(member, call)
-        if not isinstance(made, CallResult):
-            return _SheetResult(None, made.reason, (), made.over_budget)
-        first = made.reply.text
+        result = await self.context.caller.call(member, call)
+        if not isinstance(result, CallResult):
+            return _SheetResult(None, result.reason, (), result.over_budget)
+        first = result.reply.text
         review, problem = self._read(first, sheet)
-        read = _SheetResult(review, problem, (first,), notes=made.reply.notes)
+        read = _SheetResult(review, problem, (first,), notes=result.reply.notes)
         if not problem:
             return read
         repair = replace(
-            call, stage="repair", messages=repair_messages(call.messages, made.text, problem)
+            call, stage="repair", messages=repair_messages(call.messages, result.text, problem)
         )
         self.context.recorder.emit(
             e.BallotRepaired,
@@ -386,23 +386,23 @@ class _Round:
             reply=first,
             worst_usd=worst_usd(member, repair),
         )
-        made = await self.context.caller.call(member, repair)
-        return self._choose_review(read, made, sheet)
+        result = await self.context.caller.call(member, repair)
+        return self._choose_review(read, result, sheet)
 
     def _choose_review(
-        self, read: _SheetResult, made: CallResult | CallFailure, sheet: Sheet
+        self, read: _SheetResult, result: CallResult | CallFailure, sheet: Sheet
     ) -> _SheetResult:
         """Choose the repair, the fuller first review, or neither."""
         first = read.review
-        if not isinstance(made, CallResult):
+        if not isinstance(result, CallResult):
             if first is not None:
-                return replace(read, notes=(*read.notes, f"no second review: {made.reason}"))
-            reason = f"its review {read.reason}, and the repair failed: {made.reason}"
-            return replace(read, reason=reason, over_budget=made.over_budget)
-        second = made.reply.text
+                return replace(read, notes=(*read.notes, f"no second review: {result.reason}"))
+            reason = f"its review {read.reason}, and the repair failed: {result.reason}"
+            return replace(read, reason=reason, over_budget=result.over_budget)
+        second = result.reply.text
         review, remaining = self._read(second, sheet)
         if review and (first is None or len(review.ballot.grades) >= len(first.ballot.grades)):
-            return _SheetResult(review, "", (second,), notes=made.reply.notes)
+            return _SheetResult(review, "", (second,), notes=result.reply.notes)
         if first is not None:
             return read
         after = "is no better" if remaining == read.reason else remaining
@@ -454,22 +454,22 @@ class _Round:
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
         return ""
 
-    def _record_result(self, member: Member, reads: Sequence[_SheetResult]) -> Ballot | None:
+    def _record_result(self, member: Member, results: Sequence[_SheetResult]) -> Ballot | None:
         """Record a seat's ballot, or the reason for none."""
         self.settled.add(member.name)
-        replies = tuple(reply for read in reads for reply in read.replies)
-        found = [read.review for read in reads if read.review is not None]
-        if not found:
-            forbidden = any(read.over_budget for read in reads)
-            lost = all(read.misconfigured for read in reads)
+        replies = tuple(reply for read in results for reply in read.replies)
+        reviews = [read.review for read in results if read.review is not None]
+        if not reviews:
+            forbidden = any(read.over_budget for read in results)
+            lost = all(read.misconfigured for read in results)
             self._abstain(
-                member, reads[0].reason, replies, over_budget=forbidden, misconfigured=lost
+                member, results[0].reason, replies, over_budget=forbidden, misconfigured=lost
             )
             return None
-        merged = MergedBallot(found[0].ballot, 0, 0)
-        if len(found) == 2:
+        merged = MergedBallot(reviews[0].ballot, 0, 0)
+        if len(reviews) == 2:
             counting = self.context.procedure.counting.counting
-            merged = merge(found[0].ballot, found[1].ballot, counting)
+            merged = merge(reviews[0].ballot, reviews[1].ballot, counting)
         own = self.context.authorship.own[member.name]
         merged = replace(merged, ballot=self.duplicates.expand(merged.ballot, own))
         self.context.recorder.emit(
@@ -478,11 +478,11 @@ class _Round:
             round=self.number,
             ballot=merged.ballot,
             replies=replies,
-            read_by="tolerant" if any(r.read_by == "tolerant" for r in found) else "schema",
-            notes=tuple(dict.fromkeys(_notes(reads))),
+            read_by="tolerant" if any(r.read_by == "tolerant" for r in reviews) else "schema",
+            notes=tuple(dict.fromkeys(_notes(results))),
             flipped=merged.flipped,
             compared=merged.compared,
-            lost=next((read.reason for read in reads if read.review is None), None),
+            lost=next((read.reason for read in results if read.review is None), None),
             spent=self.context.caller.collect_spent(member.name),
         )
         return merged.ballot

@@ -48,12 +48,12 @@ class CostTally:
 
     Parameters
     ----------
-    kept
+    n_inherited
         Events after the opening that stand as they were in an earlier session, which paid for them.
     """
 
-    def __init__(self, kept: int = 0) -> None:
-        self._paid = 1 + kept
+    def __init__(self, n_inherited: int = 0) -> None:
+        self._paid = 1 + n_inherited
         self._one: dict[tuple[str, str], float | None] = {}
         self._under_way: dict[tuple[str, str], list[float | None]] = {}
         self._cut_off: list[float | None] = []
@@ -218,12 +218,12 @@ class Session(Displayed):
     seconds: float
 
     def __repr__(self) -> str:
-        told = [self.progress] if self.progress else []
+        parts = [self.progress] if self.progress else []
         if self.outcome is not None and self.outcome.leaders:
-            told.append(f"leading: {quoted(self.outcome.leaders, ' = ')}")
+            parts.append(f"leading: {quoted(self.outcome.leaders, ' = ')}")
         mark = "simulated " if self.simulated else ""
         about = f"<{mark}Session {brief(self.id)} {self.status}: {brief(self.question)}"
-        return " · ".join([about, *told]) + ">"
+        return " · ".join([about, *parts]) + ">"
 
     @classmethod
     def of(cls, events: Iterable[e.Event]) -> "Session":
@@ -234,15 +234,15 @@ class Session(Displayed):
         NothingToCount
             If the stream does not begin with the opening of a session, or is not one stream.
         """
-        kept = tuple(x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta))
-        if not kept or not isinstance(kept[0], e.SessionOpened):
+        lasting = tuple(x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta))
+        if not lasting or not isinstance(lasting[0], e.SessionOpened):
             raise NothingToCount("the events do not begin with the opening of a session")
-        fold = _Fold(kept[0])
-        for before, event in pairwise(kept):
+        fold = _Fold(lasting[0])
+        for before, event in pairwise(lasting):
             if event.seq <= before.seq or isinstance(before, e.SessionClosed):
                 raise NothingToCount(f"event {event.seq} does not follow event {before.seq}")
             fold.take(event)
-        return fold.session(kept)
+        return fold.session(lasting)
 
     @property
     def id(self) -> str:
@@ -355,10 +355,10 @@ class Session(Displayed):
                 case e.SynthesisDone(chairman=str(chairman)):
                     odd += [f"{chairman}: {note}" for note in event.notes]
         if self.synthesis is not None and self.synthesis.doubtful:
-            held = listed([f"[{label}]" for label in self.synthesis.doubtful])
+            labels = listed([f"[{label}]" for label in self.synthesis.doubtful])
             names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
             odd.append(
-                f"the final answer holds {held}, {names} no answer and may mean something else"
+                f"the final answer holds {labels}, {names} no answer and may mean something else"
             )
         return tuple(dict.fromkeys((*opened.notes, *odd)))
 
@@ -373,13 +373,13 @@ class Session(Displayed):
         if self.opened.procedure.mode != "verdict":
             return None
         votes = (self.answers.get(seat.name) for seat in self.opened.seats)
-        return approval([None if said is None else read_verdict(said.text) for said in votes])
+        return approval([None if answer is None else read_verdict(answer.text) for answer in votes])
 
     @property
     def conversation(self) -> tuple[Message, ...]:
         """The conversation with this question and its final answer."""
-        said = (*self.opened.conversation, Message("user", self.question))
-        return said if self.text is None else (*said, Message("assistant", self.text))
+        turns = (*self.opened.conversation, Message("user", self.question))
+        return turns if self.text is None else (*turns, Message("assistant", self.text))
 
     @property
     def settings(self) -> Settings:
@@ -388,7 +388,7 @@ class Session(Displayed):
         return replace(self.opened.procedure.counting, gates={self.id: gate} if self.failed else {})
 
     def recount(
-        self, rule: str | None = None, *, without: Sequence[str] = (), **given: Any
+        self, rule: str | None = None, *, without: Sequence[str] = (), **overrides: Any
     ) -> Outcome:
         """Count the stored ballots again, under another rule or without some reviewers.
 
@@ -398,7 +398,7 @@ class Session(Displayed):
             None: the session's own.
         without
             Reviewers whose ballots do not count.
-        **given
+        **overrides
             Settings and parameters of the rule, as `witan.tally` takes them.
 
         Raises
@@ -409,7 +409,7 @@ class Session(Displayed):
             If no ballot is left.
         """
         seats = [seat.name for seat in self.opened.reviewers]
-        weighed = (given.get("weights") or {}, given.get("reliability") or {})
+        weighed = (overrides.get("weights") or {}, overrides.get("reliability") or {})
         for name in (*without, *weighed[0], *weighed[1]):
             if name not in seats:
                 raise UnknownName("reviewer", name, seats)
@@ -418,32 +418,32 @@ class Session(Displayed):
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
             raise NothingToCount(f"no ballot of the session {self.id} is left to count")
-        [outcome] = tally_sessions(ballots, self._recount_settings(rule, given))
+        [outcome] = tally_sessions(ballots, self._recount_settings(rule, overrides))
         return outcome
 
-    def _recount_settings(self, rule: str | None, given: Mapping[str, Any]) -> Settings:
-        held = self.settings
-        if rule is None and not given:
-            return held
-        same = rule in (None, held.rule)
-        asked = Settings.of(rule or held.rule, **given)
-        counting = {"recusal", "unranked", "rubric"} & given.keys()
-        kept = replace(
-            held,
-            rule=asked.rule,
-            parameters={**(held.parameters if same else {}), **asked.parameters},
-            counting=replace(held.counting, **{name: given[name] for name in counting}),
+    def _recount_settings(self, rule: str | None, overrides: Mapping[str, Any]) -> Settings:
+        settings = self.settings
+        if rule is None and not overrides:
+            return settings
+        same = rule in (None, settings.rule)
+        requested = Settings.of(rule or settings.rule, **overrides)
+        counting = {"recusal", "unranked", "rubric"} & overrides.keys()
+        merged = replace(
+            settings,
+            rule=requested.rule,
+            parameters={**(settings.parameters if same else {}), **requested.parameters},
+            counting=replace(settings.counting, **{name: overrides[name] for name in counting}),
         )
-        own = {name: getattr(asked, name) for name in given if name in Settings.__slots__}
-        return replace(kept, **{name: own[name] for name in own if name != "counting"})
+        own = {name: getattr(requested, name) for name in overrides if name in Settings.__slots__}
+        return replace(merged, **{name: own[name] for name in own if name != "counting"})
 
 
 NOT_ASKED = "not asked"
 """The reason of a seat that the session ended without asking."""
 
 
-def _of(there: int, asked: int, noun: str) -> str:
-    return f"{there} of {asked} {noun}{'' if asked == 1 else 's'}"
+def _of(n_there: int, n_asked: int, noun: str) -> str:
+    return f"{n_there} of {n_asked} {noun}{'' if n_asked == 1 else 's'}"
 
 
 def _agree(opened: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
@@ -459,13 +459,13 @@ class _Fold:
         self.seated = {seat.name for seat in (*opened.seats, *opened.called)}
         self.authorship = Authorship.of(opened)
         self.answers = {
-            held.seat: Answer(held.seat, held.text, 1, held.cut, held.spent)
-            for held in opened.answers
+            stored.seat: Answer(stored.seat, stored.text, 1, stored.cut, stored.spent)
+            for stored in opened.answers
         }
         if not self.answers.keys() <= {seat.name for seat in opened.seats}:
             raise NothingToCount("the opening of the session holds an answer of nobody's seat")
         self.unanswered: dict[str, str] = {}
-        self.flags = {held.seat: held.flags for held in opened.answers if held.flags}
+        self.flags = {stored.seat: stored.flags for stored in opened.answers if stored.flags}
         self.ballots: dict[str, Ballot] = {}
         self.rounds: dict[str, int] = {}
         self.abstained: dict[str, str] = {}
@@ -569,8 +569,8 @@ class _Fold:
             *opened.files.values(),
             *(answer.text for answer in self.answers.values()),
         )
-        found = check_citations(written.text, written.labels, before)
-        return replace(written, unresolved=found.unresolved, doubtful=found.doubtful)
+        problems = check_citations(written.text, written.labels, before)
+        return replace(written, unresolved=problems.unresolved, doubtful=problems.doubtful)
 
     def _reason_unanswered(self, name: str) -> str:
         return self.unanswered.get(name, "did not finish" if name in self.requested else NOT_ASKED)

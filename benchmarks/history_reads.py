@@ -1,4 +1,4 @@
-"""A leaderboard off a SQLite history: by the roll-up, and by reading every row again.
+"""A leaderboard off a SQLite history: by cached sums, and by reading every row again.
 
 Sessions of five models, drawn at random from twenty, are written straight into the tables, a year
 of them. Each measurement runs in a process of its own, so that its peak of memory is its own.
@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 from harness import Row, show
 
-from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
 from witan.analytics.reports import leaderboard
-from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.core.entries import SessionEntry
 from witan.core.leaderboard import Terms
 from witan.core.leaderboard import leaderboard as board_of
+from witan.core.sums import AnswerSums, MatchupSums, StandingSums
 from witan.core.window import Window
 from witan.history import History
-from witan.history.rows import SHARDS, SessionRow, insert_sessions
-from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
+from witan.history.rows import SessionRow, insert_sessions
+from witan.history.schema import MICROSECONDS_A_DAY, code_of
 
 MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))
 CODES = [code_of(model) for model in MODELS]
@@ -55,7 +55,6 @@ COLUMNS = {
         *("criteria", "criterion_grades", "body"),
     ),
     "answers": (*("session", "seat", "model", "chars", "seconds", "cost_usd", "failed", "body"),),
-    "changes": ("token", "day", "shard"),
 }
 
 PAIRS = np.triu_indices(SEATS, k=1)
@@ -68,8 +67,7 @@ def text(values: Any) -> str:
 
 def session(rng: np.random.Generator, at_us: int, into: dict[str, list[Any]]) -> None:
     """One session's rows."""
-    name, day = rng.bytes(12).hex(), at_us // MICROSECONDS_A_DAY
-    bucket, category = bucket_of(name), CATEGORIES[int(rng.integers(len(CATEGORIES)))]
+    name, category = rng.bytes(12).hex(), CATEGORIES[int(rng.integers(len(CATEGORIES)))]
     seats = sorted(rng.choice(len(MODELS), SEATS, replace=False).tolist())
     felt = np.array(seats) / 10 + rng.standard_normal((SEATS, SEATS))
     grades = np.clip(np.rint(4 + 1.5 * felt), 1, 10)
@@ -99,7 +97,6 @@ def session(rng: np.random.Generator, at_us: int, into: dict[str, list[Any]]) ->
              "[1,2,3,4]", "[900,900,900,900]", "[]", "[]", "{}")
         )  # fmt: skip
         into["answers"].append((name, f"seat {k}", code, 900, 4.25, 0.0125, 0, "B" * 900))
-    into["changes"].append((name, day, bucket % SHARDS))
 
 
 def add(history: History, rng: np.random.Generator, times: list[int]) -> None:
@@ -125,11 +122,6 @@ def make(url: str, n_sessions: int) -> float:
             add(history, rng, times[at : at + AT_ONCE])
             taken += time.perf_counter() - began
     return taken
-
-
-def rolled_up(history: History) -> None:
-    """What is marked."""
-    assert roll_up(history.database)
 
 
 def all_time(history: History) -> None:
@@ -162,27 +154,27 @@ def direct(history: History) -> None:
     board_of(standings, matchups, reductions.answers(), reductions.names())
 
 
+def sums(history: History) -> None:
+    """The sums of a leaderboard alone, from the cache."""
+    Reductions(CachedEngine(history.database)).tables(
+        StandingSums, MatchupSums, AnswerSums, rule="borda"
+    )
+
+
 def matches(history: History) -> None:
-    """What Elo is worked out of, a page of sessions at a time."""
-    for _ in HistoryReductions(history.database).matches():
-        pass
-
-
-def taken_apart(history: History) -> None:
-    """The same where the database takes the lists apart."""
+    """What Elo is worked out of, a few thousand sessions at a time."""
     for _ in Reductions(SqlEngine(history.database)).matches():
         pass
 
 
 TASKS: dict[str, Callable[[History], None]] = {
-    "roll_up": rolled_up,
+    "sums": sums,
     "all_time": all_time,
     "a_month": a_month,
     "one_more": one_more,
     "learns": learns,
     "direct": direct,
     "matches": matches,
-    "taken_apart": taken_apart,
 }
 
 
@@ -231,10 +223,10 @@ def measured(task: str, url: str, times: int = 1) -> Taken:
 def compare(url: str, n_sessions: int) -> None:
     """Make a history and print what is read off it takes."""
     wrote = make(url, n_sessions)
-    once, whole = measured("roll_up", url), measured("direct", url, 2)
+    whole, once = measured("direct", url, 2), measured("all_time", url)
     board, month, more = (measured(task, url, 4) for task in ("all_time", "a_month", "one_more"))
     learnt = measured("learns", url, 4)
-    pages, apart = measured("matches", url), measured("taken_apart", url)
+    alone, pages = measured("sums", url, 4), measured("matches", url)
     most = max(board.peak_mb, month.peak_mb, more.peak_mb)
 
     def within(what: str, seconds: float, most: float = SECONDS) -> Row:
@@ -245,20 +237,19 @@ def compare(url: str, n_sessions: int) -> None:
 
     rows = [
         plain("writing the rows in bulk", f"{wrote:.1f} s"),
-        plain("first roll-up, CPU and memory", f"{once.first:.1f} s, {once.peak_mb:.0f} MB"),
+        plain("before anything is cached, CPU", f"{once.first:.1f} s, {once.peak_mb:.0f} MB"),
         plain("every row read again", f"{whole.again:.1f} s, {whole.peak_mb:.0f} MB"),
-        plain("first roll-up / every row read again", f"{once.first / whole.again:.2f} ×"),
-        within("leaderboard by the roll-up, the first time, CPU", board.first),
+        within("leaderboard, the first time in a process, CPU", board.first),
         plain("from the disk, wall, beside whatever else runs", f"{board.wall:.2f} s"),
         within("the same again, CPU", board.again),
+        plain("of that, the sums", f"{alone.again:.2f} s"),
         within("after one more session, CPU", more.again),
         within("a month, and the change against the one before, CPU", month.first),
         plain("the same again, CPU", f"{month.again:.2f} s"),
         within("what a council learns before it counts, CPU", learnt.again, LEARNING_SECONDS),
-        plain("every row read again / by the roll-up, CPU", f"{whole.again / board.again:.0f} ×"),
+        plain("every row read again / cached, CPU", f"{whole.again / board.again:.0f} ×"),
         plain("peak of memory", f"{most:.0f} MB"),
         plain("matches for Elo, wall and memory", f"{pages.wall:.1f} s, {pages.peak_mb:.0f} MB"),
-        plain("taken apart by the database", f"{apart.wall:.1f} s, {apart.peak_mb:.0f} MB"),
     ]
     show(f"A history of {n_sessions:,} sessions × {SEATS} × {SEATS}", rows)
 

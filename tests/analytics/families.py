@@ -10,9 +10,8 @@ import pytest
 from test_engines_by_hand import ENTRIES
 
 from postgres import database_of
-from witan.analytics.engines import DuckLake, Reductions, SparkLake, SqlEngine
+from witan.analytics.engines import CachedEngine, DuckLake, Reductions, SparkLake, SqlEngine
 from witan.analytics.lake import write_lake
-from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.history import History
@@ -21,7 +20,7 @@ from witan.history.rows import Rows, SessionRow, insert_sessions
 
 __all__ = ["ENGINES", "insert_family", "reductions_of"]
 
-ENGINES = ["sqlite", "roll-up", "postgresql", "duckdb", "spark"]
+ENGINES = ["sqlite", "cache", "postgresql", "duckdb", "spark"]
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -46,7 +45,6 @@ def insert_family(
         if holder:
             continue
         rows.add(name, replace(ENTRIES, session=held, answers=answers), cast, {})
-        rows.mark(name, row.at_us)
     with database.transaction():
         insert_sessions(database, sessions)
         rows.write(database)
@@ -68,9 +66,8 @@ def reductions_of(
         if request.param == "sqlite":
             yield Reductions(SqlEngine(database))
             return
-        if request.param == "roll-up":
-            roll_up(database)
-            yield HistoryReductions(database)
+        if request.param == "cache":
+            yield Reductions(CachedEngine(database))
             return
         pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
         write_lake(history, folder / "lake")

@@ -21,7 +21,7 @@ from witan.core.entries import (
 )
 from witan.core.window import Window
 from witan.history.database import Database
-from witan.history.rows import Rows, SessionRow, insert_sessions, to_microseconds
+from witan.history.rows import Rows, SessionRow, insert_sessions
 
 START = datetime(2026, 3, 1, 21, tzinfo=UTC)
 MODELS = tuple(f"vendor:model-{letter}" for letter in "abcdef")
@@ -179,7 +179,6 @@ def store(database: Database, entries: Iterable[Entries]) -> None:
             Ballot(ballot.reviewer, session=held.session, abstained=True) for ballot in one.ballots
         ]
         rows.add(held.session, one, ballots, {})
-        rows.mark(held.session, to_microseconds(held.at))
         sessions.append(
             SessionRow(held.session, held.at, held.category, held.simulated, "test", "complete",
                        "?", entry=held)

@@ -57,15 +57,6 @@ class TestForgetting:
         assert sizes(history) == before
         assert [found.session for found in history.find()] == ["s1"]
 
-    def test_its_day_is_marked_as_changed(self, history):
-        """What was rolled up of its day is no longer true."""
-        keep(history, "s1")
-        history.database.execute("DELETE FROM changes")
-
-        history.forget("s1")
-
-        assert len(history.database.rows("SELECT day, shard FROM changes")) == 1
-
     @pytest.mark.parametrize("journal", ["as it is", "wal"])
     def test_no_byte_of_it_is_left_in_the_file(self, file, journal):
         """Neither the file nor its log holds the question, an answer or the name of a voter."""

@@ -6,8 +6,8 @@ import pytest
 
 from histories import ASKED, told
 from lessons import lessons
+from witan.analytics.engines import CachedEngine, Reductions
 from witan.analytics.reports import leaderboard
-from witan.analytics.rollup import HistoryReductions, roll_up
 from witan.deliberation import events as e
 from witan.deliberation.opening import collect_answers
 from witan.deliberation.session import Session
@@ -92,17 +92,15 @@ def test_sessions_of_the_same_answers_are_one_group(history):
 
 
 def test_a_forgotten_jury_leaves_no_sum(history):
-    """Its cell of the roll-up is that of the first session, and is summed anew."""
+    """Its cell of the cache is that of the first session, and is summed anew."""
     with history.recording() as recording:
         for event in (*told("s1"), *rejudged("s2", "s1")):
             recording(event)
-    roll_up(history.database)
-    assert HistoryReductions(history.database).panel().sessions.sum() == 2
+    assert Reductions(CachedEngine(history.database)).panel().sessions.sum() == 2
 
     history.forget("s2")
-    roll_up(history.database)
 
-    assert HistoryReductions(history.database).panel().sessions.sum() == 1
+    assert Reductions(CachedEngine(history.database)).panel().sessions.sum() == 1
 
 
 def test_a_leaderboard_counts_answers_once(history):

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from histories import told
-from witan.analytics.engines import Reductions, SqlEngine
-from witan.analytics.rollup import HistoryReductions, roll_up
+from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.history.counting import SUPERSEDED_SESSIONS
@@ -30,33 +29,30 @@ def record(history, *sessions) -> None:
 
 
 def answers(history) -> int:
-    """How many answers count, by the rows and by the roll-up, which agree."""
+    """How many answers count, by the rows and by the cache, which agree."""
     by_rows = Reductions(SqlEngine(history.database)).answers().answers.sum()
-    by_sums = HistoryReductions(history.database).answers().answers.sum()
+    by_sums = Reductions(CachedEngine(history.database)).answers().answers.sum()
     assert by_rows == by_sums
     return int(by_rows)
 
 
 @pytest.fixture
 def n(history) -> int:
-    """Answers of one session, which is in the history as s1 and rolled up."""
+    """Answers of one session, which is in the history as s1; its sums are cached."""
     record(history, told("s1"))
-    roll_up(history.database)
     return answers(history)
 
 
 def test_it_takes_the_place_of_its_parent_when_it_is_closed(history, n):
-    """Until then the parent counts; what was rolled up of it by then is summed anew."""
+    """Until then the parent counts; what was cached of it by then is summed anew."""
     *events, closed = retried("s2", "s1")
     with history.recording() as recording:
         for event in events:
             recording(event)
         recording.flush()
-        roll_up(history.database)
         assert answers(history) == n
         recording(closed)
     assert answers(history) == n
-    roll_up(history.database)
     assert answers(history) == n
 
     assert [found.session for found in history.find(parent="s1")] == ["s2"]
@@ -74,7 +70,6 @@ def test_of_a_family_one_counts_whoever_is_forgotten(history, n, parents):
     for name in ("s2", "s1", "s4"):
         history.forget(name)
         assert answers(history) == n
-        roll_up(history.database)
         assert answers(history) == n
 
 
@@ -85,7 +80,6 @@ def test_imported_it_takes_the_place_of_its_parent_as_well(history, n):
     history.add([imported], "s2.json", "a digest")
 
     assert answers(history) == n
-    roll_up(history.database)
     assert answers(history) == n
 
 
@@ -117,7 +111,6 @@ def test_one_that_came_out_worse_takes_no_place(history, n, worse):
     """With fewer ballots, or none that count, its parent goes on counting."""
     counting = [("s1",), ("s2",)]
     record(history, without(retried("s2", "s1"), **worse))
-    roll_up(history.database)
 
     assert answers(history) == n
     assert superseded(history) == counting[1:]

@@ -214,7 +214,7 @@ class TestReadingOnly:
         assert file.stat().st_size == 0
 
     def test_what_can_be_written_is_opened_as_ever(self, file):
-        """The history of a reader that may write can be written, and is rolled up."""
+        """The history of a reader that may write can be written, and caches sums."""
         fill(file)
 
         with History.open(file, reading=True) as history:

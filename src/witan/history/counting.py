@@ -30,7 +30,7 @@ from witan.errors import WitanError
 from witan.history.database import Database, in_list
 from witan.history.events import read_events
 from witan.history.reading import read_cast, stored_ballots
-from witan.history.rows import COUNCIL, Rows, SessionRow, to_microseconds
+from witan.history.rows import COUNCIL, Rows, SessionRow
 
 RETRY = "retried"
 """The relation of a session to the one it retries."""
@@ -79,14 +79,7 @@ ORDER BY kin.family, m.at_us, m.session
 """  # noqa: S608 - texts of our own
 
 
-def mark_family(database: Database, rows: Rows, session: str) -> None:
-    """Mark the sums of a session's family as outdated, now that it is closed."""
-    for family in _families(database, {session}):
-        for one in family:
-            rows.mark(one.session, one.at_us)
-
-
-def reparent_families(database: Database, rows: Rows, sessions: Iterable[str]) -> None:
+def reparent_families(database: Database, sessions: Iterable[str]) -> None:
     """Link the rest of a family to each other before some of it is deleted."""
     gone = set(sessions)
     sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
@@ -95,7 +88,6 @@ def reparent_families(database: Database, rows: Rows, sessions: Iterable[str]) -
         for one in family:
             if one.session in gone:
                 continue
-            rows.mark(one.session, one.at_us)
             if one.relation == RETRY and one.parent in gone:
                 database.execute(sql, {"session": one.session, "parent": before})
             before = one.session
@@ -147,7 +139,6 @@ class SessionRows:
         """Add every row but the session's own."""
         if self.entries is not None:
             rows.add(self.row.session, self.entries, self.ballots, self.answers)
-        rows.mark(self.row.session, self.row.at_us, self.row.own_bucket)
 
 
 def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows:
@@ -318,6 +309,7 @@ def _add_standings(
 ) -> tuple[int, int]:
     """Add the standings of unchanged sessions; return how many, and how many had changed."""
     note = "INSERT INTO counted (session, rule) VALUES (:session, :rule) ON CONFLICT DO NOTHING"
+    changed = "UPDATE sessions SET revision = revision + 1 WHERE session = :session"
     rows, added, stale = Rows(), 0, 0
     in_order = sorted(counted, key=lambda entries: entries.session.session)
     with database.transaction():
@@ -326,24 +318,23 @@ def _add_standings(
             session = entries.session.session
             if session not in stored:
                 continue  # forgotten meanwhile
-            *state, bucket = stored[session]
-            if (*state,) != states[session]:
+            if stored[session] != states[session]:
                 stale += 1
             # If another process has counted it meanwhile, there is nothing to add.
             elif database.execute(note, {"session": session, "rule": rule}) == 1:
                 rows.add_standings(session, [s for s in entries.standings if s.rule == rule])
-                rows.mark(session, to_microseconds(entries.session.at), bucket)
+                database.execute(changed, {"session": session})
                 added += 1
         rows.write(database)
     return added, stale
 
 
-def _lock(database: Database, sessions: Sequence[str]) -> dict[str, tuple[int, int, int]]:
-    """Lock sessions until the transaction ends; return the state and the bucket of each."""
+def _lock(database: Database, sessions: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Lock sessions until the transaction ends; return the state of each."""
     among, params = in_list(sessions)
     sql = (
-        "SELECT session, added_us, revision, bucket FROM sessions"  # noqa: S608
+        "SELECT session, added_us, revision FROM sessions"  # noqa: S608
         f" WHERE session IN {among} ORDER BY session"
     )
     rows = database.rows(sql + database.locking, params)
-    return {session: (added_us, revision, bucket) for session, added_us, revision, bucket in rows}
+    return {session: (added_us, revision) for session, added_us, revision in rows}

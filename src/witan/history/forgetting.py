@@ -7,9 +7,10 @@ from datetime import datetime
 from witan.history.counting import reparent_families
 from witan.history.database import Database
 from witan.history.listing import require_datetime
-from witan.history.locks import lock_sums
+from witan.history.locks import lock_cached_sums
 from witan.history.reading import require_session, require_text
-from witan.history.rows import ENTRY_TABLES, SHARDS, Rows, day_of, to_microseconds
+from witan.history.rows import ENTRY_TABLES, to_microseconds
+from witan.history.schema import CACHE_DAYS, CACHE_SHARDS
 
 AT_ONCE = 200
 """Sessions that are forgotten in one transaction."""
@@ -49,7 +50,7 @@ def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
         for name in names:
             require_session(database, name)
         cells = [cell for block in _blocks(names) for cell in _delete(database, block)]
-        forget_sums(database, cells)
+        _forget_cached_sums(database, cells)
     return _swept(database, len(cells))
 
 
@@ -76,7 +77,7 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
         with database.transaction():
             sessions = [name for (name,) in database.rows(sql, given)]
             cells = _delete(database, sessions)
-            forget_sums(database, cells)
+            _forget_cached_sums(database, cells)
         forgotten += len(cells)
         if len(sessions) < AT_ONCE:
             return _swept(database, forgotten)
@@ -87,7 +88,7 @@ def _blocks(names: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
-    """Delete sessions; return the day and the shard of each that was there.
+    """Delete sessions; return the day and the bucket of each that was there.
 
     Their rows are locked in the order of their names, as every writer locks them, and go before all
     that depends on them: whoever waits for one finds it gone, and adds nothing.
@@ -96,11 +97,8 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
         return []
     given = {f"s{k}": session for k, session in enumerate(sessions)}
     among = f"IN ({', '.join(':' + name for name in given)})"
-    rows = Rows()
-    sql = f"SELECT session, at_us, bucket FROM sessions WHERE session {among} ORDER BY session"  # noqa: S608
-    held = database.rows(sql + database.locking, given)
-    for session, at_us, bucket in held:
-        rows.mark(session, at_us, bucket)
+    sql = f"SELECT session, day, bucket FROM sessions WHERE session {among} ORDER BY session"  # noqa: S608
+    cells = [(day, bucket) for _, day, bucket in database.rows(sql + database.locking, given)]
     people = [
         code
         for (code,) in database.rows(
@@ -115,14 +113,13 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
             given,
         )
     ]
-    reparent_families(database, rows, sessions)
+    reparent_families(database, sessions)
     for table in _TABLES:
         database.execute(f"DELETE FROM {table} WHERE session {among}", given)  # noqa: S608
     database.execute(f"UPDATE sessions SET parent = NULL WHERE parent {among}", given)  # noqa: S608
     _forget_imports(database, digests)
     _forget_names(database, people)
-    rows.write(database)
-    return [(day_of(at_us), bucket % SHARDS) for _, at_us, bucket in held]
+    return cells
 
 
 def _forget_imports(database: Database, digests: Sequence[str]) -> None:
@@ -160,19 +157,12 @@ def _swept(database: Database, forgotten: int) -> ForgetResult:
     return ForgetResult(forgotten, note)
 
 
-def forget_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
-    """Delete the sums that may tell of a single session of these days and shards.
-
-    Their marks are written before, within the caller's transaction: so whoever keeps sums later
-    sees that what was summed of them holds no more.
-    """
-    forgotten = sorted(set(cells))
+def _forget_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
+    """Delete the cached sums of these days and buckets, which may be those of a single session."""
+    forgotten = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
     if not forgotten:
         return
-    lock_sums(database)
-    for day, shard in forgotten:
-        database.execute(
-            "DELETE FROM rollups WHERE shard = :shard AND day <= :day AND day + span > :day",
-            {"day": day, "shard": shard},
-        )
-    database.execute("DELETE FROM wholes WHERE asked <> ''")
+    lock_cached_sums(database)
+    sql = "DELETE FROM cached_sums WHERE span = :span AND shard = :shard"
+    for span, shard in forgotten:
+        database.execute(sql, {"span": span, "shard": shard})

@@ -14,7 +14,7 @@ from witan.core.entries import Entries
 from witan.deliberation.imported_session import Added, Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, WitanError
-from witan.history.counting import RETRY, SessionRows, count_session, mark_family
+from witan.history.counting import SessionRows, count_session
 from witan.history.database import Database
 from witan.history.events import event_rows, insert_events, read_events
 from witan.history.locks import other_process
@@ -164,8 +164,6 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
-            if one.session_record.opened.relation == RETRY:
-                mark_family(database, rows, one.session)
     rows.write(database)
     counted = (left for left in lefts if left.entries is not None)
     return Counter(ballot.kind for left in counted for ballot in left.ballots)
@@ -261,6 +259,4 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
     left = count_session(record)
     close_session(database, left.row.closing_values())
     left.add_to(rows)
-    if record.opened.relation == RETRY:
-        mark_family(database, rows, record.id)
     return True

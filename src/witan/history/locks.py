@@ -226,8 +226,8 @@ def lock_schema(database: Database) -> None:
     database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _SCHEMA_KEY})
 
 
-def lock_sums(database: Database) -> None:
-    """Lock the stored sums until the caller's transaction ends.
+def lock_cached_sums(database: Database) -> None:
+    """Lock the cached sums until the caller's transaction ends.
 
     Whoever locks them locks no session or name after that, which rules out a deadlock. Statements
     after it see every change that others have committed.

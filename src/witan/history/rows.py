@@ -1,8 +1,7 @@
 """Rows of sessions, ballots, answers and standings, collected for many sessions."""
 
 import json
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -13,11 +12,8 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import to_record
 from witan.core.entries import AnswerEntry, BallotEntry, Entries, SessionEntry, StandingEntry
 from witan.errors import HistoryError
-from witan.history.database import Database, blocks, in_list
+from witan.history.database import Database, blocks
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
-
-SHARDS = 16
-"""Parts of a day that sessions are summed in: the session's bucket modulo this."""
 
 ENTRY_TABLES = ("ballots", "answers", "standings", "matchups")
 """The tables that counting a session fills."""
@@ -108,8 +104,6 @@ class Rows:
         self._matchups: list[tuple[Any, ...]] = []
         self._names: dict[int, str] = {}
         self._codes: dict[str, int] = {}
-        self._changed: set[tuple[int, int]] = set()
-        self._marked: dict[str, int] = {}
 
     def add(
         self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
@@ -142,16 +136,6 @@ class Rows:
             for s in standings
         ]
 
-    def mark(self, session: str, at_us: int, bucket: int | None = None) -> None:
-        """Mark the sums of a session's day as outdated.
-
-        Its bucket is needed only if the session is deleted; else it is looked up.
-        """
-        if bucket is None:
-            self._marked[session] = day_of(at_us)
-        else:
-            self._changed.add((day_of(at_us), bucket % SHARDS))
-
     def write(self, database: Database) -> None:
         """Write all rows, within the caller's transaction.
 
@@ -162,17 +146,6 @@ class Rows:
         database.insert("answers", _ANSWERS, self._answers)
         database.insert("standings", _STANDINGS, self._standings)
         database.insert("matchups", _MATCHUPS, self._matchups)
-        changed = self._changed | set(self._cells(database))
-        marks = [(secrets.token_hex(8), day, shard) for day, shard in sorted(changed)]
-        database.insert("changes", ("token", "day", "shard"), marks)
-
-    def _cells(self, database: Database) -> Iterator[tuple[int, int]]:
-        """Day and shard of the marked sessions that exist."""
-        for names in blocks(list(self._marked), AT_ONCE):
-            among, params = in_list(names)
-            sql = f"SELECT session, bucket FROM sessions WHERE session IN {among}"  # noqa: S608
-            for session, bucket in database.rows(sql, params):
-                yield self._marked[session], bucket % SHARDS
 
     def _write_names(self, database: Database) -> None:
         missing = dict(sorted(self._names.items()))
@@ -255,8 +228,8 @@ _CLOSING = ("category", *_COLUMNS[_COLUMNS.index("status") :])
 """Columns that are written again when a session closes; its bucket never is."""
 
 _CLOSE = (
-    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)}"  # noqa: S608
-    " WHERE session = :session"
+    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)},"  # noqa: S608
+    " revision = revision + 1 WHERE session = :session"
 )
 
 
@@ -307,11 +280,6 @@ class SessionRow:
     def shares_answers(self) -> bool:
         """It contains answers of its parent."""
         return self.relation in ("rejudged", "retried")
-
-    @property
-    def own_bucket(self) -> int | None:
-        """Its bucket, unless it shares that of another session (`_bucket`)."""
-        return None if self.shares_answers else bucket_of(self.session)
 
     @property
     def at_us(self) -> int:

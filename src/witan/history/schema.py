@@ -8,8 +8,7 @@
               └─ counted     rules it was counted under later, even without standings
     names                    code → model, reviewer or criterion
     imports ─── imported     digests of imported files, and the sessions of each
-    changes → rollups        days with changed sessions → sums of days and of longer spans
-    wholes                   sums of all sessions; under the name '' their generation
+    cached_sums              results of sums by span of days and shard, see witan.analytics.cache
 
 Times are UTC microseconds in an integer. Models and reviewers are stored as codes: 53 bits of a
 hash of their name, the same in every history. Lists are JSON text. `searched` is question and
@@ -20,7 +19,9 @@ lists those applied. A history of a later version is left unchanged.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import chain
 from zlib import crc32
 
 from witan.core.entries import BUCKETS
@@ -34,6 +35,12 @@ MICROSECONDS_A_DAY = 86_400_000_000
 _MIGRATIONS_TABLE = """
 CREATE TABLE migrations (version INTEGER PRIMARY KEY, at_us BIGINT NOT NULL, witan TEXT NOT NULL)
 """
+
+CACHE_DAYS = 8
+"""Days of sessions whose sums are cached together."""
+
+CACHE_SHARDS = 16
+"""Parts of such a span: the bucket of a session, modulo this."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -204,6 +211,25 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )
         """,
     ),
+    (
+        "DROP TABLE changes",
+        "DROP TABLE rollups",
+        "DROP TABLE wholes",
+        "DROP INDEX sessions_by_day",
+        # It covers the states by which cached sums are compared.
+        "CREATE INDEX sessions_by_day ON sessions (day, bucket, holder, revision, added_us)",
+        """
+        CREATE TABLE cached_sums (
+            span INTEGER NOT NULL,
+            shard INTEGER NOT NULL,
+            query TEXT NOT NULL,
+            state TEXT NOT NULL,
+            body {bytes} NOT NULL,
+            PRIMARY KEY (span, shard, query)
+        )
+        """,
+        "CREATE INDEX cached_sums_by_query ON cached_sums (query, span)",
+    ),
 )
 """Statements per version, from 1. A version is never edited, only followed by another.
 
@@ -306,9 +332,15 @@ def probe_tables(database: Database) -> None:
         database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS probe")  # noqa: S608
 
 
-_TABLES = tuple(
-    found[1]
-    for step in MIGRATIONS
-    for statement in step
-    if (found := re.match(r"\s*CREATE TABLE (\w+)", statement))
-)
+def _tables_after(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the tables that exist after these migrations."""
+    tables: dict[str, None] = {}
+    for statement in chain.from_iterable(steps):
+        if created := re.match(r"\s*CREATE TABLE (\w+)", statement):
+            tables[created[1]] = None
+        elif dropped := re.match(r"DROP TABLE (\w+)", statement):
+            del tables[dropped[1]]
+    return tuple(tables)
+
+
+_TABLES = _tables_after(MIGRATIONS)

@@ -359,7 +359,6 @@ def vote(
         rows = Rows()
         # The answers stand as they are.
         rows.add(session, replace(entries, answers=()), cast, {})
-        rows.mark(session, at_us)
         rows.write(database)
 
 

@@ -27,7 +27,7 @@ from witan.deliberation.events import (
 )
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
-from witan.history.counting import RETRY, SessionRows, count_sessions, mark_family
+from witan.history.counting import SessionRows, count_sessions
 from witan.history.database import Database
 from witan.history.events import EventBatch, admit_events, event_rows, insert_events
 from witan.history.locks import (
@@ -162,9 +162,6 @@ def _commit(database: Database, told: Sequence[tuple[SessionQueue, int]]) -> Non
                 ended.append(ready)
         if len(ended) < len(ending):
             rows = _rows(ended)
-        for ready in ended:
-            if ready.piece.opened.relation == RETRY:
-                mark_family(database, rows, ready.piece.session)
         rows.write(database)
     for line, error in refused:
         line.fail(error)

@@ -1,15 +1,12 @@
 """Rows of sums added up as they come, so that what is held does not grow with what is asked."""
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEYS", "Adding", "Columns"]
-
-Columns = Mapping[str, NDArray[Any]]
+from witan.analytics.engines.engine import Columns
 
 Table = TypeVar("Table")
 

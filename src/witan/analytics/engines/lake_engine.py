@@ -1,19 +1,25 @@
 """What every engine that reads a lake does alike."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-from witan.analytics.engines.engine import NONE, Params, Query
+from witan.analytics.engines.engine import NONE, Columns, Params, Query, SumQuery
 from witan.analytics.lake.reading import Lake
 from witan.core.sums import Names
+from witan.core.window import Window
 from witan.errors import HistoryError
 
-__all__ = ["LakeEngine"]
+_CODES = {"model", "reviewer", "other", "criterion"}
+"""Columns of codes. Pairs of models have those of their standings."""
+
+_OVERALL = -1
+"""Stands where a criterion would, for the grade as a whole."""
 
 
 class LakeEngine(ABC):
@@ -39,6 +45,23 @@ class LakeEngine(ABC):
     def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
 
+    def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
+        """Run queries, what holds much in memory span by span."""
+        asked = [
+            (number, query.within(span))
+            for number, query in enumerate(queries)
+            for span in (self.spans(window) if query.by_span else (window,))
+        ]
+        known = {_OVERALL, *self.names().of}
+        found = self.several(query for _, query in asked)
+        for (number, _), columns in zip(asked, found, strict=True):
+            self._check_codes(columns, known)
+            yield number, columns
+
+    @abstractmethod
+    def spans(self, window: Window) -> Sequence[Window]:
+        """Windows that make up this one, none too large to be summed in memory."""
+
     def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
         """Run queries one after another: each takes all cores."""
         return (self.columns(*query) for query in queries)
@@ -57,6 +80,15 @@ class LakeEngine(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _check_codes(self, columns: Columns, known: Set[int]) -> None:
+        """Refuse codes without a name: a file of names was taken away."""
+        for name in _CODES & columns.keys():
+            strange = set(np.unique(columns[name]).tolist()) - known
+            if strange:
+                problem = f"has no name of the {name} with the code {min(strange)}"
+                remedy = "export every history in it again"
+                raise HistoryError(str(self.lake.folder), problem, remedy)
 
     def _said(self, error: Exception) -> HistoryError:
         """What went wrong: a damaged file by its name, else the engine's own words."""

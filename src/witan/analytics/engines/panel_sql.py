@@ -8,7 +8,10 @@ divide to an integer on some engines and to a fraction on others.
 Answers count once: a session that judges those of another leaves its agreement here, and no more.
 """
 
-__all__ = ["ANSWERS", "COVERAGE", "MATCHES", "MATCHUPS", "PANEL", "STANDINGS", "TWICE"]
+# Put together from texts of our own; values are parameters.
+# ruff: noqa: S608
+
+from witan.history.counting import SUPERSEDED_SESSIONS
 
 STANDINGS = """
 SELECT
@@ -62,12 +65,21 @@ GROUP BY bucket, model
 """
 
 COVERAGE = """
-SELECT COUNT(*) AS n
-FROM (
-    SELECT DISTINCT session
-    FROM v_standings
-    WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
-) counted
+SELECT bucket, COUNT(DISTINCT session) AS n
+FROM v_standings
+WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
+GROUP BY bucket
+"""
+
+# Sessions of a history that were never counted under a rule: a lake has no such table.
+UNCOUNTED = f"""
+SELECT s.bucket, COUNT(*) AS n
+FROM sessions s
+WHERE {{window}} AND s.rejudged = 0 AND s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})
+    AND EXISTS (SELECT 1 FROM ballots b WHERE b.session = s.session)
+    AND NOT EXISTS (SELECT 1 FROM standings t WHERE t.session = s.session AND t.rule = :rule)
+    AND NOT EXISTS (SELECT 1 FROM counted c WHERE c.session = s.session AND c.rule = :rule)
+GROUP BY s.bucket
 """
 
 MATCHUPS = """

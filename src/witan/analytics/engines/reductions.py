@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.analytics.engines import panel_sql
-from witan.analytics.engines.adding import Adding, Columns
-from witan.analytics.engines.engine import Engine, Query
-from witan.analytics.engines.texts import Text, texts_of
+from witan.analytics.engines.adding import Adding
+from witan.analytics.engines.engine import Engine, SumQuery
+from witan.analytics.engines.texts import texts_of
 from witan.analytics.lake.columns import key_of
 from witan.core.rules.elo import Match
 from witan.core.sums import (
@@ -76,12 +76,13 @@ class Reductions:
         """
         given: dict[str, int | str] = {"rule": rule, "human": human}
         texts = texts_of(kinds)
-        asked = [(text, query) for text in texts for query in self._queries(text, given)]
+        queries = [
+            SumQuery(text.sql, {name: given[name] for name in text.params}, text.by_span)
+            for text in texts
+        ]
         adding = {kind: Adding(kind) for kind in kinds}
-        answers = self._engine.several(query for _, query in asked)
-        for (text, _), found in zip(asked, answers, strict=True):
-            self._check(found)
-            for kind, taking in text.fills.items():
+        for number, found in self._engine.sums(queries, self._window):
+            for kind, taking in texts[number].fills.items():
                 if kind in adding:
                     adding[kind].add(taking(found))
         return Found(one.table() for one in adding.values())
@@ -105,14 +106,22 @@ class Reductions:
         sql = panel_sql.TWICE.replace("{now}", f"CASE model {cases} END")
         sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(now)))
         adding = Adding(StandingSums)
-        for span in self._engine.spans(self._window):
-            adding.add(self._asked(sql, span, {"rule": rule, "human": human}))
+        query = SumQuery(sql, {"rule": rule, "human": human})
+        for _, found in self._engine.sums([query], self._window):
+            adding.add(found)
         return adding.table()
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """How many sessions have standings under a rule, among the ballots of one kind."""
-        found = self._asked(panel_sql.COVERAGE, self._window, {"rule": rule, "human": human})
-        return int(found["n"][0])
+        return self._count(SumQuery(panel_sql.COVERAGE, {"rule": rule, "human": human}, False))
+
+    def uncounted(self, rule: str) -> int:
+        """How many sessions of a history have ballots that were never counted under a rule."""
+        return self._count(SumQuery(panel_sql.UNCOUNTED, {"rule": rule}))
+
+    def _count(self, query: SumQuery) -> int:
+        found = self._engine.sums([query], self._window)
+        return sum(int(columns["n"].sum()) for _, columns in found)
 
     def matchups(self, *, human: int = 0) -> MatchupSums:
         """Pairs of models, among the ballots of one kind."""
@@ -123,8 +132,9 @@ class Reductions:
 
         Sessions of one moment stand in the order of their keys, which is the same on every engine.
         """
+        query = SumQuery(panel_sql.MATCHES, {"human": human})
         for span in self._engine.spans(self._window):
-            found = self._asked(panel_sql.MATCHES, span, {"human": human})
+            found = self._engine.columns(*query.within(span))
             keys = _keys(found["session"])
             order = np.lexsort((found["second"], found["first"], keys, found["at_us"]))
             pairs = (found[name][order].tolist() for name in Match._fields[1:])
@@ -178,26 +188,6 @@ class Reductions:
         """The panel's confidence beside the people who decided the same pairs."""
         return self.tables(CalibrationSums)[CalibrationSums]
 
-    def _queries(self, text: Text, given: Mapping[str, int | str]) -> Iterator[Query]:
-        spans = self._engine.spans(self._window) if text.by_span else (self._window,)
-        for span in spans:
-            yield _query(text.sql, span, {name: given[name] for name in text.params})
-
-    def _asked(
-        self, sql: str, window: Window, params: dict[str, int | str]
-    ) -> dict[str, NDArray[Any]]:
-        found = self._engine.columns(*_query(sql, window, params))
-        self._check(found)
-        return found
-
-    def _check(self, found: Columns) -> None:
-        """Refuse what cannot be true of what was found."""
-
-
-def _query(sql: str, window: Window, params: dict[str, int | str]) -> Query:
-    conditions, bounds = _conditions(window)
-    return Query(sql.replace("{window}", conditions), {**params, **bounds})
-
 
 def _keys(sessions: NDArray[Any]) -> NDArray[np.int64]:
     """Keys of sessions; a database has their names instead."""
@@ -205,21 +195,3 @@ def _keys(sessions: NDArray[Any]) -> NDArray[np.int64]:
         return sessions.astype(np.int64, copy=False)
     known = {name: key_of(name) for name in set(sessions.tolist())}
     return np.array([known[name] for name in sessions.tolist()], dtype=np.int64)
-
-
-def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
-    """What a row of a counted session meets, and the parameters in it.
-
-    An end that is open asks for nothing, so that the column need not be read.
-    """
-    conditions, bounds = ["simulated = 0"], dict[str, int | str]()
-    if window.since is not None:
-        conditions.append("at_us >= :since_us")
-        bounds["since_us"] = window.since_us
-    if window.until is not None:
-        conditions.append("at_us < :until_us")
-        bounds["until_us"] = window.until_us
-    if window.category is not None:
-        conditions.append("category = :category")
-        bounds["category"] = window.category
-    return " AND ".join(conditions), bounds

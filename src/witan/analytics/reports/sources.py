@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from witan.analytics.engines import (
+    CachedEngine,
     DuckLake,
     Engine,
-    LakeReductions,
     Reductions,
     SparkLake,
-    SqlEngine,
 )
 from witan.analytics.reports.weighing import WEIGHTED, weights_by_halves
-from witan.analytics.rollup import HistoryReductions, Node, Summed, keep_whole, mend, roll_up
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
-from witan.core.window import Window
+from witan.core.window import ALWAYS, Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import InvalidParameter
 from witan.history import History
@@ -76,9 +74,8 @@ class HistorySource:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._spoilt: list[Node] = []
-        self._fresh: list[Summed] = []
-        self.engine: Engine = SqlEngine(history.database)
+        self._cached = CachedEngine(history.database)
+        self.engine: Engine = self._cached
 
     @classmethod
     @contextmanager
@@ -107,37 +104,23 @@ class HistorySource:
         return self._history.database.dialect
 
     def reductions(self, window: Window) -> Reductions:
-        """The sums of a window, by the roll-up where it has them."""
-        return HistoryReductions(self._history.database, window, self._spoilt, self._fresh)
+        """The sums of a window, from the cache where it has them."""
+        return Reductions(self.engine, window)
 
     def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count the sessions that were never counted under a rule, and keep what comes of it."""
         if rule == BASE_RULE:
             return 0
-        roll_up(self._history.database)
-        # Whether there are any is known without a look at each.
-        if not HistoryReductions(self._history.database).missing(rule):
+        # The cache tells without a look at each whether there are any.
+        if not self.reductions(ALWAYS).uncounted(rule):
             return 0
         weighed = partial(weights_by_halves, self._history, aliases=aliases)
         weigh = weighed if rule == WEIGHTED else None
         return self._history.recount(rule, weigh)
 
-    @contextmanager
-    def moment(self) -> Iterator[None]:
-        """A snapshot of the database, once its roll-up is up to date."""
-        database = self._history.database
-        roll_up(database)
-        try:
-            with database.snapshot():
-                yield
-            if not database.in_transaction:
-                keep_whole(database, self._fresh)
-                if self._spoilt:
-                    mend(database, self._spoilt)
-        finally:
-            if not database.in_transaction:
-                self._fresh.clear()
-                self._spoilt.clear()
+    def moment(self) -> AbstractContextManager[None]:
+        """A snapshot of the database, whose sums are cached at its end."""
+        return self._cached.moment()
 
 
 class FilesSource(HistorySource):
@@ -185,7 +168,7 @@ class LakeSource:
 
     def reductions(self, window: Window) -> Reductions:
         """The sums of a window."""
-        return LakeReductions(self._lake, window)
+        return Reductions(self._lake, window)
 
     def recount(
         self,

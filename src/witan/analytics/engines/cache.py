@@ -1,0 +1,242 @@
+"""Sums of a history that stay in its database until a session of theirs changes.
+
+What a query finds in the sessions of a cell is stored beside the state of these sessions: how many
+they are, how often they were changed, when they came in, and which of them count no more. A reader
+takes what is stored if the state is the one that it sees, and sums the rows of all other cells and
+of the parts of cells at the ends of its window. So no writer has to do anything, sums are defined
+by the queries alone, and a history that may only be read, or is locked, gives the same numbers.
+"""
+
+import json
+import struct
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+
+from witan.analytics.engines.engine import Columns, SumQuery
+from witan.analytics.engines.sql_engine import SqlEngine
+from witan.analytics.engines.sql_views import with_views
+from witan.core.window import EPOCH, Window
+from witan.errors import HistoryError
+from witan.history.counting import SUPERSEDED_SESSIONS
+from witan.history.database import Database
+from witan.history.locks import lock_cached_sums
+from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, MICROSECONDS_A_DAY
+from witan.version import __version__
+
+WAIT_SECONDS = 1.0
+"""How long storing sums waits for whoever writes; what is not stored is summed again."""
+
+
+class Cell(NamedTuple):
+    """A shard of the sessions of `CACHE_DAYS` days; spans are counted from 1970."""
+
+    span: int
+    shard: int
+
+
+def _begin(span: int) -> datetime | None:
+    """The first moment of a span; None: no time is as early or as late."""
+    try:
+        return EPOCH + timedelta(days=span * CACHE_DAYS)
+    except OverflowError:
+        return None
+
+
+States = Mapping[Cell, str]
+
+_FAR = 1_000_000
+"""Spans before 1970 that are added before a division, which would round towards 1970."""
+
+_CELL = (
+    f"(s.day + {_FAR * CACHE_DAYS}) / {CACHE_DAYS} - {_FAR} AS span,"
+    f" s.bucket % {CACHE_SHARDS} AS shard"
+)
+
+_STATES = f"""
+SELECT {_CELL}, COUNT(*), SUM(s.revision), CAST(SUM(s.added_us % 1000000007) AS BIGINT)
+FROM sessions s WHERE s.holder = '' GROUP BY 1, 2
+"""  # noqa: S608 - texts of our own
+
+_REPLACED = f"""
+SELECT {_CELL}, s.session FROM sessions s WHERE s.session IN ({SUPERSEDED_SESSIONS})
+ORDER BY s.session
+"""  # noqa: S608 - texts of our own
+
+
+def states_of(database: Database) -> States:
+    """The state of the closed sessions of each cell that has any."""
+    states = {Cell(span, shard): repr(counts) for span, shard, *counts in database.rows(_STATES)}
+    for span, shard, session in database.rows(_REPLACED):
+        states[Cell(span, shard)] += f" {session}"
+    return {
+        cell: blake2b(state.encode(), digest_size=12).hexdigest() for cell, state in states.items()
+    }
+
+
+@dataclass(slots=True)
+class _Moment:
+    """What was read of a history in one snapshot, and what may be stored of it."""
+
+    states: States
+    fresh: list[tuple[Cell, str, bytes]] = field(default_factory=list)
+
+
+class CachedEngine(SqlEngine):
+    """The database that holds a history, with the sums that are stored in it."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._moment: _Moment | None = None
+
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Read as of one moment; what was summed is stored at its end. One inside joins it."""
+        if self._moment is not None:
+            yield
+            return
+        try:
+            with self._database.snapshot():
+                self._moment = moment = _Moment(states_of(self._database))
+                yield
+        finally:
+            self._moment = None
+        if moment.fresh and not self._database.in_transaction:
+            _store(self._database, moment)
+
+    def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
+        """Run queries one after another, over the sessions whose sums are not stored."""
+        with self.moment():
+            assert self._moment is not None  # noqa: S101 - in the block
+            cells, edges = _cut(window, self._moment.states)
+            for number, query in enumerate(queries):
+                for part in self._of_cells(query, window.category, cells):
+                    yield number, part
+                for edge in edges:
+                    yield number, self.columns(*query.within(edge))
+
+    def _of_cells(
+        self, query: SumQuery, category: str | None, cells: Sequence[Cell]
+    ) -> Iterator[Columns]:
+        assert self._moment is not None  # noqa: S101 - as its caller
+        states, digest = self._moment.states, self._digest(query, category)
+        bodies = _stored(self._database, digest, cells, states)
+        stored = {cell: part for cell in bodies if (part := _unpacked(bodies[cell])) is not None}
+        if stored:
+            yield _joined([*stored.values()])
+        missing = defaultdict[int, list[int]](list)
+        for cell in cells:
+            if cell not in stored:
+                missing[cell.span].append(cell.shard)
+        for span, shards in missing.items():
+            wanted = ""
+            if len(shards) < CACHE_SHARDS:
+                wanted = f" AND bucket % {CACHE_SHARDS} IN ({', '.join(map(str, shards))})"
+            whole = Window(_begin(span), _begin(span + 1), category)
+            found = self.columns(*query.within(whole, wanted))
+            shard_of = np.asarray(found["bucket"]) % CACHE_SHARDS
+            for shard in shards:
+                rows = shard_of == shard
+                part = {name: column[rows] for name, column in found.items()}
+                self._moment.fresh.append((Cell(span, shard), digest, _packed(part)))
+            yield found
+
+    def _digest(self, query: SumQuery, category: str | None) -> str:
+        """A name of what is asked, other where a query, a view or the version is another."""
+        sql = with_views(query.sql, self._database.dialect)
+        asked = json.dumps([__version__, sql, sorted(query.params.items()), category])
+        return blake2b(asked.encode(), digest_size=12).hexdigest()
+
+
+def _cut(window: Window, states: States) -> tuple[list[Cell], list[Window]]:
+    """The cells that lie in a window, and what is left of it at its ends."""
+    length = CACHE_DAYS * MICROSECONDS_A_DAY
+    first = None if window.since is None else -(-window.since_us // length)
+    last = None if window.until is None else window.until_us // length
+    cells = [
+        cell
+        for cell in sorted(states)
+        if (first is None or cell.span >= first) and (last is None or cell.span < last)
+    ]
+    if not cells:
+        return [], [window]
+    edges = []
+    if first is not None and window.since_us < first * length:
+        edges.append(Window(window.since, _begin(first), window.category))
+    if last is not None and last * length < window.until_us:
+        edges.append(Window(_begin(last), window.until, window.category))
+    return cells, edges
+
+
+def _stored(
+    database: Database, digest: str, cells: Sequence[Cell], states: States
+) -> dict[Cell, bytes]:
+    """What is stored of cells, and holds."""
+    if not cells:
+        return {}
+    rows = database.rows(
+        "SELECT span, shard, state, body FROM cached_sums"
+        " WHERE query = :query AND span >= :first AND span <= :last",
+        {"query": digest, "first": cells[0].span, "last": cells[-1].span},
+    )
+    wanted = {*cells}
+    return {
+        cell: body
+        for span, shard, state, body in rows
+        if (cell := Cell(span, shard)) in wanted and states[cell] == state
+    }
+
+
+def _store(database: Database, moment: _Moment) -> None:
+    """Store sums for whoever reads next, those of cells that changed meanwhile aside."""
+    columns = ("span", "shard", "query", "state", "body")
+    sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span AND shard = :shard"
+    with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
+        lock_cached_sums(database)
+        now = states_of(database)
+        rows = [
+            (*cell, query, moment.states[cell], body)
+            for cell, query, body in moment.fresh
+            if now.get(cell) == moment.states[cell]
+        ]
+        for span, shard, query, *_ in rows:
+            database.execute(sql, {"query": query, "span": span, "shard": shard})
+        database.insert("cached_sums", columns, rows)
+
+
+_KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
+_LENGTH = struct.Struct("<I")
+
+
+def _packed(columns: Columns) -> bytes:
+    """Columns as bytes: their names and kinds, then column by column eight bytes a number."""
+    kinds = {name: "i" if column.dtype.kind == "i" else "f" for name, column in columns.items()}
+    head = json.dumps(kinds).encode()
+    arrays = (np.asarray(column, _KINDS[kinds[name]]) for name, column in columns.items())
+    body = b"".join(array.tobytes() for array in arrays)
+    return zlib.compress(_LENGTH.pack(len(head)) + head + body, 1)
+
+
+def _unpacked(body: bytes) -> Columns | None:
+    """The columns that bytes hold; None: they hold none."""
+    with suppress(zlib.error, ValueError, struct.error, KeyError):
+        held = zlib.decompress(body)
+        start = _LENGTH.size + _LENGTH.unpack_from(held)[0]
+        kinds: Mapping[str, str] = json.loads(held[_LENGTH.size : start])
+        n = (len(held) - start) // (8 * len(kinds))
+        return {
+            name: np.frombuffer(held, _KINDS[kind], n, start + 8 * n * place)
+            for place, (name, kind) in enumerate(kinds.items())
+        }
+    return None
+
+
+def _joined(parts: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,278 @@
+"""What is cached is what reading every row gives, whatever was written in between."""
+
+import time
+from datetime import timedelta
+from random import Random
+
+import pytest
+from drawn import (
+    A_DAY,
+    START,
+    add,
+    assert_same,
+    cached,
+    human,
+    imported,
+    standings,
+    stored,
+    windows,
+)
+
+from witan.analytics.engines import Reductions, SqlEngine
+from witan.analytics.reports import HistorySource, audit, leaderboard
+from witan.core.window import ALWAYS, Window
+from witan.errors import NothingToCount
+from witan.history import History
+
+
+class TestSameSums:
+    """The cache beside the rows."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_whatever_is_written(self, history, seed):
+        """Adding, voting, forgetting and counting again, in any order, never part the two."""
+        draw = Random(seed)  # noqa: S311 - a test draws what happens
+        names = add(history, draw, 25)
+        for _ in range(12):
+            step = draw.random()
+            if step < 0.35:
+                names += add(history, draw, draw.randint(1, 5))
+            elif step < 0.65:
+                session = draw.choice(names)
+                history.vote(session, [human(history, draw, session)])
+            elif step < 0.8:
+                history.forget(names.pop(draw.randrange(len(names))))
+            else:
+                history.recount("mean_rank")
+            assert_same(history, *windows(draw, 1))
+        assert_same(history)
+
+    def test_windows_at_whole_days_and_between_them(self, history):
+        """Cells and parts of cells make up a window to the microsecond."""
+        draw = Random(11)  # noqa: S311
+        add(history, draw, 60)
+        history.recount("mean_rank")
+        standings(history)
+
+        noon = START + timedelta(days=33, hours=12)
+        moment = timedelta(microseconds=1)
+        history.add([imported(draw, "at noon", noon)], "f", "d")
+        with_it, without = Window(noon, noon + A_DAY), Window(noon + moment, noon + A_DAY)
+
+        assert len(standings(history, with_it)) > len(standings(history, without))
+        assert_same(history, with_it, without, Window(None, noon), Window(None, noon + moment))
+        assert_same(history, Window(noon, noon + timedelta(minutes=1)), *windows(draw, 8))
+
+    def test_a_clock_that_goes_backward(self, history):
+        """Sessions that come later and were asked earlier, before 1970 too, are in their cell."""
+        draw = Random(3)  # noqa: S311
+        for number, day in enumerate((0, -1, -400, -30_000, -30_001, -700_000, 2_900_000)):
+            at = START + timedelta(days=day, seconds=-1)
+            history.add([imported(draw, f"s{number}", at)], "f", f"d{number}")
+
+            assert_same(history, ALWAYS, Window(at, at + A_DAY), Window(None, START - A_DAY))
+
+    def test_an_empty_history(self, history):
+        """There is nothing to cache, and nothing comes of it."""
+        assert_same(history, ALWAYS, Window(START, START + A_DAY))
+        assert not stored(history)
+
+
+class TestReading:
+    """What is read, and what is not."""
+
+    def test_what_has_not_changed_is_not_read_again(self, history):
+        """With its rows gone a cached session still counts; in a changed cell not."""
+        draw = Random(5)  # noqa: S311
+        add(history, draw, 30, days=3)
+        before = standings(history)
+        history.database.execute("DELETE FROM standings")
+
+        assert standings(history) == before
+
+        history.add([imported(draw, "s", START)], "f", "d")
+        changed = standings(history)
+
+        assert standings(history) == changed
+        rest = {key for key in before if key[0] % 16 != history_bucket(history, "s") % 16}
+        assert rest
+        assert {key: changed[key] for key in rest} == {key: before[key] for key in rest}
+
+    def test_an_audit_takes_what_is_cached(self, history):
+        """So that the rows need not be: were they gone, the numbers would be the same."""
+        add(history, Random(1), 20)  # noqa: S311
+        first = audit(history).audit
+        history.database.execute("DELETE FROM ballots")
+
+        assert audit(history).audit == first
+
+    def test_an_alias_that_is_new_holds_for_what_is_cached(self, history):
+        """Models are called by their present names after the sums, which are of the old ones."""
+        add(history, Random(8), 20)  # noqa: S311
+        before = audit(history).audit
+        renamed = audit(history, aliases={"a": "b"}).audit
+        history.database.execute("DELETE FROM cached_sums")
+
+        assert renamed == audit(history, aliases={"a": "b"}).audit
+        assert renamed != before
+        assert audit(history).audit == before
+
+    def test_what_was_never_counted_under_a_rule(self, history):
+        """It is known how many sessions there are to count, those a rule leaves out aside."""
+        draw = Random(15)  # noqa: S311
+
+        def missing(rule):
+            return cached(history).uncounted(rule)
+
+        add(history, draw, 20)
+        assert missing("borda") == 0
+        assert missing("mean_rank") == history.recount("mean_rank") > 0
+        assert missing("mean_rank") == 0
+        names = add(history, draw, 7)
+        history.vote(names[0], [human(history, draw, names[0])])
+        assert 0 < missing("mean_rank") < missing("range")
+        # A rule that wants grades leaves no standing, and is not asked again.
+        assert missing("range") == history.recount("range")
+        assert missing("range") == 0
+
+
+def history_bucket(history, session):
+    sql = "SELECT bucket FROM sessions WHERE session = :session"
+    return history.database.rows(sql, {"session": session})[0][0]
+
+
+@pytest.mark.parametrize("window", [ALWAYS, Window(START + A_DAY, None, "coding")])
+@pytest.mark.parametrize("kind", [0, 1])
+def test_matches_read_a_few_at_a_time_are_all_of_them(history, window, kind):
+    """No match is lost or doubled between spans, in whatever moment these end."""
+    draw = Random(5)  # noqa: S311
+    names = add(history, draw, 30, days=3)
+    noon = START + timedelta(hours=36)
+    history.add([imported(draw, f"noon {k}", noon, "coding") for k in range(7)], "at noon", "n")
+    for session in [*names[:5], "noon 3"]:
+        history.vote(session, [human(history, draw, session)])
+    expected = list(Reductions(SqlEngine(history.database), window).matches(human=kind))
+
+    assert expected
+    for size in (1, 2, 3, 7, 8, 37):
+        engine = SqlEngine(history.database, sessions_at_once=size)
+        assert list(Reductions(engine, window).matches(human=kind)) == expected
+
+
+READ_ONLY = {
+    "sqlite": "PRAGMA query_only = ON",
+    "postgresql": "SET default_transaction_read_only = on",
+}
+
+
+class TestInTheWay:
+    """What keeps sums from being stored."""
+
+    def test_a_history_that_may_only_be_read(self, place):
+        """It is summed all the same, without a word, and nothing is changed."""
+        draw = Random(8)  # noqa: S311
+        with History.open(place) as history:
+            add(history, draw, 20)
+            standings(history)
+            add(history, draw, 20)
+            before = stored(history)
+            history.database.execute(READ_ONLY[history.database.dialect])
+
+            assert_same(history, ALWAYS, *windows(draw, 5))
+            assert leaderboard(history).lines
+            assert stored(history) == before
+
+    def test_a_history_that_somebody_keeps_locked(self, file):
+        """A leaderboard does not wait for an import to end."""
+        with History.open(file) as history, History.open(file) as other:
+            add(history, Random(9), 10)  # noqa: S311
+            if history.journal == "wal":
+                with other.database.transaction():
+                    other.database.execute("UPDATE sessions SET question = 'Why?'")
+                    began = time.monotonic()
+                    assert standings(history)
+                    assert time.monotonic() - began < 20
+                    assert not stored(history)
+            assert standings(history)
+            assert stored(history)
+
+    @pytest.mark.parametrize("body", [b"", b"nothing", b"x\x9c\x03\x00\x00\x00\x00\x01"])
+    def test_sums_that_are_damaged_are_made_again(self, history, body):
+        """Bytes that hold no sums are no error and no number: the rows say what is true."""
+        draw = Random(12)  # noqa: S311
+        add(history, draw, 30)
+        board = leaderboard(history)
+        history.database.execute("UPDATE cached_sums SET body = :body", {"body": body})
+
+        assert leaderboard(history) == board
+        damaged = "SELECT span FROM cached_sums WHERE body = :body"
+        assert history.database.rows(damaged, {"body": body}) == []
+        assert_same(history, ALWAYS, *windows(draw, 4))
+
+    def test_what_was_summed_in_vain_is_not_stored_later(self, history):
+        """Where whoever asked failed before the end, the same source stores nothing of it."""
+        add(history, Random(7), 6)  # noqa: S311
+        source = HistorySource(history)
+
+        def fails():
+            with source.moment():
+                source.reductions(ALWAYS).ballots()
+                raise NothingToCount("nothing")
+
+        with pytest.raises(NothingToCount):
+            fails()
+        with source.moment():
+            pass
+
+        assert not stored(history)
+
+
+class TestForgetting:
+    """What is cached of a forgotten session."""
+
+    def test_its_sums_go_with_it(self, history):
+        """No sum that it was in is left, in the transaction that forgets it."""
+        draw = Random(14)  # noqa: S311
+        history.add([imported(draw, "s1", START)], "f", "d")
+        add(history, draw, 5)
+        assert_same(history)
+        shard = history_bucket(history, "s1") % 16
+        cell = {row for row in stored(history) if row[1] == shard and row[0] == span_of(START)}
+        assert cell
+
+        history.forget("s1")
+
+        assert not cell & stored(history)
+        assert_same(history)
+
+    def test_one_forgotten_while_it_is_summed_is_not_stored(self, place):
+        """Sums of before are not stored where they would tell of it."""
+        with History.open(place) as history, History.open(place) as other:
+            [name] = add(history, Random(24), 1)  # noqa: S311
+            source = HistorySource(history)
+            with source.moment():
+                assert source.reductions(ALWAYS).ballots().ballots.sum()
+                if history.journal != "truncate":
+                    other.forget(name)
+            if history.journal == "truncate":
+                history.forget(name)
+
+            assert not stored(history)
+            assert_same(history)
+
+
+def span_of(at):
+    return (at - START.replace(year=1970, month=1, day=1)).days // 8
+
+
+def test_a_write_while_it_is_summed_is_in_the_next_sums(place):
+    """What was summed before it is not taken for what is true after it."""
+    draw = Random(2)  # noqa: S311
+    with History.open(place) as history, History.open(place) as other:
+        add(history, draw, 5)
+        source = HistorySource(history)
+        with source.moment():
+            source.reductions(ALWAYS).ballots()
+            if history.journal != "truncate":
+                add(other, draw, 5, days=2, prefix="other")
+        assert_same(history)

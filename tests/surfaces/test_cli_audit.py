@@ -80,9 +80,9 @@ def reviewers(said):
     return {line["reviewer"]: line for line in said.json["reviewers"]}
 
 
-def concerns(line):
-    """The measures that stand out."""
-    return {concern["measure"] for concern in line["concerns"]}
+def concerns(said, reviewer):
+    """The measures of a reviewer that stand out."""
+    return {concern["measure"] for concern in said["concerns"].get(reviewer, ())}
 
 
 class TestRealCouncil:
@@ -96,19 +96,19 @@ class TestRealCouncil:
         """Preference for one's own answers is as counted there, to two points."""
         assert lines[reviewer]["self_preference"]["value"] == pytest.approx(preference, abs=0.02)
 
-    def test_the_preference_of_gpt4_stands_out(self, lines):
+    def test_the_preference_of_gpt4_stands_out(self, found):
         """Its interval is above 0, that of claude is not."""
-        assert "self_preference" in concerns(lines["gpt4"])
-        assert "self_preference" not in concerns(lines["claude"])
+        assert "self_preference" in concerns(found, "gpt4")
+        assert "self_preference" not in concerns(found, "claude")
 
     @pytest.mark.parametrize(
         ("reviewer", "kept"),
         [("gpt35", 0.70), ("gpt4", 0.66), ("claude", 0.56), ("vicuna-13b", 0.36), ("bard", 0.36)],
     )
-    def test_order_consistency(self, lines, reviewer, kept):
+    def test_order_consistency(self, found, lines, reviewer, kept):
         """Pairs judged alike in both orders are as counted there."""
         assert lines[reviewer]["order_consistency"]["value"] == pytest.approx(kept, abs=0.005)
-        assert ("order_consistency" in concerns(lines[reviewer])) == (kept < 0.5)
+        assert ("order_consistency" in concerns(found, reviewer)) == (kept < 0.5)
 
     def test_who_picks_the_first_shown(self, lines):
         """Of five, bard and gpt4 pick the first, claude the second, gpt35 neither.
@@ -133,13 +133,13 @@ class TestRealCouncil:
         """Effective votes are between one and a half and two and a half."""
         assert 1.5 < found["panel"]["effective_votes"]["value"] < 2.5
 
-    def test_people_go_by_length_as_well(self, found, lines):
+    def test_people_go_by_length_as_well(self, found):
         """People pick the longer in .74 of decided votes, so length alone marks nobody."""
         longer = found["people"]["length"]["longer_wins"]
         assert longer["value"] == pytest.approx(0.74, abs=0.01)
         assert longer["n"] == 795
         for name in ("bard", "gpt4", "vicuna-13b"):
-            assert "length.longer_wins_beyond_people" not in concerns(lines[name])
+            assert "length.longer_wins_beyond_people" not in concerns(found, name)
 
     def test_whoever_stands_out_has_a_row(self, witan, vicuna):
         """The names that are marked below the table stand in it, people's too."""
@@ -154,9 +154,7 @@ class TestRealCouncil:
     def test_all_people_together_are_a_reviewer(self, witan, vicuna, found):
         """They are told of by the name of their row, in text and in JSON."""
         said = witan("audit", "--reviewer", "people", "--history", vicuna)
-        [line] = witan("audit", "--reviewer", "people", "--json", "--history", vicuna).json[
-            "persons"
-        ]
+        line = witan("audit", "--reviewer", "people", "--json", "--history", vicuna).json["people"]
 
         assert "people · everybody who voted · " in said.out
         assert line == found["people"]
@@ -166,7 +164,6 @@ class TestRealCouncil:
         blocks = found["calibration"]["blocks"]
         known = [b["reliability"]["value"] for b in blocks if b["reliability"]["value"] is not None]
 
-        assert found["calibration"]["known"]
         assert known == sorted(known)
         assert known[-1] > 0.85
 
@@ -188,7 +185,7 @@ class TestNumbers:
         assert ash["value"] == pytest.approx(0.0, abs=1e-12)
         elm = reviewers(said)["elm"]["self_preference"]
         assert elm["value"] == pytest.approx(-0.4)
-        assert "self_preference" in concerns(reviewers(said)["elm"])
+        assert "self_preference" in concerns(said.json, "elm")
 
     def test_one_reviewer_in_full(self, witan, history):
         """A name brings every measure of it, with what it rests on."""
@@ -275,24 +272,16 @@ class TestNumbers:
 class TestEngines:
     """One definition, four engines."""
 
-    @staticmethod
-    def same(here, there, engine):
-        """All but the place is alike."""
-        assert there.pop("engine") == engine
-        here = {name: held for name, held in here.items() if name not in ("engine", "where")}
-        del there["where"]
-        alike(here, there)
-
     def test_postgresql_says_the_same(self, witan, history):
         """Counts are identical, sums equal to 1e-9."""
         for url in database_of():
             kept(url, council(40))
             here = witan("audit", "--history", history, "--json").json
-            self.same(here, witan("audit", "--history", url, "--json").json, "postgresql")
+            alike(here, witan("audit", "--history", url, "--json").json)
 
     def test_a_lake_says_the_same(self, witan, vicuna, tmp_path):
         """The real council, read by DuckDB."""
         pytest.importorskip("duckdb", reason="DuckDB is not installed")
         lake = lake_of(vicuna, tmp_path / "lake")
         here = witan("audit", "--history", vicuna, "--json").json
-        self.same(here, witan("audit", "--lake", lake, "--json").json, "duckdb")
+        alike(here, witan("audit", "--lake", lake, "--json").json)

@@ -63,7 +63,13 @@ OVERALL = -1
 
 @dataclass(frozen=True, slots=True)
 class Alphas:
-    """Krippendorff's α of shares and of grades among the reviewers of one kind."""
+    """Krippendorff's α among the reviewers of one kind.
+
+    Parameters
+    ----------
+    shares, grades
+        Of the shares of rivals beaten, and of grades.
+    """
 
     shares: Measure
     grades: Measure

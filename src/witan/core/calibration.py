@@ -36,8 +36,12 @@ class Band:
 
     Parameters
     ----------
+    low, high
+        Where it lies between 0 and 1.
     confidence
         Mean agreement of the panel with itself.
+    pairs
+        Decided by people.
     matched
         Share that people decided alike, as counted.
     """
@@ -51,7 +55,17 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Neighbouring bands with one reliability."""
+    """Neighbouring bands with one reliability.
+
+    Parameters
+    ----------
+    low, high
+        Where they lie between 0 and 1.
+    pairs
+        Decided by people.
+    reliability
+        Share that people decided alike, fitted so that it never falls.
+    """
 
     low: float
     high: float

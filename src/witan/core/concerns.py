@@ -20,7 +20,15 @@ HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A measure that is not as one would wish, beyond noise; `measure` is its name."""
+    """A measure that is not as one would wish, beyond noise.
+
+    Parameters
+    ----------
+    measure
+        Its name.
+    sentence
+        What it says of the reviewer: "grades lower than the others".
+    """
 
     measure: str
     sentence: str

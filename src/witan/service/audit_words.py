@@ -8,15 +8,6 @@ from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.measure import Measure
 
-__all__ = [
-    "CRITERION_WORDS",
-    "DEFINITIONS",
-    "GRADING_WORDS",
-    "PANEL_WORDS",
-    "REVIEWER_WORDS",
-    "Word",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -114,15 +105,3 @@ GRADING_WORDS = (
     Word("position_effect", "place", "grade gained by standing first on the sheet, not last"),
 )
 """Every measure of one reviewer on one criterion."""
-
-DEFINITIONS = {
-    **{word.measure: word.meaning for word in REVIEWER_WORDS},
-    **{f"criteria.{word.measure}": word.meaning for word in GRADING_WORDS},
-    **{f"panel.{word.measure}": word.meaning for word in PANEL_WORDS},
-    **{f"panel.criteria.{word.measure}": word.meaning for word in CRITERION_WORDS},
-    "concerns": "measures whose interval leaves no doubt that they are not as one would wish",
-    "calibration.bands": "pairs that people decided, by the panel's confidence in them, and the "
-    "share in which it matched people",
-    "calibration.blocks": "the same share as a curve that never falls: the reliability",
-}
-"""What every field of an audit is."""

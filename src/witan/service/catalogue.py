@@ -50,6 +50,7 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
             Row("vote", "Vote on a stored session, blind.", "voting"),
             Row("forget", "Delete a session.", "forget"),
             Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
+            Row("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),
             Row("rules", "List the rules, and when to take which.", "rules"),
             Row("rubrics", "List the rubrics, or show one.", "rubrics"),
         )

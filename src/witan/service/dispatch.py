@@ -27,6 +27,20 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
 """Provides what an operation works on, by the type that its handler asks for."""
 
 
+def perform(
+    operation: Operation[Any, Any], service: Service, client: Client, given: Parameters
+) -> Any:
+    """Do an operation whose handler is no coroutine for a client, and redact its result.
+
+    Raises
+    ------
+    WitanError
+        If it cannot be done.
+    """
+    subject = SUBJECTS[operation.needs](service, client)
+    return redact(operation.handler(subject, given))
+
+
 async def dispatch(
     operation: Operation[Any, Any],
     service: Service,
@@ -44,13 +58,13 @@ async def dispatch(
     WitanError
         If it cannot be done.
     """
-    subject = SUBJECTS[operation.needs](service, client)
     if iscoroutinefunction(operation.handler):
+        subject = SUBJECTS[operation.needs](service, client)
         result = await operation.handler(subject, given)
         return await anyio.to_thread.run_sync(lambda: render(redact(result)))
 
     def work() -> T:
-        return render(redact(operation.handler(subject, given)))
+        return render(perform(operation, service, client, given))
 
     if operation.pool is None:
         return await anyio.to_thread.run_sync(work)

@@ -1,7 +1,7 @@
 """What operations that sum over sessions work on."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,13 +14,16 @@ from witan.history import History
 from witan.service.config.configuration import Config
 from witan.service.redaction import public_names
 
-__all__ = ["HistoryReports", "ReportService"]
-
 _log = logging.getLogger("witan.reports")
 
 
 class ReportService(Protocol):
     """A source of sessions, and the client that asked."""
+
+    @property
+    def families(self) -> Mapping[str, Collection[str]]:
+        """Family to the models that belong to it."""
+        ...
 
     def source(self) -> AbstractContextManager[Source]:
         """Open what sessions are summed from."""
@@ -47,6 +50,11 @@ class HistoryReports:
 
     history: History | None
     config: Config
+
+    @property
+    def families(self) -> Mapping[str, Collection[str]]:
+        """Family to the models that belong to it."""
+        return self.config.families
 
     @contextmanager
     def source(self) -> Iterator[Source]:

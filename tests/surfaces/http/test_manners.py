@@ -120,7 +120,7 @@ class TestParameters:
         [("GET", "/api/sessions?limt=3", "limit"), ("GET", "/api/leaderboard?rules=borda", "rule"),
          ("GET", "/api/audit?reviewers=x", "reviewer"), ("POST", "/api/tally?tie=x", "tie_break"),
          ("POST", "/api/sessions?waits=3", "wait"), ("GET", "/api/sessions/last?x=1", "none"),
-         ("GET", "/api/sessions/last/events?from=1", "after"), ("GET", "/api/rules?a=", "none"),
+         ("GET", "/api/sessions/last/events?from=1", "after"), ("GET", "/api/rules?a=", "name"),
          ("POST", "/api/compare?rule=borda", "rules"), ("POST", "/api/plan?wait=1", "none"),
          ("GET", "/api/sessions/last/paper?person=me", "as")],
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """What is read off a history or a lake: the leaderboard and the audit."""
 
-from witan.analytics.reports.audits import AuditReport, audit
-from witan.analytics.reports.criteria import CriterionReport
+from witan.analytics.reports.audits import AuditReport, CriterionReport, audit
 from witan.analytics.reports.leaderboards import leaderboard
 from witan.analytics.reports.sources import (
     FilesSource,

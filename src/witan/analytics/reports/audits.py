@@ -1,19 +1,20 @@
 """An audit of reviewers, read off a history or a lake."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from witan.analytics.engines import DuckLake, Found, SparkLake
-from witan.analytics.reports.criteria import CriterionReport, on_criterion
 from witan.analytics.reports.emptiness import nothing
 from witan.analytics.reports.renaming import renamed_standings
 from witan.analytics.reports.sources import Source, check_rule, open_source
 from witan.core import audit as core
-from witan.core.audit import Audit, AuditTables
+from witan.core.audit import AuditTables
+from witan.core.audit_gradings import GradingAudit
+from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.calibration import Calibration, calibrate
 from witan.core.concerns import Concern, concerns
@@ -35,22 +36,66 @@ from witan.core.sums import (
     VoteSums,
 )
 from witan.core.window import ALWAYS, Window
+from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 from witan.history import History
-
-__all__ = ["AuditReport", "audit", "audit_of"]
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 NO_FAMILIES: Mapping[str, Collection[str]] = MappingProxyType({})
+
+OVERALL = "overall"
+"""What a ballot calls the grade that is of no criterion."""
+
+NAMED = 8
+"""Reviewers that a message names at most."""
 
 SEED = 0
 """What the halvings of a history are drawn from: the same history, the same stability."""
 
 
 @dataclass(frozen=True, slots=True)
+class Grader:
+    """How one reviewer grades on one criterion.
+
+    Parameters
+    ----------
+    reviewer, human
+        The model or person; all people together are "people".
+    ballots
+        What it was asked for.
+    grading
+        Its measures.
+    """
+
+    reviewer: str
+    human: bool
+    ballots: int
+    grading: GradingAudit
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionReport:
+    """How reviewers grade on one criterion.
+
+    Parameters
+    ----------
+    criterion
+        Its name.
+    panel
+        The models together; null in a report on one reviewer, or where no model grades on it.
+    graders
+        Reviewers in the order of the audit; at least one.
+    """
+
+    criterion: str
+    panel: CriterionAudit | None
+    graders: tuple[Grader, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport(Displayed):
-    """How the reviewers of a window judge.
+    """How the reviewers of a window judge: all of them, one, or all on one criterion.
 
     Parameters
     ----------
@@ -58,26 +103,44 @@ class AuditReport(Displayed):
         Which sessions.
     sessions
         How many they are.
-    audit
-        Reviewers one by one, and together.
+    level
+        Of all intervals.
+    reviewers
+        The models that review, by name.
+    persons
+        The people that voted, by name.
+    people
+        All of them as one line; null: nobody voted.
+    panel
+        The models together; null in a report on one reviewer or criterion.
     calibration
-        How often a panel this sure of a pair matched people.
+        How often a panel this sure of a pair matched people; null likewise.
     concerns
         Reviewer to what is beyond noise of what one would not wish; those without are left out. All
         people together are one reviewer more.
+    only
+        The reviewer that was asked for; null: all were.
+    criterion
+        How each grades on the criterion that was asked for; null: none was.
     aliases
-        Old name → new name of a model, by either of which a reviewer may be asked for.
+        Old name to new name of a model, by either of which a reviewer may be asked for.
     """
 
     window: Window
     sessions: int
-    audit: Audit
-    calibration: Calibration
+    level: float
+    reviewers: tuple[ReviewerAudit, ...]
+    persons: tuple[ReviewerAudit, ...]
+    people: ReviewerAudit | None
+    panel: PanelAudit | None
+    calibration: Calibration | None
     concerns: Mapping[str, tuple[Concern, ...]]
-    aliases: Mapping[str, str]
+    only: str | None = None
+    criterion: CriterionReport | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        reviewers = quoted(line.reviewer for line in self.audit.lines)
+        reviewers = quoted(line.reviewer for line in self.lines)
         return f"<AuditReport of {self.sessions} sessions: {reviewers}>"
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
@@ -88,32 +151,96 @@ class AuditReport(Displayed):
         UnknownName
             If there is none of that name.
         """
-        known = [line.reviewer for line in self.audit.lines]
+        # A person may bear the name of all people together, who keep it.
+        known = {line.reviewer: line for line in reversed((*self.reviewers, *self.persons))}
+        known |= {} if self.people is None else {self.people.reviewer: self.people}
         for name in (reviewer, present_name(reviewer, self.aliases)):
             if name in known:
-                return self.audit[name]
-        raise UnknownName("reviewer", reviewer, known)
+                return known[name]
+        raise UnknownName("reviewer", reviewer, [line.reviewer for line in self.lines])
 
-    def on(self, criterion: str, reviewer: str | None = None) -> CriterionReport:
-        """How the reviewers, or one of them, grade on one criterion.
-
-        Raises
-        ------
-        UnknownName
-            If there is no such criterion or reviewer.
-        NothingToCount
-            If that reviewer gave no grade on it.
-        """
-        if reviewer is not None:
-            reviewer = self[reviewer].reviewer  # where there is none, it says who there is
-        return on_criterion(self.audit, self.window, criterion, reviewer)
+    @property
+    def lines(self) -> tuple[ReviewerAudit, ...]:
+        """Every line: models, people one by one, and people together."""
+        together = () if self.people is None else (self.people,)
+        return (*self.reviewers, *self.persons, *together)
 
     @property
     def overview(self) -> tuple[ReviewerAudit, ...]:
         """A line for each model, each person that stands out, and all people together."""
-        found = self.audit
-        persons = [line for line in found.persons if line.reviewer in self.concerns]
-        return (*found.reviewers, *persons, *found.lines[len(found.reviewers + found.persons) :])
+        persons = [each for each in self.persons if self.only or each.reviewer in self.concerns]
+        return (*self.reviewers, *persons, *self.lines[len(self.reviewers + self.persons) :])
+
+    def on(self, reviewer: str | None = None, criterion: str | None = None) -> "AuditReport":
+        """Return the report on one reviewer, on one criterion, or on one reviewer's use of it.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such reviewer or criterion.
+        NothingToCount
+            If that reviewer gave no grade on it.
+        """
+        if reviewer is None and criterion is None:
+            return self
+        line = None if reviewer is None else self[reviewer]
+        lines = self.lines if line is None else (line,)
+        shown = lines if criterion is None else ()
+        return replace(
+            self,
+            reviewers=tuple(each for each in self.reviewers if each in shown),
+            persons=tuple(each for each in self.persons if each in shown),
+            people=self.people if self.people in shown else None,
+            panel=None,
+            calibration=None,
+            concerns={
+                each.reviewer: self.concerns[each.reviewer]
+                for each in lines
+                if each.reviewer in self.concerns
+            },
+            only=None if line is None else line.reviewer,
+            criterion=None if criterion is None else _on_criterion(self, criterion, line),
+        )
+
+
+class _UnknownCriterion(UnknownName):
+    """A criterion that nobody graded on; those that there are, are named."""
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) or "none"
+        if self.name == OVERALL:
+            told = "which an audit without a criterion tells of"
+            return f"{OVERALL!r} is the grade as a whole, {told}; criteria: {known}"
+        return f"unknown criterion {self.name!r}{self.suggestion} (known: {known})"
+
+
+def _on_criterion(
+    report: AuditReport, criterion: str, chosen: ReviewerAudit | None
+) -> CriterionReport:
+    known = sorted({found.criterion for line in report.lines for found in line.criteria})
+    if criterion not in known:
+        raise _UnknownCriterion("criterion", criterion, known)
+    graded = [
+        (line, found)
+        for line in report.lines
+        for found in line.criteria
+        if found.criterion == criterion
+    ]
+    graders = tuple(
+        Grader(line.reviewer, line.human, line.ballots, found)
+        for line, found in graded
+        if chosen is None or line is chosen
+    )
+    if not graders and chosen is not None:
+        names = [line.reviewer for line, _ in graded]
+        more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
+        did = f"{listed([*names[:NAMED], *more])} did"
+        problem = f"{chosen.reviewer} gave no grade on {criterion} {report.window}; {did}"
+        raise NothingToCount(problem)
+    panel = None
+    if chosen is None and report.panel is not None:
+        panel = next((each for each in report.panel.criteria if each.criterion == criterion), None)
+    return CriterionReport(criterion, panel, graders)
 
 
 def audit(
@@ -187,7 +314,11 @@ def audit_of(
     return AuditReport(
         window=window,
         sessions=int(tables.panel.sessions.sum()),
-        audit=found,
+        level=found.level,
+        reviewers=found.reviewers,
+        persons=found.persons,
+        people=found.people,
+        panel=found.panel,
         calibration=calibration,
         concerns={name: held for name, held in reversed(worried.items()) if held},
         aliases=aliases,

@@ -23,8 +23,6 @@ from witan.surfaces.charts.grammar import (
 if TYPE_CHECKING:
     from witan.analytics.reports import AuditReport
 
-__all__ = ["audit_chart"]
-
 STRIP, GAP, LINE = 108, 22, 26
 
 Drawn = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
@@ -60,31 +58,22 @@ ON_A_CRITERION: Strips = {
 CHECKED = {check.measure: check for check in CHECKS}
 
 
-def audit_chart(
-    report: "AuditReport", reviewer: str | None = None, criterion: str | None = None
-) -> Spec:
+def audit_chart(report: "AuditReport") -> Spec:
     """Draw the measures of every reviewer, or of one, each on a scale of its own.
 
-    Parameters
-    ----------
-    criterion
-        Draw how they grade on it, in place of how they judge as a whole.
+    A report on a criterion draws how they grade on it, in place of how they judge as a whole.
 
     Raises
     ------
-    UnknownName
-        If there is no such reviewer or criterion.
     NothingToCount
         If no measure of them has a value.
     """
-    if criterion is not None:
-        graded = report.on(criterion, reviewer).gradings
-        found = [(line.reviewer, grading) for line, grading in graded]
-        title = f"How {found[0][0] if reviewer else 'reviewers'} graded {criterion}"
+    if (on := report.criterion) is not None:
+        found = [(grader.reviewer, grader.grading) for grader in on.graders]
+        title = f"How {report.only or 'reviewers'} graded {on.criterion}"
         return _chart(report, found, GRADING_WORDS, ON_A_CRITERION, title)
-    lines = report.overview if reviewer is None else (report[reviewer],)
-    drawn = [(line.reviewer, line) for line in lines]
-    return _chart(report, drawn, REVIEWER_WORDS, MEASURES, _title(report, lines))
+    drawn = [(line.reviewer, line) for line in report.overview]
+    return _chart(report, drawn, REVIEWER_WORDS, MEASURES, _title(report, report.overview))
 
 
 def _chart(
@@ -106,7 +95,7 @@ def _chart(
         notes=[
             counted(report.sessions, "session"),
             str(report.window),
-            f"bars: {100 * report.audit.level:.4g} % intervals",
+            f"bars: {100 * report.level:.4g} % intervals",
             "vermilion diamonds stand out; each strip has its own scale",
         ],
         description=f"{counted(len(lines), 'reviewer')}, {counted(len(words), 'measure')}. {title}",

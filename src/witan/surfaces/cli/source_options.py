@@ -1,6 +1,6 @@
 """The options of commands that sum over sessions: of what history or lake, by which engine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,6 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.analytics.reports import Source
     from witan.service.config.configuration import Config
-
-__all__ = ["open_reports", "opened_source", "source_options"]
 
 lake_option = click.option(
     "--lake",
@@ -109,6 +107,11 @@ class _Reports:
     def source(self) -> "Iterator[Source]":
         """The history, lake or files that the options name."""
         yield self.opened
+
+    @property
+    def families(self) -> "Mapping[str, Collection[str]]":
+        """The configured ones."""
+        return self.config.families
 
     def aliases(self, _: "Source") -> Mapping[str, str]:
         """The configured ones: whoever types commands may see every name."""

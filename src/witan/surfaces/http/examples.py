@@ -213,27 +213,6 @@ EXPLAINED = {
     **refused(404, 409),
 }
 
-_WINDOW = {"since": None, "until": None, "category": "coding"}
-
-_KEPT_IN = {"engine": "sqlite"}
-
-AUDIT = {
-    200: told(
-        "A line for each reviewer, and what holds of all; every field is explained.",
-        {
-            "witan": "0.1.0",
-            **_KEPT_IN,
-            "window": _WINDOW,
-            "sessions": 120,
-            "level": 0.95,
-            "reviewers": [{"reviewer": "openai:gpt-5", "concerns": []}],
-            "persons": [],
-            "definitions": {"reviewer": "who judged"},
-        },
-    ),
-    **refused(409),
-}
-
 PROFILES: Responses = {
     200: told(
         "Every council; the first is what is configured apart from profiles.",

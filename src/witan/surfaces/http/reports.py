@@ -1,14 +1,14 @@
 """The native API: what is kept, counted again and summed up, and what there is to choose from."""
 
-from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Depends, Query, Response
 
 from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.service.dates import moment
 from witan.service.operations import reports
+from witan.service.operations.audit import audit
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
@@ -19,7 +19,7 @@ from witan.surfaces.http import examples
 from witan.surfaces.http.access import ServiceOf
 from witan.surfaces.http.documents import SessionNamed, operations
 from witan.surfaces.http.generated import add_value_route
-from witan.surfaces.http.replies import reply, reply_in_turn, reply_once_read
+from witan.surfaces.http.replies import reply, reply_once_read
 from witan.surfaces.http.schemas import RecountBody
 from witan.version import __version__
 
@@ -105,32 +105,7 @@ add_value_route(router, vote)
 add_value_route(router, leaderboard)
 
 
-@router.get("/audit", tags=["reports"], summary="How reviewers judge", responses=examples.AUDIT)
-async def audit(
-    request: Request,
-    service: ServiceOf,
-    *,
-    window: WindowOf,
-    reviewer: Annotated[str | None, Query(description="Tell everything of one.")] = None,
-    criterion: Annotated[
-        str | None, Query(description="Tell how each grades on this one alone.")
-    ] = None,
-    level: Level = 0.95,
-) -> Response:
-    """Say whom reviewers prefer, how far they agree, and what they are worth."""
-    history = history_of(service)
-    report = partial(
-        reports.audit_report,
-        history,
-        service.config,
-        window,
-        reviewer=reviewer,
-        criterion=criterion,
-        level=level,
-    )
-    return await reply_in_turn(request, report)
-
-
+add_value_route(router, audit)
 add_value_route(router, rules)
 add_value_route(router, rubrics)
 

@@ -26,7 +26,6 @@ Wait = Annotated[
         description="Seconds to wait for its end; less than your own limit on a call.",
     ),
 ]
-Level = Annotated[float, Field(gt=0, lt=1, description="Level of intervals.")]
 Settings = Annotated[
     dict[str, Any],
     Field(description="Settings of counting by name: level, ties, tie_break, recusal and so on."),
@@ -177,13 +176,3 @@ class SessionsArguments(_Windowed):
         bool | None, Field(description="Those in which scripts sat, or the others; unset: all.")
     ] = None
     parent: Annotated[Name | None, Field(description="Those that came of this session.")] = None
-
-
-class AuditArguments(_Windowed):
-    """Which sessions reviewers are audited over."""
-
-    reviewer: Annotated[Name | None, Field(description="Tell everything of this one.")] = None
-    criterion: Annotated[
-        Name | None, Field(description="Tell how each grades on this one alone.")
-    ] = None
-    level: Level = 0.95

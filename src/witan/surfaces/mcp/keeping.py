@@ -5,8 +5,8 @@ from typing import Any
 
 import anyio
 
-from witan.analytics.reports import AuditReport
 from witan.service.operations import reports
+from witan.service.operations.audit import audit
 from witan.service.operations.forget import Deletion, forget
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.sessions import history_of
@@ -15,16 +15,13 @@ from witan.service.operations.voting import VotingPaper, paper, vote
 from witan.service.redaction import redact_summaries
 from witan.service.sessions import Profile
 from witan.service.text import Page, clean, listed
-from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
-    AuditArguments,
     NoArguments,
     SessionsArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
 from witan.surfaces.mcp.generated import value_tool
-from witan.surfaces.text.audit import audit_text, reviewer_text
-from witan.surfaces.text.criterion import criterion_text
+from witan.surfaces.text.audit import audit_text
 from witan.surfaces.text.leaderboard import leaderboard_text
 from witan.surfaces.text.sessions import sessions_text
 from witan.surfaces.text.vote import paper_text, vote_text
@@ -71,27 +68,6 @@ def _deletion_text(_: Page, done: Deletion) -> Iterator[str]:
         yield done.note
 
 
-async def audit(call: Call, body: AuditArguments) -> Reply:
-    """Say how reviewers judge."""
-    history, config, window = history_of(call.service), call.service.config, body.window()
-
-    def report() -> Reply:
-        found = reports.audit(history, config, window, level=body.level)
-        told = reports.audit_told(history, found, body.reviewer, body.criterion)
-        return Reply("\n".join(_audited(found, body)), told)
-
-    return await run_counting(report)
-
-
-def _audited(found: AuditReport, body: AuditArguments) -> Iterator[str]:
-    if body.criterion is not None:
-        of_it = found.on(body.criterion, body.reviewer)
-        return criterion_text(PAGE, found, of_it, alone=body.reviewer is not None)
-    if body.reviewer is not None:
-        return reviewer_text(PAGE, found, found[body.reviewer])
-    return audit_text(PAGE, found)
-
-
 async def profiles(call: Call, body: NoArguments) -> Reply:  # noqa: ARG001 - as every tool
     """Say who can be asked."""
     known = call.service.profiles.values()
@@ -120,15 +96,7 @@ KEEPING: tuple[Tool[Any], ...] = (
         reads=True,
     ),
     value_tool(leaderboard, leaderboard_text),
-    Tool(
-        "audit",
-        "How reviewers judge",
-        "Say how reviewers judged across the sessions of the history: whom they prefer, how far "
-        "they agree with others and with people, whether place or length sways them.",
-        AuditArguments,
-        audit,
-        reads=True,
-    ),
+    value_tool(audit, audit_text),
     value_tool(paper, _paper_text),
     value_tool(vote, vote_text),
     value_tool(forget, _deletion_text),

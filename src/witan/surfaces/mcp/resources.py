@@ -8,7 +8,6 @@ from urllib.parse import unquote
 import anyio
 import mcp_types as types
 
-from witan.core.window import Window
 from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
 from witan.history import SessionSummary
@@ -16,13 +15,13 @@ from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations import reports
+from witan.service.operations.audit import audit
 from witan.service.operations.imported_sessions import record_object
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
 from witan.service.operations.sessions import history_of, imported_of, profiles
 from witan.service.sessions import LOCAL, Service
-from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.text.sessions import origin_text
@@ -158,11 +157,6 @@ async def _sessions(service: Service) -> str:
     )
 
 
-async def _audit(service: Service) -> str:
-    history, config = history_of(service), service.config
-    return await run_counting(lambda: to_json(reports.audit_report(history, config, Window())))
-
-
 async def _profiles(service: Service) -> str:
     return to_json(profiles(service))
 
@@ -170,6 +164,7 @@ async def _profiles(service: Service) -> str:
 REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
     {
         "witan://leaderboard": leaderboard,
+        "witan://audit": audit,
         "witan://rules": rules,
         "witan://rubrics": rubrics,
     }
@@ -179,7 +174,6 @@ REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
 READ: Mapping[str, Callable[[Service], Awaitable[str]]] = MappingProxyType(
     {
         "witan://sessions": _sessions,
-        "witan://audit": _audit,
         "witan://profiles": _profiles,
     }
 )

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.audit_panel import CriterionAudit
+from witan.core.audit import PEOPLE
+from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.calibration import Calibration
 from witan.core.concerns import CHECKS, concern_of
 from witan.core.measure import Measure
 from witan.service.audit_words import (
@@ -18,24 +20,7 @@ from witan.service.text import UNKNOWN, Page, counted, number
 from witan.surfaces.text.tables import Column, table
 
 if TYPE_CHECKING:
-    from witan.analytics.reports import AuditReport
-
-__all__ = [
-    "OVERVIEW",
-    "audit_text",
-    "calm_text",
-    "cell_text",
-    "criterion_lines",
-    "few_text",
-    "interval_text",
-    "measure_lines",
-    "reliability_rows",
-    "rests_on",
-    "reviewer_text",
-    "stands_out",
-    "value_text",
-    "who_text",
-]
+    from witan.analytics.reports.audits import AuditReport, CriterionReport, Grader
 
 MARK = "!"
 
@@ -63,7 +48,18 @@ CHECKED = {check.measure: check for check in CHECKS}
 
 
 def audit_text(page: Page, report: "AuditReport") -> Iterator[str]:
-    """The lines of an audit."""
+    """Render an audit: of all reviewers, of one, or on one criterion."""
+    if report.criterion is not None:
+        yield from _criterion(page, report, report.criterion)
+    elif report.panel is None or report.calibration is None:
+        yield from _reviewer(page, report, report.lines[0])
+    else:
+        yield from _whole(page, report, report.panel, report.calibration)
+
+
+def _whole(
+    page: Page, report: "AuditReport", panel: PanelAudit, calibration: Calibration
+) -> Iterator[str]:
     yield from _header(page, report)
     yield ""
     yield from _overview(page, report)
@@ -71,23 +67,21 @@ def audit_text(page: Page, report: "AuditReport") -> Iterator[str]:
     yield from _standing_out(page, report)
     yield ""
     yield page.sentence("The panel", "bold")
-    panel = [(word, word.of(report.audit.panel)) for word in PANEL_WORDS]
-    yield from measure_lines(page, panel)
-    criteria = report.audit.panel.criteria
-    if any(line.criterion is not None for line in criteria):
+    yield from measure_lines(page, [(word, word.of(panel)) for word in PANEL_WORDS])
+    if any(line.criterion is not None for line in panel.criteria):
         yield ""
         yield page.sentence("Criteria", "bold")
-        yield from criterion_lines(page, criteria)
+        yield from criterion_lines(page, panel.criteria)
     yield ""
-    yield from _reliability(page, report)
+    yield from _reliability(page, calibration)
 
 
-def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Iterator[str]:
+def _reviewer(page: Page, report: "AuditReport", line: ReviewerAudit) -> Iterator[str]:
     """Everything that is known of one reviewer: a sentence each, then criterion by criterion."""
     yield from _header(page, report)
     yield ""
     cast = f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
-    yield page.sentence(f"{line.reviewer} · {who_text(report, line)} · {cast}", "bold", hang=2)
+    yield page.sentence(f"{line.reviewer} · {who_text(line)} · {cast}", "bold", hang=2)
     for concern in report.concerns.get(line.reviewer, ()):
         yield page.sentence(f"{MARK} It {concern.sentence}.", "warning", hang=2)
     yield ""
@@ -100,11 +94,52 @@ def reviewer_text(page: Page, report: "AuditReport", line: ReviewerAudit) -> Ite
         yield from measure_lines(page, measures, marked=True)
 
 
-def who_text(report: "AuditReport", line: ReviewerAudit) -> str:
-    """Whose line it is."""
-    if line is report.audit.people:
-        return "everybody who voted"
-    return "a person" if line.human else "a model"
+def _criterion(page: Page, report: "AuditReport", found: "CriterionReport") -> Iterator[str]:
+    """All reviewers on one criterion, or everything of one."""
+    n = counted(report.sessions, "session")
+    header = f"audit · criterion {found.criterion} · {n} · {report.window}"
+    yield page.sentence(header, "bold", hang=2)
+    yield ""
+    if report.only is not None:
+        [grader] = found.graders
+        yield page.sentence(f"{grader.reviewer} · {who_text(grader)}", "bold", hang=2)
+        measures = [(word, word.of(grader.grading)) for word in GRADING_WORDS]
+        yield from measure_lines(page, measures, marked=True)
+        return
+    yield from _graders(page, found)
+    if found.panel is not None:
+        yield ""
+        yield page.sentence("The panel", "bold")
+        yield from criterion_lines(page, [found.panel])
+        for word in CRITERION_WORDS:
+            if word.of(found.panel).n:
+                yield page.sentence(f"{word.title}: {word.meaning}", "dim", hang=2)
+
+
+def _graders(page: Page, found: "CriterionReport") -> Iterator[str]:
+    """The table of reviewers, and what its columns mean."""
+    names = [grader.reviewer for grader in found.graders]
+    gradings = [grader.grading for grader in found.graders]
+    shown = [(Column("reviewer", "left", elastic=True), names)]
+    words = [word for word in GRADING_WORDS if any(word.of(each).n for each in gradings)]
+    for keep, word in zip(range(90, 0, -5), words, strict=False):
+        cells = [cell_text(word, word.of(each)) for each in gradings]
+        shown.append((Column(word.title, keep=keep), cells))
+    rows = [[cells[index] for _, cells in shown] for index in range(len(names))]
+    n_models = sum(not grader.human for grader in found.graders)
+    breaks = {n_models} if 0 < n_models < len(names) else set[int]()
+    yield from table(page, [column for column, _ in shown], rows, breaks=breaks)
+    yield ""
+    for word in words:
+        yield page.sentence(f"{word.title}: {word.meaning}", "dim", hang=2)
+    yield from few_text(page, rows)
+
+
+def who_text(line: "ReviewerAudit | Grader") -> str:
+    """Say whether a line is a model's, a person's, or everybody's."""
+    if not line.human:
+        return "a model"
+    return "everybody who voted" if line.reviewer == PEOPLE else "a person"
 
 
 def _header(page: Page, report: "AuditReport") -> Iterator[str]:
@@ -114,7 +149,6 @@ def _header(page: Page, report: "AuditReport") -> Iterator[str]:
 
 def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
     """The table of reviewers, with people below: those who stand out, and all as one line."""
-    found = report.audit
     lines = report.overview
     shown = [
         (Column("reviewer", "left", elastic=True), [line.reviewer for line in lines]),
@@ -127,7 +161,8 @@ def _overview(page: Page, report: "AuditReport") -> Iterator[str]:
             cells = [cell_text(word, measure) for measure in measures]
             shown.append((Column(word.title, keep=keep), cells))
     rows = [[cells[index] for _, cells in shown] for index in range(len(lines))]
-    breaks = {len(found.reviewers)} if 0 < len(found.reviewers) < len(lines) else set()
+    n_models = len(report.reviewers)
+    breaks = {n_models} if 0 < n_models < len(lines) else set()
     yield from table(page, [column for column, _ in shown], rows, breaks=breaks)
     yield ""
     titles = {column.title for column, _ in shown}
@@ -180,7 +215,7 @@ def _standing_out(page: Page, report: "AuditReport") -> Iterator[str]:
     if calm := calm_text(report):
         yield page.sentence(calm)
         return
-    level = f"{report.audit.level * 100:g}%"
+    level = f"{report.level * 100:g}%"
     yield page.sentence(f"{MARK} stands out: its {level} interval says that the reviewer …")
     for reviewer, held in report.concerns.items():
         said = "; ".join(concern.sentence for concern in held)
@@ -191,9 +226,9 @@ def calm_text(report: "AuditReport") -> str:
     """What is said where nothing stands out; nothing, where something does."""
     if report.concerns:
         return ""
-    lines = report.audit.lines
+    lines = report.lines
     if any(word.of(line).interval is not None for line in lines for word in REVIEWER_WORDS):
-        level = f"{report.audit.level * 100:g}%"
+        level = f"{report.level * 100:g}%"
         return f"Nothing stands out at {level}, which is no proof that nothing is there."
     return "No measure of a reviewer has enough data for an interval yet."
 
@@ -249,15 +284,14 @@ def criterion_lines(page: Page, lines: Sequence[CriterionAudit]) -> Iterator[str
     yield from table(page, [column for column, _ in shown], rows)
 
 
-def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
+def _reliability(page: Page, found: Calibration) -> Iterator[str]:
     """Agreement into reliability: how often a panel this sure matched people."""
     yield page.sentence("Reliability", "bold")
-    found = report.calibration
     if not found.known:
         unknown = found.reliability(0.5)
         yield page.sentence(f"How often a panel this sure is right is unknown: {unknown.why}.")
         return
-    rows = [list(row) for row in reliability_rows(report)]
+    rows = [list(row) for row in reliability_rows(found)]
     columns = [
         Column("panel's confidence", "left"),
         Column("pairs"),
@@ -272,7 +306,7 @@ def _reliability(page: Page, report: "AuditReport") -> Iterator[str]:
     )
 
 
-def reliability_rows(report: "AuditReport") -> tuple[tuple[str, str, str, str], ...]:
+def reliability_rows(found: Calibration) -> tuple[tuple[str, str, str, str], ...]:
     """The panel's confidence, pairs, how often it matched people, and the interval."""
     return tuple(
         (
@@ -281,8 +315,8 @@ def reliability_rows(report: "AuditReport") -> tuple[tuple[str, str, str, str], 
             value_text(block.reliability) if block.reliability.value is not None else "unknown",
             interval_text(block.reliability),
         )
-        for block in report.calibration.blocks
-        if report.calibration.known
+        for block in found.blocks
+        if found.known
     )
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from witan.core.audit_gradings import GradingAudit
+from witan.core.audit_panel import PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.calibration import Calibration
 from witan.core.measure import Measure
 from witan.service.audit_words import (
     CRITERION_WORDS,
@@ -27,20 +29,7 @@ from witan.surfaces.text.audit import (
 )
 
 if TYPE_CHECKING:
-    from witan.analytics.reports import AuditReport
-
-__all__ = [
-    "AuditView",
-    "Cell",
-    "Compared",
-    "ReviewerView",
-    "Said",
-    "audit_view",
-    "cell_view",
-    "compared",
-    "reviewer_view",
-    "said_views",
-]
+    from witan.analytics.reports.audits import AuditReport, CriterionReport, Grader
 
 PREFERENCES = frozenset(
     {
@@ -152,21 +141,48 @@ class ReviewerView:
     criteria: tuple[tuple[str, tuple[Said, ...]], ...]
 
 
-def audit_view(report: "AuditReport") -> AuditView:
-    """The page of an audit."""
-    criteria = report.audit.panel.criteria
+@dataclass(frozen=True, slots=True)
+class CriterionView:
+    """How reviewers grade on one criterion.
+
+    Parameters
+    ----------
+    table
+        All of them side by side; None: it is told of one.
+    measures
+        Those of the panel, or of the one.
+    """
+
+    name: str
+    about: str
+    level: str
+    table: Compared | None
+    measures: tuple[Said, ...]
+
+
+def audit_view(report: "AuditReport") -> AuditView | ReviewerView | CriterionView:
+    """View an audit: of all reviewers, of one, or on one criterion."""
+    if report.criterion is not None:
+        return _criterion(report, report.criterion)
+    if report.panel is None or report.calibration is None:
+        return _reviewer(report, report.lines[0])
+    return _whole(report, report.panel, report.calibration)
+
+
+def _whole(report: "AuditReport", panel: PanelAudit, calibration: Calibration) -> AuditView:
+    criteria = panel.criteria
     if all(line.criterion is None for line in criteria):
         criteria = ()
     return AuditView(
         about=f"{counted(report.sessions, 'session')} · {report.window}",
-        level=f"{report.audit.level * 100:g}%",
+        level=f"{report.level * 100:g}%",
         tables=tuple(_tables(report)),
         concerns=tuple(
             (clean(name), "; ".join(each.sentence for each in held))
             for name, held in report.concerns.items()
         ),
         calm=calm_text(report),
-        panel=said_views(PANEL_WORDS, [word.of(report.audit.panel) for word in PANEL_WORDS]),
+        panel=said_views(PANEL_WORDS, [word.of(panel) for word in PANEL_WORDS]),
         criteria=tuple(
             (
                 "overall" if line.criterion is None else clean(line.criterion),
@@ -176,25 +192,17 @@ def audit_view(report: "AuditReport") -> AuditView:
             for line in criteria
         ),
         criterion_words=tuple(word.title for word in CRITERION_WORDS),
-        reliability=reliability_rows(report),
-        unknown="" if report.calibration.known else str(report.calibration.reliability(0.5).why),
+        reliability=reliability_rows(calibration),
+        unknown="" if calibration.known else str(calibration.reliability(0.5).why),
     )
 
 
-def reviewer_view(report: "AuditReport", reviewer: str) -> ReviewerView:
-    """The page of one reviewer.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such reviewer.
-    """
-    line = report[reviewer]
+def _reviewer(report: "AuditReport", line: ReviewerAudit) -> ReviewerView:
     cast = f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
     measures = [(word, word.of(line)) for word in REVIEWER_WORDS]
     return ReviewerView(
         name=clean(line.reviewer),
-        about=f"{who_text(report, line)} · {cast} · {report.window}",
+        about=f"{who_text(line)} · {cast} · {report.window}",
         concerns=tuple(each.sentence for each in report.concerns.get(line.reviewer, ())),
         measures=tuple(
             Said(word.name, cell_view(word, measure), word.meaning) for word, measure in measures
@@ -209,6 +217,22 @@ def reviewer_view(report: "AuditReport", reviewer: str) -> ReviewerView:
     )
 
 
+def _criterion(report: "AuditReport", found: "CriterionReport") -> CriterionView:
+    name, level = clean(found.criterion), f"{report.level * 100:g}%"
+    if report.only is not None:
+        [grader] = found.graders
+        measures = said_views(GRADING_WORDS, [word.of(grader.grading) for word in GRADING_WORDS])
+        about = f"{who_text(grader)} · {report.window}"
+        return CriterionView(name, about, level, None, measures)
+    about = f"{counted(report.sessions, 'session')} · {report.window}"
+    graders = [(grader, grader.grading) for grader in found.graders]
+    table = compared("Reviewers", GRADING_WORDS, graders)
+    panel = tuple[Said, ...]()
+    if found.panel is not None:
+        panel = said_views(CRITERION_WORDS, [word.of(found.panel) for word in CRITERION_WORDS])
+    return CriterionView(name, about, level, table, panel)
+
+
 def _tables(report: "AuditReport") -> Iterator[Compared]:
     """The measures of all reviewers by what they are about; what has no data is left out."""
     lines = [(line, line) for line in report.overview]
@@ -218,7 +242,7 @@ def _tables(report: "AuditReport") -> Iterator[Compared]:
             for word in REVIEWER_WORDS
             if word.measure in OVERVIEW and (word.measure in PREFERENCES) == wanted
         ]
-        table = compared(title, words, lines, report)
+        table = compared(title, words, lines)
         if table.rows or table.few:
             yield table
 
@@ -226,12 +250,11 @@ def _tables(report: "AuditReport") -> Iterator[Compared]:
 def compared(
     title: str,
     words: Sequence[Word],
-    lines: Sequence[tuple[ReviewerAudit, ReviewerAudit | GradingAudit]],
-    report: "AuditReport",
+    lines: Sequence[tuple["ReviewerAudit | Grader", ReviewerAudit | GradingAudit]],
 ) -> Compared:
     """Reviewers side by side; with each, what its measures are read off."""
     told = [word for word in words if any(word.of(of).n for _, of in lines)]
-    rows = [_row(line, of, told, report) for line, of in lines]
+    rows = [_row(line, of, told) for line, of in lines]
     return Compared(
         title,
         tuple((word.title, word.meaning) for word in told),
@@ -241,13 +264,10 @@ def compared(
 
 
 def _row(
-    line: ReviewerAudit,
-    of: ReviewerAudit | GradingAudit,
-    words: Sequence[Word],
-    report: "AuditReport",
+    line: "ReviewerAudit | Grader", of: ReviewerAudit | GradingAudit, words: Sequence[Word]
 ) -> ReviewerRow:
     cells = tuple(cell_view(word, word.of(of)) for word in words)
-    who = who_text(report, line) if line.human else ""
+    who = who_text(line) if line.human else ""
     return ReviewerRow(line.reviewer, who, f"{line.ballots:,}", cells)
 
 

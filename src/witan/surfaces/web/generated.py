@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
 from math import isfinite
+from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from fastapi import Query
@@ -15,7 +16,7 @@ from witan.service.catalogue import Operation
 from witan.service.field_errors import fault_words
 from witan.service.parameters import Parameter, adapter_of, parameters_of
 
-__all__ = ["Field", "form_fields", "read_query", "takes_query"]
+NO_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Field:
 def form_fields(
     operation: Operation[Any, Any],
     query: Mapping[str, str],
-    choices: Mapping[str, tuple[str, ...]],
+    choices: Mapping[str, tuple[str, ...]] = NO_CHOICES,
 ) -> tuple[Field, ...]:
     """Make the fields of an operation's form, filled in as an address has them.
 

@@ -14,7 +14,8 @@ from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError
 from witan.history import History, PageCursor, Search, SessionSummary
 from witan.service.dates import moment
-from witan.service.operations import reports
+from witan.service.dispatch import perform
+from witan.service.operations.audit import AuditParameters, audit
 from witan.service.operations.leaderboard import (
     LeaderboardParameters,
     leaderboard,
@@ -22,10 +23,9 @@ from witan.service.operations.leaderboard import (
 )
 from witan.service.operations.sessions import history_of
 from witan.service.text import clean
-from witan.surfaces.http.access import ServiceOf
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.views.audit import audit_view, reviewer_view
-from witan.surfaces.views.criterion import criterion_view
+from witan.surfaces.views.audit import audit_view
 from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
@@ -33,8 +33,6 @@ from witan.surfaces.web.generated import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.reporting import Report, reported
 from witan.surfaces.web.responses import Page, site_of
-
-__all__ = ["router"]
 
 router = APIRouter()
 
@@ -84,13 +82,6 @@ def _asked(
 
 
 AskedOf = Annotated[Filters, Depends(_asked)]
-
-
-def _windowed(since: str = "", until: str = "", category: str = "") -> Filters:
-    return Filters(since=since, until=until, category=category.strip())
-
-
-WindowOf = Annotated[Filters, Depends(_windowed)]
 
 
 Show = Annotated[str, Query()]
@@ -164,7 +155,13 @@ def _link(site: Site, asked: Filters, place: PageCursor | None = None) -> str:
 @router.get("/leaderboard")
 @takes_query(leaderboard)
 async def leaderboard_page(
-    request: Request, service: ServiceOf, *, trend: bool = False, show: Show = "", **query: str
+    request: Request,
+    service: ServiceOf,
+    client: ClientOf,
+    *,
+    trend: bool = False,
+    show: Show = "",
+    **query: str,
 ) -> Response:
     """Show the leaderboard; scores over time take a while longer."""
 
@@ -176,7 +173,7 @@ async def leaderboard_page(
 
     def count() -> object:
         given = check()
-        board = leaderboard.handler(service.reports, given)
+        board = perform(leaderboard, service, client, given)
         parts = scores_over_time(service.reports, given.terms) if trend else ()
         return board_view(board, parts)
 
@@ -192,30 +189,30 @@ async def leaderboard_page(
 
 
 @router.get("/audit")
+@takes_query(audit)
 async def audit_page(
-    request: Request,
-    service: ServiceOf,
-    asked: WindowOf,
-    *,
-    reviewer: str = "",
-    criterion: str = "",
-    show: Show = "",
+    request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
 ) -> Response:
     """Show how reviewers judge, or how one does; all of it, or on one criterion."""
 
-    def check() -> object:
-        return history_of(service), asked.window
+    def check() -> AuditParameters:
+        history_of(service)
+        given: AuditParameters = read_query(audit, query)
+        return given
 
     def count() -> object:
-        found = reports.audit(history_of(service), service.config, asked.window)
-        if criterion:
-            return criterion_view(found, criterion, reviewer or None)
-        return reviewer_view(found, reviewer) if reviewer else audit_view(found)
+        return audit_view(perform(audit, service, client, check()))
 
+    reviewer, criterion = query["reviewer"], query["criterion"]
     judges = f"{clean(reviewer)} judges" if reviewer else "the reviewers judge"
     graded = f"{clean(reviewer)} grades" if reviewer else "the reviewers grade"
     title = f"How {graded} {clean(criterion)}" if criterion else f"How {judges}"
     part = "criterion" if criterion else "reviewer" if reviewer else "audit"
-    values = {"given": asked, "reviewer": reviewer, "criterion": criterion}
+    values = {
+        "given": query,
+        "reviewer": reviewer,
+        "criterion": criterion,
+        "fields": form_fields(audit, query),
+    }
     report = Report("audit", f"parts/{part}.html", title, values)
     return await reported(request, report, check, count, show=show)

@@ -1,0 +1,66 @@
+"""Audit how reviewers judge across the sessions of a history."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+
+from witan.analytics.reports import AuditReport
+from witan.analytics.reports.audits import audit_of
+from witan.core.window import Window
+from witan.service.catalogue import operation, redacts
+from witan.service.operations.leaderboard import Category, Since, Until
+from witan.service.parameters import Doc, Parameters
+from witan.service.reports import ReportService
+
+
+@dataclass(frozen=True, slots=True)
+class AuditParameters(Parameters):
+    """Which sessions reviewers are audited over, and of what they are reported."""
+
+    since: Since = None
+    until: Until = None
+    category: Category = None
+    reviewer: Annotated[
+        str | None,
+        Doc("Report everything of one reviewer: a model, a person, or people.", "Figures", "NAME"),
+    ] = None
+    criterion: Annotated[
+        str | None, Doc("Report how each grades on this criterion alone.", "Figures", "NAME")
+    ] = None
+    level: Annotated[
+        float, Gt(0), Lt(1), Doc("Level of intervals, and of what stands out.", "Figures")
+    ] = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse a window that ends before it begins, before anything is opened."""
+        _ = self.window
+
+    @property
+    def window(self) -> Window:
+        """Which sessions are meant."""
+        return Window(self.since, self.until, self.category)
+
+
+# Reviewers are called by the names that `ReportService.aliases` gives them.
+@redacts(AuditReport)
+def _without_aliases(report: AuditReport) -> AuditReport:
+    return replace(report, aliases={})
+
+
+@operation("audit", get="/audit", tag="reports", pool="kept")
+def audit(service: ReportService, given: AuditParameters) -> AuditReport:
+    """Audit how reviewers judge: whom they prefer, how far they agree, what they are worth.
+
+    What stands out is marked; a measure without enough data says so. Simulated sessions never
+    count. Families of models, and old names of models, come from the configuration.
+    """
+    with service.source() as source:
+        report = audit_of(
+            source,
+            given.window,
+            aliases=service.aliases(source),
+            families=service.families,
+            level=given.level,
+        )
+    return report.on(given.reviewer, given.criterion)

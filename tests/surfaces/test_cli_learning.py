@@ -238,4 +238,5 @@ class TestRecounts:
         said = witan("recount", tmp_path / "s.json", option, "learn")
 
         assert (said.status, said.out) == (2, "")
-        assert f"{option} learn needs a history" in said.err
+        assert option in said.err
+        assert "no history of other sessions to learn it from" in said.err

@@ -115,6 +115,12 @@ class BallotNote:
 
     Parameters
     ----------
+    reviewer
+        Who cast it.
+    weight
+        How much it counts; 1 by default.
+    ranking
+        Its groups, best first, as they were counted.
     tau
         Kendall's τ-b between the ballot and the outcome's ranking; None where either is flat.
     mismatch

@@ -46,6 +46,7 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
     {
         row.name: row
         for row in (
+            Row("recount", "Count a stored session again, without a call.", "recount"),
             Row("paper", "Prepare a blind voting paper.", "voting", command="vote"),
             Row("vote", "Vote on a stored session, blind.", "voting"),
             Row("forget", "Delete a session.", "forget"),

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 import anyio.from_thread
 
+from witan.core.outcome import Outcome
 from witan.deliberation.imported_session import Shown
+from witan.deliberation.session import Session
 from witan.errors import MissingParameter
 from witan.history import History
 from witan.service.import_redaction import redact_import
 from witan.service.operations.sessions import history_of
+from witan.service.redaction import SessionRedactor
 from witan.service.sessions import Client, Service
 
 
@@ -31,6 +34,24 @@ class ServedSessions:
             If it keeps no sessions.
         """
         return history_of(self.service)
+
+    @property
+    def shared_history(self) -> History | None:
+        """The server's history, if it keeps one."""
+        return self.service.history
+
+    def record(self, session: str) -> Session | None:
+        """A session as it is recorded, running or stored."""
+        running, history = self.service.running(session), self.service.history
+        if running is not None:
+            return running.held
+        if history is None:
+            return anyio.from_thread.run(self.service.session, session)
+        return history.session(session) if history.has_record(session) else None
+
+    def shown_outcome(self, session: Session, outcome: Outcome) -> Outcome:
+        """Redact an outcome by what its session hides."""
+        return SessionRedactor(session.opened).outcome(outcome)
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session, running or stored."""

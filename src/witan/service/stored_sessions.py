@@ -8,7 +8,9 @@ from annotated_types import MaxLen, MinLen
 from witan.service.parameters import Doc, Pattern
 
 if TYPE_CHECKING:
+    from witan.core.outcome import Outcome
     from witan.deliberation.imported_session import Shown
+    from witan.deliberation.session import Session
     from witan.history import History
 
 NUL_FREE = Pattern(r"^[^\x00]*$")
@@ -37,8 +39,21 @@ class SessionStore(Protocol):
         ...
 
     @property
+    def shared_history(self) -> "History | None":
+        """The history that holds other sessions, to learn from; None: there is none."""
+        ...
+
+    @property
     def shown(self) -> "Shown":
         """Shows an imported session to the client."""
+        ...
+
+    def record(self, session: str) -> "Session | None":
+        """A session by its whole name, as far as it came; None: it came in as ballots."""
+        ...
+
+    def shown_outcome(self, session: "Session", outcome: "Outcome") -> "Outcome":
+        """Show an outcome of a session to the client."""
         ...
 
     def whole_name(self, name: str) -> str:

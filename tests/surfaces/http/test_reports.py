@@ -168,7 +168,7 @@ class TestRecounting:
     @pytest.mark.parametrize(
         ("body", "said"),
         [({"rule": "bordas"}, "borda"), ({"without": ["eve"]}, "eve"),
-         ({"settings": {"level": 2}}, "level"), ({"settings": {"levle": 0.9}}, "levle")],
+         ({"level": 2}, "level"), ({"levle": 0.9}, "levle")],
     )  # fmt: skip
     def test_what_is_not_accepted_is_named(self, client, body, said):
         """With the nearest name, where there is one."""

@@ -265,7 +265,7 @@ class TestCounting:
         result = await client.call_tool("recount", arguments)
 
         assert not result.is_error, text_of(result)
-        [told] = result.structured_content["sessions"]
+        told = result.structured_content["outcome"]
         assert told["rule"] == "tournament"
         assert told["n_ballots"] == 2
         assert text_of(result).startswith("simulated")
@@ -275,7 +275,7 @@ class TestCounting:
         arguments = {"session": "lesson 3", "rule": "borda"}
         result = await client.call_tool("recount", arguments)
 
-        assert result.structured_content["sessions"][0]["rule"] == "borda"
+        assert result.structured_content["outcome"]["rule"] == "borda"
 
 
 class TestWaiting:

@@ -1,8 +1,10 @@
-"""A stored session, counted again under another rule, or without some of its reviewers."""
+"""Count a stored session again, under another rule or without some of its reviewers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from annotated_types import MaxLen
 
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
@@ -11,12 +13,82 @@ from witan.deliberation.learning import describe_unlearned, learn_for_recount
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
+from witan.service.catalogue import operation, public
+from witan.service.counting import COUNTING, BallotSettings
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
-
-__all__ = ["recounted", "recounted_import", "settings_given"]
+from witan.service.outcomes import OutcomeJson
+from witan.service.parameters import Doc
+from witan.service.stored_sessions import Name, SessionName, SessionStore
+from witan.version import __version__
 
 LEARNED = ("prior", "rho")
 """Settings that can be learned from other sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecountParameters(BallotSettings):
+    """A session, and how its ballots are counted."""
+
+    session: SessionName
+    rule: Annotated[
+        Name | None, Doc("Count by this rule; the session's own unless given.", COUNTING)
+    ] = None
+    without: Annotated[
+        tuple[Name, ...],
+        MaxLen(64),
+        Doc("Leave out the ballot of this reviewer; its answer still stands.", COUNTING),
+    ] = ()
+
+
+@public  # the store shows its outcome as the client may see it
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """The outcome of a session as counted now.
+
+    Parameters
+    ----------
+    witan
+        The version that counted.
+    sessions
+        The outcome, alone.
+    """
+
+    witan: str
+    sessions: tuple[OutcomeJson, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome."""
+        return self.sessions[0]
+
+
+@operation("recount", post="/sessions/{session}/recount", tag="counting", pool="session")
+def recount(store: SessionStore, given: RecountParameters) -> Recount:
+    """Count the ballots of a session again, under another rule or without some reviewers.
+
+    The session stays as it is, and no model is called. Whatever is not given stays as the session
+    was counted. With `kind`, the ballots that people cast count, or all of them; `prior` learn,
+    `rho` learn and the rule weighted_borda learn from the other sessions of the history.
+    """
+    name = store.whole_name(given.session)
+    session, changed = store.record(name), given.counted()
+    if session is None:
+        settings = given.settings(given.rule)
+        outcome = recounted_import(
+            store.history,
+            name,
+            settings,
+            without=given.without,
+            named=changed,
+            shown=store.shown,
+        )
+        return Recount(__version__, (outcome,))
+    given.settings(given.rule or session.settings.rule)
+    changed |= changed.pop("parameters", {})
+    outcome = recounted(
+        session, store.shared_history, given.rule, without=given.without, given=changed
+    )
+    return Recount(__version__, (store.shown_outcome(session, outcome),))
 
 
 def recounted(
@@ -51,7 +123,7 @@ def recounted(
     if history is None:
         for name in LEARNED:
             if changed.get(name) == "learn":
-                expected = "what it is: without a history there is nothing to learn it from"
+                expected = "another value: there is no history of other sessions to learn it from"
                 raise InvalidParameter(name, "learn", expected)
     else:
         if "kind" in changed:

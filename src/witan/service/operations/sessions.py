@@ -1,25 +1,21 @@
 """What is asked of a service and of its history together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
 
-from witan.core.outcome import Outcome
-from witan.deliberation.session import Session
 from witan.errors import HistoryConflict
 from witan.history import History
 from witan.service.error_wording import as_request
 from witan.service.import_redaction import redact_import
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
-from witan.service.operations.recount import recounted, recounted_import, settings_given
-from witan.service.redaction import SessionRedactor, redact_summaries
+from witan.service.operations.recount import recounted_import, settings_given
+from witan.service.redaction import redact_summaries
 from witan.service.sessions import Profile, Service
 from witan.service.worker_pool import run_counting
-
-__all__ = ["count_again", "history_of", "imported_of", "profiles"]
 
 
 def history_of(service: Service) -> History:
@@ -34,50 +30,6 @@ def history_of(service: Service) -> History:
         problem = "this server keeps no history"
         raise HistoryConflict("the server", problem, "have it started without --no-history")
     return service.history
-
-
-async def count_again(
-    service: Service,
-    session: str,
-    rule: str | None = None,
-    *,
-    without: Sequence[str] = (),
-    given: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """Count the ballots of a session of a service again, held here or imported; no call is made.
-
-    Parameters
-    ----------
-    session
-        An unambiguous beginning of its name.
-    without
-        Reviewers, called as clients see them.
-
-    Raises
-    ------
-    WitanError
-        As of `recounted` and `recounted_import`, or if there is no such session.
-    """
-    whole = await service.named(session)
-    history = await _history_of_import(service, whole)
-    if history is not None:
-        named = given or {}
-        settings = settings_given(rule, named)
-        count = partial(
-            recounted_import,
-            history,
-            whole,
-            settings,
-            without=without,
-            named=named.keys(),
-            shown=redact_import,
-        )
-        return await run_counting(count, "session")
-    # What was learned of a model is found by how its seat is written.
-    held = await _held(service, whole)
-    count_held = partial(recounted, held, service.history, rule, without=without, given=given)
-    outcome = await run_counting(count_held, "session")
-    return SessionRedactor(held.opened).outcome(outcome)
 
 
 async def imported_of(
@@ -127,13 +79,6 @@ async def _history_of_import(service: Service, whole: str) -> History | None:
         return None
     held = await anyio.to_thread.run_sync(history.has_record, whole)
     return None if held else history
-
-
-async def _held(service: Service, whole: str) -> Session:
-    running = service.running(whole)
-    if running is not None:
-        return running.held
-    return await anyio.to_thread.run_sync(history_of(service).session, whole)
 
 
 def profiles(service: Service) -> dict[str, Any]:

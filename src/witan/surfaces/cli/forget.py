@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,11 +90,12 @@ def command(
         echo(note, err=True)
 
 
-@dataclass(frozen=True, slots=True)
 class _SessionsBefore(LocalSessions):
     """The sessions before a time: they are deleted a few at a time."""
 
-    at: datetime
+    def __init__(self, history: "History", at: datetime) -> None:
+        super().__init__(history)
+        self.at = at
 
     def delete(self, sessions: Sequence[str]) -> str | None:  # noqa: ARG002 - all before the time
         """Delete every session before the time."""

@@ -37,12 +37,15 @@ Open = Callable[[Mapping[str, Any]], AbstractContextManager[Any]]
 """Opens what the operation works on, from the options that are no parameters of it."""
 
 
-def value_command(
+def value_command(  # noqa: PLR0913 - what a command can have beside the declaration
     operation: Operation[Any, R],
     open_service: Open = lambda _: nullcontext(),
     *,
     text: Text[R],
     options: Sequence[Decorator[Any]] = (),
+    without: Collection[str] = (),
+    take: Callable[[type[Any], dict[str, Any]], Any] | None = None,
+    status: Callable[[R], int] = lambda _: 0,
     formats: Mapping[str, tuple[str, Callable[[R], str]]] = NO_FORMATS,
     charts: Mapping[str, tuple[str, Callable[[R], Any]]] = NO_FORMATS,
     examples: str = "",
@@ -54,6 +57,12 @@ def value_command(
     ----------
     options
         Options that say what the operation works on, which `open_service` reads.
+    without
+        Parameters of which `options` has the option or argument.
+    take
+        Makes the parameters of the options; None: as they are declared.
+    status
+        The exit status of a result.
     formats
         Option to its help and to the text that it prints in place of the usual one.
     charts
@@ -69,7 +78,7 @@ def value_command(
             raise click.UsageError(f"Choose {' or '.join([*wanted, '--json'])}, not both.")
         _check_charts(paths.values())
         with named_options(operation.parameters):
-            parameters = take_parameters(operation.parameters, given)
+            parameters = (take or take_parameters)(operation.parameters, given)
             with open_service(given) as service:
                 result = operation.handler(service, parameters)
         if as_json:
@@ -81,11 +90,11 @@ def value_command(
         else:
             echo("\n".join(text(Page.of(sys.stdout), result)))
         _draw({path: charts[name][1](result) for name, path in paths.items()})
-        return 0
+        return status(result)
 
     decorated: Any = run
     decorators = [
-        parameter_options(operation.parameters),
+        parameter_options(operation.parameters, without=without),
         *options,
         json_option,
         *(_format_option(name, words) for name, (words, _) in formats.items()),

@@ -1,10 +1,10 @@
 """Sessions and histories as commands name them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from witan.service.text import clean
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
+    from witan.core.outcome import Outcome
     from witan.deliberation.imported_session import Imported
     from witan.deliberation.plan import Lengths
     from witan.deliberation.session import Session
@@ -59,11 +60,16 @@ def earlier_lengths(config: "Config") -> "Lengths":
         return TYPICAL  # a plan needs no history
 
 
-@dataclass(frozen=True, slots=True)
 class LocalSessions:
     """The sessions of a history, for whoever runs it: nothing is hidden."""
 
-    history: "History"
+    def __init__(self, history: "History") -> None:
+        self._history = history
+
+    @property
+    def history(self) -> "History":
+        """The history."""
+        return self._history
 
     def shown(self, held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
         """An imported session as it came in."""
@@ -91,6 +97,62 @@ class LocalSessions:
     def delete(self, sessions: Sequence[str]) -> str | None:
         """Delete sessions, all of them or none."""
         return self.history.forget(*sessions).note
+
+    @property
+    def shared_history(self) -> "History | None":
+        """The history that holds the other sessions."""
+        return self.history
+
+    def record(self, session: str) -> "Session | None":
+        """A session by its whole name; None: it came in as ballots."""
+        return self.history.session(session) if self.history.has_record(session) else None
+
+    def shown_outcome(self, session: "Session", outcome: "Outcome") -> "Outcome":  # noqa: ARG002
+        """An outcome as it is."""
+        return outcome
+
+
+class NamedSessions(LocalSessions):
+    """Sessions by their names in the history, or by the names of their files.
+
+    The history is opened once a name is no file's.
+    """
+
+    def __init__(self, config: Path | None, url: str | None, stack: ExitStack) -> None:
+        self._config, self._url, self._stack = config, url, stack
+        self._files: dict[str, Session] = {}
+
+    @cached_property
+    def history(self) -> "History":
+        """The configured history."""
+        opened = open_history(configured(self._config, self._url), reading=True)
+        return self._stack.enter_context(opened)
+
+    @property
+    def shared_history(self) -> "History | None":
+        """None where a file was named: it holds one session alone."""
+        return None if self._files else self.history
+
+    def whole_name(self, name: str) -> str:
+        """Read the file of that name, or complete the name of a session."""
+        if is_file(name, self._config, self._url):
+            from witan.files.session_files import read_session
+
+            session = read_session(name)
+            self._files[session.id] = session
+            return session.id
+        return whole_name(self.history, name, or_file=True)
+
+    def record(self, session: str) -> "Session | None":
+        """The session of the file, or of the history."""
+        return self._files[session] if self._files else super().record(session)
+
+
+@contextmanager
+def open_named_sessions(options: Mapping[str, Any]) -> Iterator[NamedSessions]:
+    """Open sessions for a command that takes names and files."""
+    with ExitStack() as stack:
+        yield NamedSessions(options["config"], options["history"], stack)
 
 
 @contextmanager

@@ -165,8 +165,6 @@ FOUND = {
 
 _OUTCOMES = {"witan": "0.1.0", "sessions": [OUTCOME]}
 
-RECOUNTED = {200: told("The outcome as counted now.", _OUTCOMES), **refused(404, 409)}
-
 COUNTED = {
     200: told(
         "An outcome for each session; what could not be counted or read, and why.",

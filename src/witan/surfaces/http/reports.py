@@ -1,34 +1,30 @@
 """The native API: what is kept, counted again and summed up, and what there is to choose from."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Response
 
-from witan.core.outcome import Outcome
 from witan.core.window import Window
 from witan.service.dates import moment
 from witan.service.operations import reports
 from witan.service.operations.audit import audit
 from witan.service.operations.leaderboard import leaderboard
+from witan.service.operations.recount import recount
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
-from witan.service.operations.sessions import count_again, history_of
+from witan.service.operations.sessions import history_of
 from witan.service.operations.sessions import profiles as catalogue_of
 from witan.service.operations.voting import paper, vote
 from witan.surfaces.http import examples
 from witan.surfaces.http.access import ServiceOf
-from witan.surfaces.http.documents import SessionNamed, operations
+from witan.surfaces.http.documents import operations
 from witan.surfaces.http.generated import add_value_route
 from witan.surfaces.http.replies import reply, reply_once_read
-from witan.surfaces.http.schemas import RecountBody
-from witan.version import __version__
 
 router = operations()
 
 Level = Annotated[float, Query(gt=0, lt=1, description="Level of intervals.")]
 Status = Literal["complete", "degraded", "failed", "interrupted"]
-
-AS_IT_WAS = RecountBody()
 
 
 async def _window(
@@ -81,25 +77,7 @@ async def sessions(
     return await reply_once_read(find)
 
 
-@router.post(
-    "/sessions/{session:quoted}/recount",
-    tags=["counting"],
-    summary="Count it again",
-    responses=examples.RECOUNTED,
-)
-async def recount(
-    session: SessionNamed, service: ServiceOf, body: RecountBody = AS_IT_WAS
-) -> Response:
-    """Count the ballots of a session under another rule, or without some reviewers; no call."""
-    given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
-    outcome = await count_again(service, session, body.rule, without=body.without, given=given)
-    return await reply_once_read(lambda: _counted(outcome))
-
-
-def _counted(outcome: Outcome) -> dict[str, Any]:
-    return {"witan": __version__, "sessions": [outcome]}
-
-
+add_value_route(router, recount)
 add_value_route(router, paper)
 add_value_route(router, vote)
 add_value_route(router, leaderboard)

@@ -137,20 +137,3 @@ class RetryBody(_Body):
 
 ALL_THAT_FAILED, AS_CONFIGURED = RetryBody(), JudgingBody()
 """A retry, and another jury, of which a request says nothing."""
-
-
-class RecountBody(_Body):
-    """How stored ballots are counted again."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"rule": "schulze", "without": ["aster"]}]}
-    )
-
-    rule: Annotated[Name | None, Field(description="The session's own unless given.")] = None
-    without: Annotated[
-        list[Name], Field(max_length=64, description="Reviewers whose ballots are left out.")
-    ] = []
-    kind: Literal["model", "human", "all"] | None = None
-    settings: Annotated[
-        dict[str, Any], Field(description="Settings of counting by name: level, ties, recusal …")
-    ] = {}

@@ -9,7 +9,6 @@ from witan.service.dates import moment
 from witan.surfaces.http.schemas import (
     JudgingBody,
     Name,
-    RecountBody,
     RetryBody,
     Text,
 )
@@ -87,16 +86,6 @@ class RejudgeArguments(RejudgePlanArguments):
     """Whose answers, and who judges them."""
 
     wait: Wait = 45
-
-
-class RecountArguments(RecountBody):
-    """Which session, and how its ballots are counted."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"session": "last", "rule": "schulze"}]}
-    )
-
-    session: Session
 
 
 class BallotsArguments(_Arguments):

@@ -1,5 +1,7 @@
 """Tools that count: ballots that somebody brings along, and those of a session again."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from witan.service.error_wording import as_request
@@ -13,17 +15,16 @@ from witan.service.operations.ballots import (
     tally_object,
     tally_of,
 )
-from witan.service.operations.recount import settings_given
+from witan.service.operations.recount import Recount, recount, settings_given
+from witan.service.operations.results import OutcomeSummary, summarize_outcome
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
-from witan.service.operations.sessions import count_again
 from witan.service.text import Page, clean, counted
 from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
     BallotsArguments,
     CompareArguments,
     ExplainArguments,
-    RecountArguments,
     TallyArguments,
 )
 from witan.surfaces.mcp.calls import Call, Reply, Tool
@@ -34,7 +35,6 @@ from witan.surfaces.text.outcome import outcome_text
 from witan.surfaces.text.outcomes import Digest, summary_text
 from witan.surfaces.text.rubrics import rubrics_text
 from witan.surfaces.text.rules import rules_text
-from witan.version import __version__
 
 SHOWN = 10
 """Sessions that are shown in full; more of them have a line each."""
@@ -78,15 +78,22 @@ async def explain(call: Call, body: ExplainArguments) -> Reply:  # noqa: ARG001 
     return Reply(text, explanation_reply(posted, found))
 
 
-async def recount(call: Call, body: RecountArguments) -> Reply:
-    """Count the ballots of a session again."""
-    given = {**body.settings, **({} if body.kind is None else {"kind": body.kind})}
-    outcome = await count_again(
-        call.service, body.session, body.rule, without=body.without, given=given
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The outcome of a session in short."""
+
+    session: str
+    outcome: OutcomeSummary
+
+
+def _recount_text(page: Page, result: Recount) -> Iterator[str]:
+    return outcome_text(
+        page, result.outcome, simulated=bool(result.outcome.details.get("simulated"))
     )
-    simulated = bool(outcome.details.get("simulated"))
-    text = "\n".join(outcome_text(PAGE, outcome, simulated=simulated))
-    return Reply(text, {"witan": __version__, "sessions": [outcome]})
+
+
+def _summarize(result: Recount) -> _Counted:
+    return _Counted(result.outcome.session, summarize_outcome(result.outcome))
 
 
 def _posted(body: BallotsArguments) -> BallotUpload:
@@ -128,15 +135,7 @@ COUNTING: tuple[Tool[Any], ...] = (
         explain,
         reads=True,
     ),
-    Tool(
-        "recount",
-        "Count a session again",
-        "Count the ballots of a session under another rule, or without some reviewers. The "
-        "session stays as it is; no model is called.",
-        RecountArguments,
-        recount,
-        reads=True,
-    ),
+    value_tool(recount, _recount_text, summary=_summarize),
     value_tool(rules, rules_text),
     value_tool(rubrics, rubrics_text),
 )

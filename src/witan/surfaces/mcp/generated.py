@@ -13,13 +13,23 @@ PAGE = Page()
 
 
 def value_tool(
-    operation: Operation[Any, Any], text: Callable[[Page, Any], Iterator[str]]
+    operation: Operation[Any, Any],
+    text: Callable[[Page, Any], Iterator[str]],
+    *,
+    summary: Callable[[Any], Any] | None = None,
 ) -> Tool[Any]:
-    """Make the tool of an operation that returns a value."""
+    """Make the tool of an operation that returns a value.
+
+    Parameters
+    ----------
+    summary
+        Reduces a large result to a smaller type, which it is annotated with; None: it is told.
+    """
 
     async def work(call: Call, given: Any) -> Reply:
         def render(result: Any) -> Reply:
-            return Reply("\n".join(text(PAGE, result)), result)
+            told = result if summary is None else summary(result)
+            return Reply("\n".join(text(PAGE, result)), told)
 
         return await dispatch(operation, call.service, call.client, given, render)
 
@@ -32,7 +42,9 @@ def value_tool(
         reads=not operation.changes,
         destroys=operation.destroys,
         repeatable=operation.method == "DELETE",
-        returns=output_schema(operation.result),
+        returns=output_schema(
+            operation.result if summary is None else summary.__annotations__["return"]
+        ),
     )
 
 

@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from witan.errors import HistoryConflict, NothingToCount, UnknownName, WitanError
+from witan.service.dispatch import dispatch
 from witan.service.operations.imported_sessions import ImportedSession
-from witan.service.operations.sessions import count_again, imported_of
+from witan.service.operations.recount import Recount, RecountParameters, recount
+from witan.service.operations.sessions import imported_of
 from witan.service.redaction import public_error
-from witan.service.sessions import RunningSession, Service
+from witan.service.sessions import LOCAL, RunningSession, Service
 from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import said_of, status_of
@@ -220,7 +222,8 @@ async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) 
     recounted, refused = None, None
     try:
         if here.rule or seats:
-            recounted = await count_again(service, whole, here.rule or None, without=seats)
+            given = RecountParameters(session=whole, rule=here.rule or None, without=seats)
+            recounted = (await dispatch(recount, service, LOCAL, given, _same)).outcome
     except WitanError as error:
         refused, seats = error, ()
     known = await beside(service, whole)
@@ -238,6 +241,10 @@ async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) 
     )
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
+
+
+def _same(result: Recount) -> Recount:
+    return result
 
 
 async def _imported(

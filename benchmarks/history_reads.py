@@ -28,7 +28,7 @@ from witan.analytics.reports import leaderboard
 from witan.core.entries import SessionEntry
 from witan.core.leaderboard import Terms
 from witan.core.leaderboard import leaderboard as board_of
-from witan.core.sums import AnswerSums, MatchupSums, StandingSums
+from witan.core.stats.sums import AnswerSums, MatchupSums, StandingSums
 from witan.core.window import Window
 from witan.history import History
 from witan.history.rows import SessionRow, insert_sessions

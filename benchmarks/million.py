@@ -19,14 +19,14 @@ import numpy as np
 from harness import Row, cpu_seconds, peak_bytes, show
 from numpy.typing import NDArray
 
-from witan.core.additive import fit_grades
 from witan.core.profile import Profile
 from witan.core.rules.graded import normalized_scores
 from witan.core.rules.kemeny import kemeny
 from witan.core.rules.pairwise import ranked_pairs, schulze, tournament
 from witan.core.rules.positional import borda, mean_rank
 from witan.core.rules.registry import Scores
-from witan.core.student import t_quantile
+from witan.core.stats.additive import fit_grades
+from witan.core.stats.distributions import t_quantile
 
 MEMBERS = ("a", "b", "c", "d", "e")
 SESSIONS = 1_000_000

@@ -23,8 +23,8 @@ import numpy as np
 from harness import Row, cpu_seconds, show
 from numpy.typing import NDArray
 
-from witan.core.comparisons import FIRST, SECOND, TIE, Comparisons, count_pairs, encode
-from witan.core.ratings import Ratings, rate
+from witan.core.stats.comparisons import FIRST, SECOND, TIE, Comparisons, count_pairs, encode
+from witan.core.stats.ratings import Ratings, rate
 
 ROWS = 10_000_000
 MODELS = 100

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan import Ballot, Settings, WitanError, read_ballots, tally_sessions
-from witan.core.consistency import learn_consistency
+from witan.core.stats.learning import learn_consistency
 from witan.errors import NothingToCount
 
 Floats = NDArray[np.float64]

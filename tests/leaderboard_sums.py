@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums
 
 __all__ = ["NAMES", "answer_sums", "code", "matchup_sums", "shuffled", "split", "standing_sums"]
 

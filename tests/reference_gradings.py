@@ -9,7 +9,7 @@ import numpy as np
 from reference_rows import KINDS, Sheet, Vote, ballots_of, by_ballot, centred, counted
 from witan.core.ballot import Kind
 from witan.core.entries import Entries
-from witan.core.sums import GradingSums
+from witan.core.stats.sums import GradingSums
 from witan.history.schema import code_of
 
 __all__ = ["grading_sums"]

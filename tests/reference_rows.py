@@ -10,7 +10,7 @@ import numpy as np
 
 from witan.core.ballot import Kind
 from witan.core.entries import BallotEntry, Entries
-from witan.core.sums import Names
+from witan.core.stats.sums import Names
 from witan.history.schema import bucket_of, code_of
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The tables of `witan.core.sums` counted by hand: obvious loops over the rows of each session.
+"""The tables of sums, counted by obvious loops over the rows of each session.
 
 One function per table. They are slow, and that is their use: engines are held equal to them.
 """
@@ -21,7 +21,7 @@ from reference_rows import (
 )
 from witan.core.ballot import Kind
 from witan.core.entries import Entries
-from witan.core.sums import (
+from witan.core.stats.sums import (
     AnswerSums,
     BallotSums,
     CalibrationSums,

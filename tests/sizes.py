@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from simulation import council
-from witan.core.additive import AdditiveFit, adjusted_grades, fit_grades, fit_ranks
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
 from witan.core.rules import RULES
-from witan.core.student import t_quantile
-from witan.core.uncertainty import Uncertainty, learn_prior
+from witan.core.stats.additive import AdditiveFit, adjusted_grades, fit_grades, fit_ranks
+from witan.core.stats.distributions import t_quantile
+from witan.core.stats.uncertainty import Uncertainty, learn_prior
 
 __all__ = ["declared_and_found", "history", "ways_to_tell"]
 

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from witan.core.outcome import Interval as Interval
     from witan.core.outcome import Outcome as Outcome
     from witan.core.outcome import Standing as Standing
-    from witan.core.ratings import Ratings as Ratings
-    from witan.core.ratings import rate as rate
     from witan.core.rubric import Rubric as Rubric
     from witan.core.rubrics import RUBRICS as RUBRICS
     from witan.core.rules import RULES as RULES
     from witan.core.settings import Settings as Settings
+    from witan.core.stats.ratings import Ratings as Ratings
+    from witan.core.stats.ratings import rate as rate
     from witan.core.tally import tally as tally
     from witan.core.tally import tally_sessions as tally_sessions
     from witan.deliberation.events import Event as Event
@@ -69,7 +69,7 @@ _HOMES = {
     "witan.core.explanation": ("explain", "Explanation"),
     "witan.core.leaderboard": ("Leaderboard",),
     "witan.core.outcome": ("Outcome", "Standing", "Interval"),
-    "witan.core.ratings": ("rate", "Ratings"),
+    "witan.core.stats.ratings": ("rate", "Ratings"),
     "witan.core.rubric": ("Rubric",),
     "witan.core.rubrics": ("RUBRICS",),
     "witan.core.rules": ("RULES",),

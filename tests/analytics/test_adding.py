@@ -4,7 +4,7 @@ import numpy as np
 
 from witan.analytics.engines import adding
 from witan.analytics.engines.adding import Adding
-from witan.core.sums import HumanSums, PanelSums
+from witan.core.stats.sums import HumanSums, PanelSums
 
 GROUPS = adding.AT_ONCE // 4
 

@@ -3,7 +3,7 @@
 import pytest
 
 from witan.analytics.engines.columns_sql import columns_of
-from witan.core.sums import CriterionSums, PanelSums
+from witan.core.stats.sums import CriterionSums, PanelSums
 
 
 def test_columns_stand_in_the_order_of_the_table():

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from elections import ballots
-from witan.core.agreement import kendall_tau, kendall_taus
 from witan.core.majority import majority_cycles
 from witan.core.outcome import Prior
+from witan.core.stats.agreement import kendall_tau, kendall_taus
 from witan.core.tally import tally
 
 

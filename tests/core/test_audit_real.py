@@ -10,10 +10,10 @@ import reference_sums as by_hand
 from audited import audit_of
 from reference_rows import names_of
 from witan import read_ballots
-from witan.core.calibration import calibrate
 from witan.core.casts import Cast
 from witan.core.entering import entries_of_many
-from witan.core.learned_from_people import learn_reliability_from_people
+from witan.core.stats.calibration import calibrate
+from witan.core.stats.learning import learn_reliability_from_people
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "prd_vicuna80"
 

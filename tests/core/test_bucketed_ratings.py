@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from leaderboard_sums import LETTERS, NAMES, code, matchup_sums, shuffled, split
-from witan.core.bucketed_ratings import rate_sums
-from witan.core.comparisons import FIRST, SECOND, TIE, Comparisons, encode
-from witan.core.ratings import rate
-from witan.core.sums import MatchupSums
+from witan.core.stats.comparisons import FIRST, SECOND, TIE, Comparisons, encode
+from witan.core.stats.ratings import rate, rate_sums
+from witan.core.stats.sums import MatchupSums
 from witan.errors import InvalidParameter, NothingToCount
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from witan.core.comparisons import (
+from witan.core.stats.comparisons import (
     FIRST,
     SECOND,
     TIE,
@@ -17,7 +17,7 @@ from witan.core.comparisons import (
     encode,
     session_squares,
 )
-from witan.core.ratings import rate
+from witan.core.stats.ratings import rate
 from witan.errors import InvalidParameter
 
 COLUMNS = {

@@ -3,8 +3,8 @@
 import pytest
 
 from witan.core.concerns import CHECKS, concern_of
-from witan.core.measure import Measure
 from witan.core.outcome import Interval
+from witan.core.stats.measures import Measure
 
 OF = {check.measure: check for check in CHECKS}
 

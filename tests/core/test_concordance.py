@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elections import mean_ranks
-from witan.core.agreement import kendall_w
-from witan.core.concordance import kendall_ws
 from witan.core.profile import Profile
+from witan.core.stats.agreement import kendall_w, kendall_ws
 
 
 class TestConcordance:

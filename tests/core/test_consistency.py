@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.core.consistency import PAIRS_OF_EQUALITY, consistency_weights, learn_consistency
+from witan.core.stats.learning import PAIRS_OF_EQUALITY, consistency_weights, learn_consistency
 from witan.errors import InvalidParameter
 
 NAMES = ["a", "b", "c", "d", "e"]

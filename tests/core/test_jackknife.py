@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from witan.core.jackknife import MIN_BUCKETS, jackknife
+from witan.core.stats.measures import MIN_BUCKETS, jackknife
 from witan.errors import InvalidParameter
 
 

@@ -7,14 +7,24 @@ import pytest
 
 from elections import ballots
 from witan.core.ballot import Ballot
-from witan.core.calibration import calibrate, reliability_of
-from witan.core.consistency import consistency_weights, learn_consistency
-from witan.core.learned import Tracks, reliability_from_tracks
-from witan.core.people_beside import JudgedSession, StoredBallot, beside_people
-from witan.core.reliability import learn_reliability, reliability_from_shares
 from witan.core.settings import Settings
+from witan.core.stats.calibration import (
+    JudgedSession,
+    StoredBallot,
+    beside_people,
+    calibrate,
+    reliability_of,
+)
+from witan.core.stats.learning import (
+    Tracks,
+    consistency_weights,
+    learn_consistency,
+    learn_reliability,
+    learn_weights,
+    reliability_from_shares,
+    reliability_from_tracks,
+)
 from witan.core.tally import prepare, tally, tally_sessions
-from witan.core.weighing import learn_weights
 
 STEADY = {"a": (90, 100), "b": (50, 100)}
 

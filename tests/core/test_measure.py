@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from witan.core.measure import Count, beside, lacking, measured, rate, ratio
+from witan.core.stats.measures import Count, beside, lacking, measured, rate, ratio
 
 SIDES = (slice(0, 2), slice(2, 4))
 

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from leaderboard_sums import NAMES, code, matchup_sums, shuffled, standing_sums
-from witan.core.bucketed_ratings import rate_sums
 from witan.core.leaderboard import Terms, leaderboard
-from witan.core.merging import merge, places, present_name, renamed, renamed_codes
-from witan.core.sums import HumanSums, Names, VoteSums
+from witan.core.stats.ratings import rate_sums
+from witan.core.stats.sums import (
+    HumanSums,
+    Names,
+    VoteSums,
+    merge,
+    places,
+    present_name,
+    renamed,
+    renamed_codes,
+)
 from witan.errors import InvalidParameter
 
 HISTORY = Names({10: "old", 20: "new", 30: "older", 40: "other"})

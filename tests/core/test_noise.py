@@ -8,12 +8,12 @@ import pytest
 
 from elections import ballots
 from simulation import council
-from witan.core.additive import fit_grades, fit_rows
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entering import entries_of
-from witan.core.noise import learn_prior_from_noise, noise_of
-from witan.core.uncertainty import learn_prior
+from witan.core.stats.additive import fit_grades, fit_rows
+from witan.core.stats.learning import learn_prior_from_noise, noise_of
+from witan.core.stats.uncertainty import learn_prior
 
 
 def graded(reviewer: str, **grades: float) -> Ballot:

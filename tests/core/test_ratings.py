@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from witan.core.comparisons import FIRST, SECOND, TIE, Comparisons, encode
-from witan.core.ratings import MAX_MODELS, rate
+from witan.core.stats.comparisons import FIRST, SECOND, TIE, Comparisons, encode
+from witan.core.stats.ratings import MAX_MODELS, rate
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import betaln
 
-from witan.core.scaled_f import fit_scaled_f
+from witan.core.stats.distributions import fit_scaled_f
 
 
 def drawn(rng, n, noise_df, freedom):

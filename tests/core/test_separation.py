@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from simulation import council
-from witan.core.additive import adjusted_grades, fit_grades, pair_variances
 from witan.core.outcome import Prior
-from witan.core.separation import POWER, TYPICAL_NOISE, separation
-from witan.core.uncertainty import Uncertainty
+from witan.core.stats.additive import adjusted_grades, fit_grades, pair_variances
+from witan.core.stats.uncertainty import POWER, TYPICAL_NOISE, Uncertainty, separation
 
 WILDBENCH = Path(__file__).parents[3] / "shared" / "data" / "wildbench" / "pointwise.csv"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from witan.core.student import chi_square_quantiles, normal_quantiles, t_cdf, t_quantile
+from witan.core.stats.distributions import chi_square_quantiles, normal_quantiles, t_cdf, t_quantile
 
 FREEDOMS = [0.5, 1, 2, 2.7, 5, 11, 27, 100.3, 999, 9999, 10_001, 1e6]
 

@@ -9,7 +9,11 @@ import pytest
 
 from elections import mean_ranks
 from simulation import council
-from witan.core.additive import (
+from witan.core.lines import pooled_errors
+from witan.core.outcome import Prior
+from witan.core.profile import Profile
+from witan.core.rules import RULES
+from witan.core.stats.additive import (
     AdditiveFit,
     adjusted_grades,
     fit_grades,
@@ -17,12 +21,8 @@ from witan.core.additive import (
     fit_rows,
     pair_variances,
 )
-from witan.core.lines import pooled_errors
-from witan.core.outcome import Prior
-from witan.core.profile import Profile
-from witan.core.rules import RULES
-from witan.core.student import t_quantile
-from witan.core.uncertainty import Uncertainty, learn_prior
+from witan.core.stats.distributions import t_quantile
+from witan.core.stats.uncertainty import Uncertainty, learn_prior
 
 SESSIONS = 3000
 SLACK = 3 * np.sqrt(0.05 * 0.95 / SESSIONS)

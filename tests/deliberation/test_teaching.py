@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from councils import QUESTION, member
-from witan.core.calibration import Block, Calibration
-from witan.core.learned import Learned
-from witan.core.measure import Measure
 from witan.core.outcome import Interval, Prior
 from witan.core.settings import Settings
+from witan.core.stats.calibration import Block, Calibration
+from witan.core.stats.learning import Learned
+from witan.core.stats.measures import Measure
 from witan.deliberation.council import Council
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import Procedure

@@ -12,7 +12,7 @@ from crowd import ended, fork
 from elections import ballots
 from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
 from witan.core.ballot import Ballot
-from witan.core.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
+from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
 from witan.core.window import ALWAYS, Window
 from witan.history import Imported
 

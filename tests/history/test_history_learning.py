@@ -12,9 +12,9 @@ from witan.analytics.engines import Reductions, SqlEngine
 from witan.analytics.reports import leaderboard
 from witan.core.audit_panel import shared_votes
 from witan.core.ballot import Ballot
-from witan.core.calibration import calibrate
 from witan.core.leaderboard import Terms
-from witan.core.learned_from_people import learn_reliability_from_people
+from witan.core.stats.calibration import calibrate
+from witan.core.stats.learning import learn_reliability_from_people
 from witan.history import History
 
 

@@ -19,7 +19,7 @@ from witan.core.audit_panel import (
 from witan.core.audit_preference import Preferences
 from witan.core.audit_reviewers import ReviewerAudit, Reviewers, ReviewerTables
 from witan.core.level import check_level
-from witan.core.sums import (
+from witan.core.stats.sums import (
     BallotSums,
     CriterionSums,
     GradingSums,

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.audit_preference import MIN_OTHERS
-from witan.core.measure import (
+from witan.core.slopes import Slopes, over
+from witan.core.stats.measures import (
     Count,
     Measure,
     beside,
@@ -21,8 +22,7 @@ from witan.core.measure import (
     rows_by,
     undefined,
 )
-from witan.core.slopes import Slopes, over
-from witan.core.sums import GradingSums, Names
+from witan.core.stats.sums import GradingSums, Names
 
 __all__ = ["MIN_BALLOTS", "MIN_BESIDE", "MIN_ENDS", "MIN_JUDGED", "GradingAudit", "Gradings"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.measure import (
+from witan.core.stats.measures import (
     Count,
     Measure,
     MeasureUnit,
@@ -17,7 +17,7 @@ from witan.core.measure import (
     ratio,
     undefined,
 )
-from witan.core.sums import LengthSums
+from witan.core.stats.sums import LengthSums
 
 __all__ = ["MIN_LENGTH_PAIRS", "MIN_LENGTH_VOTES", "LengthAudit", "Lengths"]
 

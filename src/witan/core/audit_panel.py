@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.agreement import effective_votes, kendall_tau
 from witan.core.audit_length import LengthAudit
-from witan.core.measure import (
+from witan.core.outcome import Interval
+from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
+from witan.core.stats.measures import (
     Count,
     Measure,
     beside,
@@ -20,9 +21,7 @@ from witan.core.measure import (
     ratio,
     undefined,
 )
-from witan.core.outcome import Interval
-from witan.core.shared_error import MIN_DECIDED
-from witan.core.sums import CriterionSums, HumanSums, Names, PanelSums, StandingSums, UnitSums
+from witan.core.stats.sums import CriterionSums, HumanSums, Names, PanelSums, StandingSums, UnitSums
 
 __all__ = [
     "MIN_CANDIDATES",
@@ -198,9 +197,9 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     """ρ, the error that reviewers share, and the independent votes that they are worth.
 
     ρ is the mean over pairs of reviewers of the correlation of being right on the pairs that
-    people decided and both judged, clipped to [0, 1), as `witan.core.agreement.shared_error` says;
-    the votes are R/(1 + (R − 1)·ρ) of the R reviewers in such pairs, and their interval is that of
-    ρ put through the same formula.
+    people decided and both judged, clipped to [0, 1), as `witan.core.stats.agreement.shared_error`
+    says; the votes are R/(1 + (R − 1)·ρ) of the R reviewers in such pairs, and their interval is
+    that of ρ put through the same formula.
     """
     first, second = np.minimum(table.reviewer, table.other), np.maximum(table.reviewer, table.other)
     same = table.reviewer == table.other

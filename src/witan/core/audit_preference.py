@@ -5,9 +5,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.jackknife import MIN_BUCKETS
-from witan.core.measure import Count, Measure, counted, lacking, measured, undefined
-from witan.core.sums import VoteSums
+from witan.core.stats.measures import (
+    MIN_BUCKETS,
+    Count,
+    Measure,
+    counted,
+    lacking,
+    measured,
+    undefined,
+)
+from witan.core.stats.sums import VoteSums
 
 __all__ = ["MIN_EACH", "MIN_OTHERS", "MIN_VOTES", "Preferences"]
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from witan.core.audit_gradings import MIN_BALLOTS, MIN_ENDS, MIN_JUDGED, GradingAudit
 from witan.core.audit_length import LengthAudit, Lengths
 from witan.core.audit_preference import MIN_VOTES, Preferences
-from witan.core.measure import (
+from witan.core.slopes import Slopes, over
+from witan.core.stats.measures import (
     Count,
     Measure,
     MeasureUnit,
@@ -22,8 +23,7 @@ from witan.core.measure import (
     rows_by,
     undefined,
 )
-from witan.core.slopes import Slopes, over
-from witan.core.sums import BallotSums, HumanSums, LengthSums, PositionSums, ReviewerSums
+from witan.core.stats.sums import BallotSums, HumanSums, LengthSums, PositionSums, ReviewerSums
 
 __all__ = [
     "MIN_CONSTANT",

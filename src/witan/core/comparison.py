@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from witan.core.agreement import kendall_tau
 from witan.core.ballot import Ballot
 from witan.core.batch import by_shape, failed_candidates, stack
 from witan.core.counted import GoOn, decider, forever
@@ -19,8 +18,9 @@ from witan.core.outcome import Outcome
 from witan.core.robustness import lead_kept_without_one
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
+from witan.core.stats.agreement import kendall_tau
+from witan.core.stats.learning import learn_weights
 from witan.core.tally import prepare, tally_electorates
-from witan.core.weighing import learn_weights
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 __all__ = ["Comparison", "compare_rules"]

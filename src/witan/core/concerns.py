@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Literal
 
 from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.measure import Measure
+from witan.core.stats.measures import Measure
 
 __all__ = ["CHECKS", "OFTEN", "Check", "Concern", "concern_of", "concerns"]
 

@@ -7,14 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.additive import (
-    AdditiveFit,
-    adjusted_grades,
-    fit_grades,
-    fit_ranks,
-    fit_rows,
-    pair_variances,
-)
 from witan.core.batch import failed_candidates, gradable, opinion_rows
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Prior, Unit
@@ -23,7 +15,15 @@ from witan.core.profile import Floats, Profile, matchups
 from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
 from witan.core.settings import Settings
-from witan.core.uncertainty import Uncertainty
+from witan.core.stats.additive import (
+    AdditiveFit,
+    adjusted_grades,
+    fit_grades,
+    fit_ranks,
+    fit_rows,
+    pair_variances,
+)
+from witan.core.stats.uncertainty import Uncertainty
 from witan.errors import TooLarge, UnsuitableBallots
 
 __all__ = ["Counted", "Fitted", "GoOn", "count", "decider", "fits_of", "forever", "score"]

@@ -14,7 +14,6 @@ from witan.core.ballot import Ballot, Kind
 from witan.core.ballot_entries import ballot_entries
 from witan.core.batch import by_shape, stack
 from witan.core.casts import Cast, Named
-from witan.core.concordance import kendall_ws
 from witan.core.counted import fits_of
 from witan.core.entries import (
     AnswerEntry,
@@ -25,13 +24,14 @@ from witan.core.entries import (
     StandingEntry,
 )
 from witan.core.interpretation import Electorate
-from witan.core.noise import noise_of
 from witan.core.outcome import Outcome
 from witan.core.profile import Profile
 from witan.core.readings import Reading, read
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.standing_entries import Block
+from witan.core.stats.agreement import kendall_ws
+from witan.core.stats.learning import noise_of
 from witan.core.tally import tally_electorates
 
 __all__ = ["entries_of", "entries_of_many"]

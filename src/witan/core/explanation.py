@@ -18,9 +18,9 @@ from witan.core.rubric import Rubric, overall
 from witan.core.rules import RULES
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
-from witan.core.student import t_cdf
+from witan.core.stats.distributions import t_cdf
+from witan.core.stats.learning import learn_weights
 from witan.core.tally import on_scale, prepare, tally_electorates
-from witan.core.weighing import learn_weights
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 __all__ = ["Cell", "Explanation", "Step", "explain"]

@@ -19,7 +19,7 @@ from witan.core.leaderboard_wording import conclusion
 from witan.core.outcome import Confidence, Interval
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
-from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums
 from witan.core.window import ALWAYS
 from witan.errors import InvalidParameter, NothingToCount
 

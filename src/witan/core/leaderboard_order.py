@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.bucketed_ratings import rate_sums
 from witan.core.leaderboard_lines import Effort, Terms
 from witan.core.mean_scores import MeanScores, mean_scores
-from witan.core.merging import places
-from witan.core.rating_fit import Ratings
 from witan.core.rules.registry import Rule
-from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.core.stats.ratings import Ratings, rate_sums
+from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums, places
 from witan.errors import NothingToCount
 
 __all__ = ["Board", "Order", "gather", "put_in_order"]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from witan.core.outcome import Confidence, Interval, Standing
 from witan.core.profile import Floats
 from witan.core.rules import RULES
-from witan.core.student import t_quantile
-from witan.core.uncertainty import tiers
+from witan.core.stats.distributions import t_quantile
+from witan.core.stats.uncertainty import tiers
 from witan.core.view import View, known_all
 
 __all__ = ["pooled_errors", "standings"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.jackknife import MIN_BUCKETS
-from witan.core.sums import StandingSums
+from witan.core.stats.measures import MIN_BUCKETS
+from witan.core.stats.sums import StandingSums
 
 __all__ = ["MeanScores", "mean_scores"]
 

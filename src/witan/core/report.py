@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.agreement import effective_votes, kendall_taus, kendall_w
 from witan.core.ballot import is_unnamed
 from witan.core.counted import Counted
 from witan.core.lines import standings
 from witan.core.majority import condorcet_winner, majority_cycles
 from witan.core.outcome import BallotNote, Outcome, Prior
 from witan.core.profile import Floats
+from witan.core.stats.agreement import effective_votes, kendall_taus, kendall_w
 from witan.core.view import View, known, known_rows
 from witan.core.wording import interpretation, listed
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.measure import Count, Measure, lacking, measured, undefined
-from witan.core.sums import GradingSums, ReviewerSums
+from witan.core.stats.measures import Count, Measure, lacking, measured, undefined
+from witan.core.stats.sums import GradingSums, ReviewerSums
 
 __all__ = ["Slopes", "over"]
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.batch import by_shape, gradable, stack, timeline
-from witan.core.borrowing import borrow
 from witan.core.counted import Counted, GoOn, count, forever
 from witan.core.interpretation import Electorate, interpret
 from witan.core.outcome import Outcome
@@ -21,7 +20,7 @@ from witan.core.report import report
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognised, rescaled
 from witan.core.settings import AUTO, Settings
-from witan.core.weighing import learn_weights
+from witan.core.stats.learning import borrow, learn_weights
 from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 

@@ -12,7 +12,7 @@ from witan.core.interpretation import Vote
 from witan.core.outcome import Unit
 from witan.core.placing import effective_ballots
 from witan.core.profile import Floats
-from witan.core.uncertainty import Uncertainty
+from witan.core.stats.uncertainty import Uncertainty
 
 __all__ = ["View", "known", "known_all", "known_rows"]
 

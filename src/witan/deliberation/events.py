@@ -19,9 +19,9 @@ from typing import ClassVar, Literal
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
-from witan.core.calibration import Calibration
 from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declared
+from witan.core.stats.calibration import Calibration
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Message, Seat, Spent, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure

@@ -7,10 +7,10 @@ from typing import Any
 
 import anyio
 
-from witan.core.learned import Learned
 from witan.core.outcome import Unit
 from witan.core.settings import Settings
-from witan.core.uncertainty import MIN_HISTORY
+from witan.core.stats.learning import Learned
+from witan.core.stats.uncertainty import MIN_HISTORY
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat, Teacher
 from witan.deliberation.session import Session

@@ -10,7 +10,7 @@ from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
 from witan.core.outcome import Prior
 from witan.core.scale import HOLISTIC
-from witan.core.separation import Separation, separation
+from witan.core.stats.uncertainty import Separation, separation
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.jury import Authorship, is_author
 from witan.deliberation.masking import list_names, mask

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
-    from witan.core.learned import Learned
+    from witan.core.stats.learning import Learned
 import time
 from datetime import UTC
 

@@ -6,15 +6,15 @@ from itertools import pairwise
 from math import fsum
 from typing import Any, Literal
 
-from witan.core.approval import Approval, approval
 from witan.core.ballot import Ballot
-from witan.core.calibration import reliability_of
 from witan.core.display import Displayed, brief, quoted
 from witan.core.gate import Gate
-from witan.core.measure import Measure
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
+from witan.core.stats.approval import Approval, approval
+from witan.core.stats.calibration import reliability_of
+from witan.core.stats.measures import Measure
 from witan.core.tally import tally_sessions
 from witan.core.wording import listed
 from witan.deliberation import events as e

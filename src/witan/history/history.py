@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Self
 
 from witan.core.ballot import Ballot
-from witan.core.learned import Learned
+from witan.core.stats.learning import Learned
 from witan.deliberation.imported_session import Added, Imported
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Clock, SystemClock

@@ -11,18 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.agreement import shared_error
-from witan.core.calibration import calibrate
 from witan.core.entries import Noise
-from witan.core.learned import Learned, Tracks, known_by_order, reliability_from_tracks
-from witan.core.learned_from_people import learn_reliability_from_people
-from witan.core.merging import present_name
-from witan.core.noise import learn_prior_from_noise
 from witan.core.outcome import Prior, Unit
-from witan.core.people_beside import BesidePeople, JudgedSession, StoredBallot, beside_people
-from witan.core.reliability import reliability_from_shares
-from witan.core.shared_error import MIN_DECIDED
-from witan.core.sums import Names
+from witan.core.stats.agreement import MIN_DECIDED, shared_error
+from witan.core.stats.calibration import (
+    BesidePeople,
+    JudgedSession,
+    StoredBallot,
+    beside_people,
+    calibrate,
+)
+from witan.core.stats.learning import (
+    Learned,
+    Tracks,
+    known_by_order,
+    learn_prior_from_noise,
+    learn_reliability_from_people,
+    reliability_from_shares,
+    reliability_from_tracks,
+)
+from witan.core.stats.sums import Names, present_name
 from witan.core.window import EARLIEST_US
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Stage

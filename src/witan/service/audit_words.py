@@ -6,7 +6,7 @@ from operator import attrgetter
 from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.measure import Measure
+from witan.core.stats.measures import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from witan.core.learned import Learned
+from witan.core.stats.learning import Learned
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.plan import TYPICAL, Lengths
 from witan.deliberation.recorder import CallGuard, Listener

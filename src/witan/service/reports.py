@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from witan.analytics.reports import HistorySource, Source
-from witan.core.merging import present_name
+from witan.core.stats.sums import present_name
 from witan.core.window import ALWAYS
 from witan.errors import HistoryConflict, NothingToCount
 from witan.history import History

@@ -7,8 +7,8 @@ from witan.core.outcome import Outcome
 from witan.service.text import UNKNOWN, counted, listed, number
 
 if TYPE_CHECKING:
-    from witan.core.approval import Approval
-    from witan.core.separation import Separation
+    from witan.core.stats.approval import Approval
+    from witan.core.stats.uncertainty import Separation
     from witan.deliberation.session import Cost, Session
 
 __all__ = [

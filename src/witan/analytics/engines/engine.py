@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from witan.core.sums import Names
+from witan.core.stats.sums import Names
 from witan.core.window import Window
 
 Columns = Mapping[str, NDArray[Any]]

@@ -8,7 +8,7 @@ One text for `GradingSums`, as in `panel_sql`. Centred within a ballot: Σ(l −
 # ruff: noqa: S608
 
 from witan.analytics.engines.columns_sql import columns_of
-from witan.core.sums import GradingSums
+from witan.core.stats.sums import GradingSums
 
 __all__ = ["GRADINGS"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from witan.analytics.engines.engine import NONE, Columns, Params, Query, SumQuery
 from witan.analytics.lake.reading import Lake
-from witan.core.sums import Names
+from witan.core.stats.sums import Names
 from witan.core.window import Window
 from witan.errors import HistoryError
 

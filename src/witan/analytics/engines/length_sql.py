@@ -1,14 +1,14 @@
 """What is summed of votes beside the lengths of answers, and of grades by criterion.
 
-One text per table of `witan.core.sums`, as in `panel_sql`. Centred within a ballot: Σ(l − l̄)(x − x̄)
-is Σlx − ΣlΣx/n, and 0 where either is the same throughout.
+One text per table of `witan.core.stats.sums`, as in `panel_sql`. Centred within a ballot: Σ(l −
+l̄)(x − x̄) is Σlx − ΣlΣx/n, and 0 where either is the same throughout.
 """
 
 # Put together from texts of our own; values are parameters.
 # ruff: noqa: S608
 
 from witan.analytics.engines.columns_sql import columns_of
-from witan.core.sums import CriterionSums, LengthSums
+from witan.core.stats.sums import CriterionSums, LengthSums
 
 __all__ = ["CRITERIA", "PAIRS", "SHEETS"]
 

@@ -1,6 +1,6 @@
 """What is summed from rows that a counted session left ready: standings, matchups, answers.
 
-One text per table of `witan.core.sums`, the same on every engine. ``{window}`` stands for the
+One text per table of `witan.core.stats.sums`, the same on every engine. ``{window}`` stands for the
 conditions on the sessions. Sums of whole numbers are cast: left alone they are decimals on one
 engine and integers of 128 bits on another. A quotient has a real number in it, since two integers
 divide to an integer on some engines and to a fraction on others.

@@ -1,7 +1,7 @@
 """What is summed where people voted too: who was right about the pairs that they decided.
 
-One text per table of `witan.core.sums`, as in `panel_sql`. A pair stands with the smaller code
-first; a side is 1 for it, −1 for the other, 0 for neither.
+One text per table of `witan.core.stats.sums`, as in `panel_sql`. A pair stands with the smaller
+code first; a side is 1 for it, −1 for the other, 0 for neither.
 """
 
 # Put together from texts of our own; values are parameters.

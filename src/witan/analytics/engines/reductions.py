@@ -1,4 +1,4 @@
-"""The reductions: every table of `witan.core.sums`, asked of whatever engine holds the history."""
+"""Reductions: the tables of sums, from whatever engine holds the history."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from witan.analytics.engines.engine import Engine, SumQuery
 from witan.analytics.engines.texts import texts_of
 from witan.analytics.lake.columns import key_of
 from witan.core.rules.elo import Match
-from witan.core.sums import (
+from witan.core.stats.sums import (
     AnswerSums,
     BallotSums,
     CalibrationSums,
@@ -68,7 +68,7 @@ class Reductions:
         Parameters
         ----------
         kinds
-            Tables of `witan.core.sums`.
+            Tables of `witan.core.stats.sums`.
         rule
             Of the standings.
         human

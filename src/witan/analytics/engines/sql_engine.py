@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from witan.analytics.engines.engine import NONE, Columns, Params, SumQuery
 from witan.analytics.engines.sql_views import with_views
-from witan.core.sums import Names
+from witan.core.stats.sums import Names
 from witan.core.window import EPOCH, Window
 from witan.history.database import Database
 

@@ -9,7 +9,7 @@ import numpy as np
 from witan.analytics.engines import grading_sql, length_sql, panel_sql, people_sql, vote_sql
 from witan.analytics.engines.adding import KEYS
 from witan.analytics.engines.engine import Columns
-from witan.core import sums
+from witan.core.stats import sums
 
 __all__ = ["Text", "texts_of"]
 

@@ -1,14 +1,14 @@
 """What is summed from votes: how reviewers vote, beside the others and by the place on the sheet.
 
-One text per table of `witan.core.sums`, as in `panel_sql`. Where a variance is the difference of
-two sums, equal values are told by their least and greatest: rounding would leave a remainder.
+One text per table of `witan.core.stats.sums`, as in `panel_sql`. Where a variance is the difference
+of two sums, equal values are told by their least and greatest: rounding would leave a remainder.
 """
 
 # Put together from texts of our own; values are parameters.
 # ruff: noqa: S608
 
 from witan.analytics.engines.columns_sql import columns_of
-from witan.core.sums import BallotSums
+from witan.core.stats.sums import BallotSums
 
 __all__ = ["BALLOTS", "BESIDE", "UNITS", "VOTES"]
 

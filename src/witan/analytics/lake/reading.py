@@ -11,7 +11,7 @@ import numpy as np
 
 from witan.analytics.lake.columns import DAILY, EXPORT, TABLES, arrow, schema_of
 from witan.analytics.lake.lists import Held, Lists, read_lists, refuse_lost, refuse_mixed
-from witan.core.sums import Names
+from witan.core.stats.sums import Names
 from witan.core.window import Window
 from witan.errors import HistoryError
 

@@ -16,11 +16,10 @@ from witan.core.audit import AuditTables
 from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.calibration import Calibration, calibrate
 from witan.core.concerns import Concern, concerns
 from witan.core.display import Displayed, quoted
-from witan.core.merging import merge, present_name, renamed
-from witan.core.sums import (
+from witan.core.stats.calibration import Calibration, calibrate
+from witan.core.stats.sums import (
     BallotSums,
     CalibrationSums,
     CriterionSums,
@@ -34,6 +33,9 @@ from witan.core.sums import (
     StandingSums,
     UnitSums,
     VoteSums,
+    merge,
+    present_name,
+    renamed,
 )
 from witan.core.window import ALWAYS, Window
 from witan.core.wording import listed

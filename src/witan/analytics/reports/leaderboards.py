@@ -12,9 +12,16 @@ from witan.analytics.reports.renaming import renamed_matches, renamed_standings
 from witan.analytics.reports.sources import BASE_RULE, Source, check_rule, open_source
 from witan.core import leaderboard as core
 from witan.core.leaderboard import Leaderboard, Terms
-from witan.core.merging import merge, renamed, renamed_codes
 from witan.core.rules.elo import rate_matches
-from witan.core.sums import AnswerSums, MatchupSums, Names, StandingSums
+from witan.core.stats.sums import (
+    AnswerSums,
+    MatchupSums,
+    Names,
+    StandingSums,
+    merge,
+    renamed,
+    renamed_codes,
+)
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError, NothingToCount

@@ -8,9 +8,8 @@ from operator import attrgetter
 import numpy as np
 
 from witan.analytics.engines import Reductions
-from witan.core.merging import merge, renamed_codes
 from witan.core.rules.elo import Match
-from witan.core.sums import MatchupSums, Names, StandingSums
+from witan.core.stats.sums import MatchupSums, Names, StandingSums, merge, renamed_codes
 
 __all__ = ["renamed_matches", "renamed_standings"]
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from witan.core.additive import SCALE_DF
 from witan.core.by_hand.tables import Cell, Session, Step, cell
 from witan.core.profile import Floats
+from witan.core.stats.additive import SCALE_DF
 
 __all__ = [
     "borda",

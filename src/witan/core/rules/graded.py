@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.additive import fit_grades
 from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile
 from witan.core.rules.positional import (
     borda,
@@ -19,6 +18,7 @@ from witan.core.rules.positional import (
     whole_sums,
 )
 from witan.core.rules.registry import Axiom, Scores, rule
+from witan.core.stats.additive import fit_grades
 from witan.errors import InvalidParameter
 
 FLAT = 0.001
@@ -312,7 +312,7 @@ def calibrated(profile: Profile) -> Scores:
     """Candidate effects of the additive model, centred on 0, in grade points.
 
     The model is grade · panel scale / reviewer scale = candidate + reviewer + error, fitted by
-    least squares; see `witan.core.additive.fit_grades` for the scale.
+    least squares; see `witan.core.stats.additive.fit_grades` for the scale.
 
     Parameters
     ----------

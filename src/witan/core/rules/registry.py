@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.additive import AdditiveFit
 from witan.core.profile import Floats, Profile
+from witan.core.stats.additive import AdditiveFit
 from witan.errors import InvalidParameter, UnknownName, UnknownOption
 
 if TYPE_CHECKING:

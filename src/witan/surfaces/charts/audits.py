@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from witan.core.audit_gradings import GradingAudit
 from witan.core.audit_reviewers import ReviewerAudit
 from witan.core.concerns import CHECKS, concern_of
-from witan.core.measure import Measure
+from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
 from witan.service.audit_words import GRADING_WORDS, REVIEWER_WORDS, Word
 from witan.service.text import clean, counted, listed, number

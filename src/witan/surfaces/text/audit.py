@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from witan.core.audit import PEOPLE
 from witan.core.audit_panel import CriterionAudit, PanelAudit
 from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.calibration import Calibration
 from witan.core.concerns import CHECKS, concern_of
-from witan.core.measure import Measure
+from witan.core.stats.calibration import Calibration
+from witan.core.stats.measures import Measure
 from witan.service.audit_words import (
     CRITERION_WORDS,
     GRADING_WORDS,

@@ -1,30 +1,27 @@
-"""A Bradley–Terry fit to counts of pairs, and what may be concluded from it."""
+"""Bradley–Terry ratings of models across sessions, from comparisons or from their sums."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.comparisons import FIRST, SECOND, TIE, PairCounts
 from witan.core.display import quoted
 from witan.core.level import check_level
 from witan.core.rules.luce import fit_matchups
-from witan.errors import InvalidParameter, TooLarge, UnsuitableBallots
-
-__all__ = [
-    "MAX_MODELS",
-    "Clusters",
-    "Errors",
-    "Fit",
-    "Ratings",
-    "check_options",
-    "conclude",
-    "fit_pairs",
-    "residuals",
-]
+from witan.core.stats.comparisons import (
+    FIRST,
+    SECOND,
+    TIE,
+    Comparisons,
+    PairCounts,
+    count_pairs,
+    session_squares,
+)
+from witan.core.stats.sums import MatchupSums, Names, places
+from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
 Array = NDArray[np.float64]
 Errors = Literal["clustered", "robust"]
@@ -41,6 +38,8 @@ effects that a session's comparisons share.
 
 NAMED = 4
 """More names than this are counted in a warning instead of listed."""
+
+Codes = NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -369,3 +368,178 @@ def _defeat_warnings(fit: Fit) -> list[str]:
         if not points[np.ix_(inside, outside)].any():
             warnings.append(f"{named} never won against the others{rests}")
     return warnings
+
+
+def rate(
+    comparisons: Comparisons, *, ghost_wins: float = 0.5, cluster: bool = True, level: float = 0.95
+) -> Ratings:
+    r"""Rate models by a Bradley–Terry fit to all comparisons, with sandwich errors.
+
+    The strengths θ are those of the rule `bradley_terry`, all comparisons in one matchup table,
+    ties half a win each way. With H the information at θ, r = y − σ(θ_i − θ_j) the residual of a
+    comparison with outcome y in {0, ½, 1}, x the vector with 1 for its first and −1 for its
+    second model, and H₀ the part of H that the prior brings, the covariance of θ is
+
+        H⁻¹                                                model-based,
+        H⁻¹ (Σ_n r_n² x_n x_nᵀ + H₀) H⁻¹                   robust per comparison,
+        H⁻¹ (G/(G − 1) Σ_s g_s g_sᵀ + H₀) H⁻¹              clustered by session,
+
+    g_s = Σ_{n in s} r_n x_n being the gradient of one of G sessions. Comparisons inside a session
+    share its question, answers and reviewers; only the clustered errors allow for that. They are
+    used where sessions are given, with G − 1 degrees of freedom; `errors` of the result names the
+    kind in use. With fewer than 20 sessions, errors and contrasts are at least the model-based
+    ones, so that agreement by chance does not pass for certainty.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        N comparisons of M models, optionally with sessions.
+    ghost_wins : float
+        Wins, and as many losses, of every model against one ghost of free strength; half of each
+        by default. With 0 there must be a finite answer without it.
+    cluster : bool
+        Whether to use the sessions, if there are any.
+    level : float
+        Of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    Ratings
+        In logits, mean 0 within each connected group.
+
+    Raises
+    ------
+    InvalidParameter
+        If `ghost_wins` is negative or `level` not between 0 and 1.
+    NothingToCount
+        If there is no comparison.
+    TooLarge
+        If there are more than `MAX_MODELS` models.
+    UnsuitableBallots
+        If `ghost_wins` is 0 and some models never lost to, or never met, the others (Ford's
+        condition).
+
+    References
+    ----------
+    Bradley and Terry, Biometrika 39 (1952) 324–345. Ford, American Mathematical Monthly 64 (1957)
+    28–33. White, "Maximum likelihood estimation of misspecified models", Econometrica 50 (1982)
+    1–25. Liang and Zeger, "Longitudinal data analysis using generalized linear models",
+    Biometrika 73 (1986) 13–22.
+    """
+    check_options(ghost_wins, level)
+    if not len(comparisons):
+        raise NothingToCount("there are no comparisons to rate models by")
+    if len(comparisons.models) > MAX_MODELS:
+        raise TooLarge("models", len(comparisons.models), MAX_MODELS)
+    fit = fit_pairs(comparisons.models, count_pairs(comparisons), ghost_wins)
+    n_sessions = comparisons.n_sessions if cluster else None
+    clusters = None
+    if n_sessions is not None:
+        squares = session_squares(comparisons, residuals(fit.strength))
+        clusters = Clusters(n_sessions, squares, n_sessions)
+    warnings = _session_warnings(n_sessions, len(fit.models), cluster=cluster)
+    return conclude(fit, clusters, level, tuple(warnings))
+
+
+def _session_warnings(n_sessions: int | None, n_models: int, *, cluster: bool) -> list[str]:
+    """Say where the errors allow too little, or nothing, for sessions."""
+    if n_sessions is None:
+        unknown = (
+            "without sessions, comparisons are taken as independent and errors may be too small"
+        )
+        return [unknown] if cluster else []
+    if n_sessions == 1:
+        return ["all comparisons are of one session: how ratings vary between sessions is unknown"]
+    if n_sessions <= n_models:
+        return [f"{n_sessions} sessions are few for {n_models} models: clustered errors are rough"]
+    return []
+
+
+def rate_sums(
+    sums: MatchupSums, names: Names, *, ghost_wins: float = 0.5, level: float = 0.95
+) -> Ratings:
+    r"""Rate models by a Bradley–Terry fit to sums of matchups, errors clustered by bucket.
+
+    The strengths are those that `rate` finds from the comparisons themselves. Errors differ from
+    its own in the clusters alone: with g_b the gradient of all comparisons of bucket b at the fit,
+
+        covariance = H⁻¹ (B/(B − 1) Σ_b g_b g_bᵀ + H₀) H⁻¹,
+
+    as `rate` has it with a session in the place of a bucket. A bucket holds whole sessions, so
+    that what a session shares is allowed for; sessions being independent, the two errors differ
+    by chance only, and Student's t has B − 1 degrees of freedom.
+
+    Parameters
+    ----------
+    sums : MatchupSums
+        Rows in any order; a key may stand in several, a pair in either order. Weights of ballots
+        count as so many ballots.
+    names : Names
+        Of every code in `sums`.
+    ghost_wins, level : float
+        As in `rate`.
+
+    Returns
+    -------
+    Ratings
+        Models in alphabetical order. `n_sessions` is None, `n_clusters` the number of buckets.
+
+    Raises
+    ------
+    InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
+        As `rate` does. Rows of weight 0, or of a model with itself, are no comparisons.
+
+    References
+    ----------
+    Liang and Zeger, "Longitudinal data analysis using generalized linear models", Biometrika 73
+    (1986) 13–22. Further in `rate`.
+    """
+    check_options(ghost_wins, level)
+    models, (first, second) = places(names, sums.first, sums.second)
+    met = ((sums.wins > 0) | (sums.losses > 0) | (sums.ties > 0)) & (first != second)
+    if not met.any():
+        raise NothingToCount("there are no comparisons to rate models by")
+    if not met.all():
+        sums = MatchupSums(*(getattr(sums, field.name)[met] for field in fields(sums)))
+        models, (first, second) = places(names, sums.first, sums.second)
+    if len(models) > MAX_MODELS:
+        raise TooLarge("models", len(models), MAX_MODELS)
+    table = np.stack([sums.ties, sums.wins, sums.losses])  # by outcome code
+    cell = first * len(models) + second
+    fit = fit_pairs(models, _counts(cell, table, len(models)), ghost_wins)
+    residual = residuals(fit.strength).reshape(3, -1)
+    pull = sum(table[outcome] * residual[outcome][cell] for outcome in (TIE, FIRST, SECOND))
+    gradient = _by_bucket(sums.bucket, first, second, np.asarray(pull), len(models))
+    clusters = Clusters(len(gradient), gradient.T @ gradient)
+    return conclude(fit, clusters, level, tuple(_warnings(clusters.n, len(models))))
+
+
+def _counts(cell: Codes, table: Array, n_models: int) -> PairCounts:
+    """Totals of all buckets, shape (M, M) each."""
+    tie, first, second = (
+        np.bincount(cell, weights, minlength=n_models**2).reshape(n_models, n_models)
+        for weights in table
+    )
+    return PairCounts(first=first, second=second, tie=tie)
+
+
+def _by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_models: int) -> Array:
+    """The gradient of every bucket that holds a comparison, shape (B, M)."""
+    _, row = np.unique(bucket, return_inverse=True)
+    n_buckets = int(row.max()) + 1
+    size = n_buckets * n_models
+    gradient = np.bincount(row * n_models + first, pull, minlength=size)
+    gradient -= np.bincount(row * n_models + second, pull, minlength=size)
+    return np.asarray(gradient.reshape(n_buckets, n_models))
+
+
+def _warnings(n_buckets: int, n_models: int) -> list[str]:
+    """Say where the errors rest on little."""
+    if n_buckets == 1:
+        return ["all comparisons fall into one group of sessions: how ratings vary is unknown"]
+    if n_buckets <= n_models:
+        return [
+            f"{n_buckets} groups of sessions are few for {n_models} models: "
+            "clustered errors are rough"
+        ]
+    return []

@@ -7,9 +7,7 @@ from functools import lru_cache
 
 from witan.core.level import check_level
 from witan.core.outcome import Interval
-from witan.core.student import beta_quantile
-
-__all__ = ["Approval", "approval"]
+from witan.core.stats.distributions import beta_quantile
 
 PRIOR = 0.5
 """Jeffreys' prior: half an approval and half a rejection before the first vote."""

@@ -1,23 +1,28 @@
-"""How often a panel this sure of a pair was right by people's votes: agreement into reliability.
+"""Calibration of a panel by people's votes: agreement into reliability.
 
 Agreement is what the panel says of itself: the larger of p_beats and 1 − p_beats. Reliability is
 how often people then said the same, and is unknown until they have said enough.
+
+`beside_people` has the same definitions as the reductions `HumanSums` and `CalibrationSums` have in
+SQL, for as few sessions as a council learns from before it counts, where asking an engine would
+take too long.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.level import check_level
-from witan.core.measure import Count, Measure, lacking, per_bucket, rate, undefined
 from witan.core.outcome import Outcome
-from witan.core.shared_error import MIN_DECIDED
-from witan.core.sums import CalibrationSums
+from witan.core.profile import Floats
+from witan.core.stats.agreement import MIN_DECIDED
+from witan.core.stats.measures import Count, Measure, lacking, per_bucket, rate, undefined
+from witan.core.stats.sums import CalibrationSums, HumanSums
 from witan.errors import InvalidParameter
-
-__all__ = ["BANDS", "MIN_NEAR", "Band", "Block", "Calibration", "calibrate", "reliability_of"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +33,10 @@ MIN_NEAR = 20
 """Decided pairs at, or pooled with, a confidence from which its reliability is known."""
 
 PAIRS = "pairs that people decided"
+
+Pair = tuple[int, int]
+
+EDGES = [k / BANDS for k in range(1, BANDS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,8 @@ def calibrate(
     With n_k decided pairs in band k, of which the panel matched h_k, the fit minimises
     Σ n_k (h_k/n_k − f_k)² over f that never fall: the pool-adjacent-violators algorithm. A block
     of pooled bands has the reliability Σ h_k / Σ n_k, with the interval of
-    `witan.core.measure.rate`, which allows for sessions. The blocks are taken as given in it.
+    `witan.core.stats.measures.rate`, which allows for sessions. The blocks are taken as given in
+    it.
 
     Parameters
     ----------
@@ -214,3 +224,160 @@ def _pool(table: CalibrationSums, filled: Sequence[int]) -> list[list[int]]:
             hits, pairs, held = before[0] + hits, before[1] + pairs, before[2] + held
         blocks.append((hits, pairs, held))
     return [held for _, _, held in blocks]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBallot:
+    """A ballot as a history keeps it, models and reviewers as codes; see `BallotEntry`."""
+
+    reviewer: int
+    human: bool
+    models: Sequence[int]
+    own: Sequence[bool]
+    shares: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSession:
+    """A session that people voted on, too.
+
+    Parameters
+    ----------
+    models, p_beats
+        Of its matchup among models: pairs stand in the order (0, 1), (0, 2), …, (1, 2), … of
+        `models`; both empty where there is none.
+    """
+
+    bucket: int
+    ballots: Sequence[StoredBallot]
+    models: Sequence[int] = ()
+    p_beats: Sequence[float | None] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BesidePeople:
+    """Models' opinions on the pairs that people decided.
+
+    Parameters
+    ----------
+    reviewers
+        Codes, one per row of `correct`.
+    correct : float array, shape (R, N)
+        Per pair: 1 as people, −1 against them, 0 neither; NaN: not judged.
+    calibration
+        How sure the panels were of those pairs, and how often they matched.
+    """
+
+    reviewers: tuple[int, ...]
+    correct: Floats
+    calibration: CalibrationSums
+
+    def of(self, reviewers: Collection[int]) -> "BesidePeople":
+        """The opinions of these reviewers alone."""
+        mine = [row for row, code in enumerate(self.reviewers) if code in reviewers]
+        kept = tuple(self.reviewers[row] for row in mine)
+        return replace(self, reviewers=kept, correct=self.correct[mine])
+
+    @property
+    def sums(self) -> HumanSums:
+        """Each reviewer beside itself, all sessions in one bucket."""
+        known = ~np.isnan(self.correct)
+        sides = np.where(known, self.correct, 0.0)
+        codes = np.array(self.reviewers, dtype=np.int64)
+        totals, squares = sides.sum(axis=1), (sides * sides).sum(axis=1)
+        return HumanSums(
+            bucket=np.zeros_like(codes),
+            reviewer=codes,
+            other=codes,
+            n=known.sum(axis=1).astype(np.int64),
+            x=totals,
+            y=totals,
+            xx=squares,
+            yy=squares,
+            xy=squares,
+        )
+
+
+def beside_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
+    """Set models' ballots, and what their panels said, beside the majorities of people.
+
+    A pair of candidates of a session is decided where more human ballots place one above the other
+    than below. Candidates of the reviewer's own are left out.
+    """
+    rights: dict[int, dict[int, float]] = {}
+    banded: dict[tuple[int, int], list[float]] = {}
+    n_decided = 0
+    for session in sessions:
+        truth, opinions = _opinions(session.ballots)
+        for reviewer, sides in opinions.items():
+            mine = rights.setdefault(reviewer, {})
+            for at, (pair, right) in enumerate(truth.items(), start=n_decided):
+                balance = sides.get(pair)
+                if balance is not None:
+                    mine[at] = right if balance > 0 else -right if balance else 0
+        n_decided += len(truth)
+        for confidence, matched in _sure(session, truth):
+            row = banded.setdefault((session.bucket, _band_index(confidence)), [0.0, 0.0, 0.0])
+            row[0] += 1
+            row[1] += matched
+            row[2] += confidence
+    correct = np.full((len(rights), n_decided), np.nan)
+    for at, held in enumerate(rights.values()):
+        correct[at, list(held)] = list(held.values())
+    return BesidePeople(tuple(rights), correct, _table(banded))
+
+
+def _opinions(
+    ballots: Sequence[StoredBallot],
+) -> tuple[dict[Pair, int], dict[int, dict[Pair, int]]]:
+    """Pairs that people decided, and per model its balance on every pair that it judged."""
+    people: dict[Pair, int] = {}
+    models: dict[int, dict[Pair, int]] = {}
+    for ballot in ballots:
+        held = people if ballot.human else models.setdefault(ballot.reviewer, {})
+        for pair, side in _sides(ballot):
+            held[pair] = held.get(pair, 0) + side
+    return {pair: _sign(balance) for pair, balance in people.items() if balance}, models
+
+
+def _sides(ballot: StoredBallot) -> Iterator[tuple[Pair, int]]:
+    """1 for the smaller code of a pair, −1 for the other, 0 for neither."""
+    placed = sorted(
+        (model, share)
+        for model, own, share in zip(ballot.models, ballot.own, ballot.shares, strict=True)
+        if share is not None and not own
+    )
+    for (i, a), (j, b) in combinations(placed, 2):
+        if i != j:
+            yield (i, j), (a > b) - (a < b)
+
+
+def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[float, bool]]:
+    """How sure the panel was of each decided pair that it took sides on, and whether rightly."""
+    for (i, j), p in zip(combinations(session.models, 2), session.p_beats, strict=True):
+        right = truth.get((min(i, j), max(i, j)))
+        if right is None or p is None or p == 0.5:
+            continue
+        # p is that of i; what people decided is for or against the smaller code.
+        for_smaller = (p > 0.5) == (i < j)
+        yield max(p, 1.0 - p), for_smaller == (right > 0)
+
+
+def _band_index(confidence: float) -> int:
+    return bisect_right(EDGES, confidence)
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _table(banded: Mapping[tuple[int, int], Sequence[float]]) -> CalibrationSums:
+    keys = np.array(list(banded), dtype=np.int64).reshape(-1, 2)
+    rows = np.array(list(banded.values()), dtype=float).reshape(-1, 3)
+    return CalibrationSums(
+        bucket=keys[:, 0],
+        band=keys[:, 1],
+        pairs=rows[:, 0].astype(np.int64),
+        matched=rows[:, 1].astype(np.int64),
+        confidence=rows[:, 2],
+    )

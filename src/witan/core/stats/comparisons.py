@@ -17,17 +17,6 @@ from numpy.typing import NDArray
 
 from witan.errors import InvalidParameter
 
-__all__ = [
-    "FIRST",
-    "SECOND",
-    "TIE",
-    "Comparisons",
-    "PairCounts",
-    "count_pairs",
-    "encode",
-    "session_squares",
-]
-
 TIE, FIRST, SECOND = 0, 1, 2
 
 OUTCOMES: Mapping[str | int, int] = MappingProxyType(

@@ -25,15 +25,6 @@ from witan.core.profile import (
     Profile,
 )
 
-__all__ = [
-    "AdditiveFit",
-    "adjusted_grades",
-    "fit_grades",
-    "fit_ranks",
-    "fit_rows",
-    "pair_variances",
-]
-
 SCALE_DF = 5.0
 """Prior degrees of freedom that draw a reviewer's scale toward the panel's."""
 

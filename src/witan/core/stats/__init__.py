@@ -1,0 +1,1 @@
+"""Statistics over ballots and sessions: fits, uncertainty, ratings, leaderboard, audit."""

@@ -15,7 +15,7 @@ from witan.deliberation import events as e
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
 from witan.history.database import Database
-from witan.history.imports import add
+from witan.history.imports import import_sessions
 from witan.history.schema import code_of
 
 NOWHERE = "script:nowhere.toml"
@@ -51,7 +51,7 @@ def store(database: Database) -> None:
     """The two, and a complete session of other members."""
     sessions = [_with_one_unreached(), _with_nobody(), Session.of(told("q3"))]
     imported = [Imported(one.id, session_record=one) for one in sessions]
-    add(database, imported, "test", "digest", datetime(2026, 11, 22, tzinfo=UTC))
+    import_sessions(database, imported, "test", "digest", datetime(2026, 11, 22, tzinfo=UTC))
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -118,10 +118,10 @@ class TestKeeping:
         assert list(history.session("s1").events) == turned
 
     def test_a_session_without_its_opening_is_refused(self, history):
-        """A recording that was not told of the opening says so."""
+        """A recording refuses events of a session without its opening."""
         recording = history.recording()
 
-        with pytest.raises(HistoryError, match="from its beginning"):
+        with pytest.raises(HistoryError, match="from its first event"):
             recording(told("s1")[1])
 
     def test_a_closed_history_keeps_nothing_more(self, place):

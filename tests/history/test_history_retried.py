@@ -9,8 +9,8 @@ from histories import told
 from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
+from witan.history import Imported
 from witan.history.counting import SUPERSEDED_SESSIONS
-from witan.history.imports import Imported
 from witan.history.schema import bucket_of
 
 

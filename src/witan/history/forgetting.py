@@ -1,11 +1,11 @@
-"""Forgetting: a session leaves every table, and the file."""
+"""Forgetting: sessions deleted from every table, and from the file."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from witan.history.counting import reparent_families
-from witan.history.database import Database
+from witan.history.database import Database, blocks, in_list
 from witan.history.listing import require_datetime
 from witan.history.locks import lock_cached_sums
 from witan.history.reading import require_session, require_text
@@ -13,22 +13,22 @@ from witan.history.rows import ENTRY_TABLES, to_microseconds
 from witan.history.schema import CACHE_DAYS, CACHE_SHARDS
 
 AT_ONCE = 200
-"""Sessions that are forgotten in one transaction."""
+"""Sessions deleted in one transaction."""
 
 SWEEP_SECONDS = 1.0
-"""How long a reader of the log is waited for, once the sessions are gone."""
+"""How long to wait for readers of the log after a deletion."""
 
 _TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What was forgotten.
+    """The number of deleted sessions.
 
     Parameters
     ----------
     note
-        What may still be read of it, and until when; None: nothing.
+        Where deleted text may remain, and how long; None: nowhere.
     """
 
     n_sessions: int
@@ -49,9 +49,9 @@ def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
     with database.transaction():
         for name in names:
             require_session(database, name)
-        cells = [cell for block in _blocks(names) for cell in _delete(database, block)]
-        _forget_cached_sums(database, cells)
-    return _swept(database, len(cells))
+        cells = [cell for block in blocks(names, AT_ONCE) for cell in _delete(database, block)]
+        _delete_cached_sums(database, cells)
+    return _clean_log(database, len(cells))
 
 
 def forget_before(database: Database, at: datetime) -> ForgetResult:
@@ -60,72 +60,67 @@ def forget_before(database: Database, at: datetime) -> ForgetResult:
 
 
 def forget_added_before(database: Database, at: datetime) -> ForgetResult:
-    """Delete every session that came in before a time, whenever it was asked."""
+    """Delete every session that came into the history before a time."""
     return _forget_older(database, "added_us", at)
 
 
 def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult:
-    """Delete what is older, a few at a time: nobody waits for all of it."""
+    """Delete older sessions, a few per transaction, so that others do not wait for all."""
     require_datetime("the time", at)
     sql = (
         f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
         f" ORDER BY {column}, session LIMIT :n"
     )
-    given = {"before": to_microseconds(at), "n": AT_ONCE}
+    params = {"before": to_microseconds(at), "n": AT_ONCE}
     forgotten = 0
     while True:
         with database.transaction():
-            sessions = [name for (name,) in database.rows(sql, given)]
+            sessions = [name for (name,) in database.rows(sql, params)]
             cells = _delete(database, sessions)
-            _forget_cached_sums(database, cells)
+            _delete_cached_sums(database, cells)
         forgotten += len(cells)
         if len(sessions) < AT_ONCE:
-            return _swept(database, forgotten)
-
-
-def _blocks(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE))
+            return _clean_log(database, forgotten)
 
 
 def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
-    """Delete sessions; return the day and the bucket of each that was there.
+    """Delete sessions; return the day and the bucket of each that existed.
 
-    Their rows are locked in the order of their names, as every writer locks them, and go before all
-    that depends on them: whoever waits for one finds it gone, and adds nothing.
+    Their rows are locked in the order of their names, as by every writer, and are deleted first: a
+    writer that waits for one finds it gone, and adds nothing.
     """
     if not sessions:
         return []
-    given = {f"s{k}": session for k, session in enumerate(sessions)}
-    among = f"IN ({', '.join(':' + name for name in given)})"
-    sql = f"SELECT session, day, bucket FROM sessions WHERE session {among} ORDER BY session"  # noqa: S608
-    cells = [(day, bucket) for _, day, bucket in database.rows(sql + database.locking, given)]
+    among, params = in_list(sessions)
+    sql = f"SELECT session, day, bucket FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608
+    cells = [(day, bucket) for _, day, bucket in database.rows(sql + database.locking, params)]
     people = [
         code
         for (code,) in database.rows(
-            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session {among}",  # noqa: S608
-            given,
+            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session IN {among}",  # noqa: S608
+            params,
         )
     ]
     digests = [
         digest
         for (digest,) in database.rows(
-            f"SELECT DISTINCT digest FROM imported WHERE session {among}",  # noqa: S608
-            given,
+            f"SELECT DISTINCT digest FROM imported WHERE session IN {among}",  # noqa: S608
+            params,
         )
     ]
     reparent_families(database, sessions)
     for table in _TABLES:
-        database.execute(f"DELETE FROM {table} WHERE session {among}", given)  # noqa: S608
-    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent {among}", given)  # noqa: S608
-    _forget_imports(database, digests)
-    _forget_names(database, people)
+        database.execute(f"DELETE FROM {table} WHERE session IN {among}", params)  # noqa: S608
+    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {among}", params)  # noqa: S608
+    _delete_imports(database, digests)
+    _delete_names(database, people)
     return cells
 
 
-def _forget_imports(database: Database, digests: Sequence[str]) -> None:
-    """A file of which nothing is left may come in again."""
+def _delete_imports(database: Database, digests: Sequence[str]) -> None:
+    """Delete the digests of files without sessions, so that they can be imported again."""
     for digest in sorted(digests):
-        # Of two that forget the last sessions of a file, the second sees what the first deleted.
+        # The lock lets the second of two processes see what the first deleted.
         sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
         database.rows(sql, {"digest": digest})
         database.execute(
@@ -135,8 +130,8 @@ def _forget_imports(database: Database, digests: Sequence[str]) -> None:
         )
 
 
-def _forget_names(database: Database, people: Sequence[int]) -> None:
-    """A person who voted in no other session is named no more."""
+def _delete_names(database: Database, people: Sequence[int]) -> None:
+    """Delete the names of people without any other vote."""
     for code in people:
         database.execute(
             "DELETE FROM names WHERE code = :code"
@@ -147,7 +142,7 @@ def _forget_names(database: Database, people: Sequence[int]) -> None:
         )
 
 
-def _swept(database: Database, forgotten: int) -> ForgetResult:
+def _clean_log(database: Database, forgotten: int) -> ForgetResult:
     if not forgotten or database.truncate_log(SWEEP_SECONDS):
         return ForgetResult(forgotten)
     note = (
@@ -157,12 +152,12 @@ def _swept(database: Database, forgotten: int) -> ForgetResult:
     return ForgetResult(forgotten, note)
 
 
-def _forget_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
+def _delete_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
     """Delete the cached sums of these days and buckets, which may be those of a single session."""
-    forgotten = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
-    if not forgotten:
+    deleted = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
+    if not deleted:
         return
     lock_cached_sums(database)
     sql = "DELETE FROM cached_sums WHERE span = :span AND shard = :shard"
-    for span, shard in forgotten:
+    for span, shard in deleted:
         database.execute(sql, {"span": span, "shard": shard})

@@ -22,20 +22,20 @@ from witan.history.learning import read_lengths
 from witan.history.listing import HistorySummary, PageCursor, Search, SessionSummary, describe
 from witan.history.locks import LockWait, new_holder, other_process
 from witan.history.opening import damage_error, open_database
-from witan.history.rows import COUNCIL, is_storable
+from witan.history.rows import NOBODY, is_storable, lock_session
 from witan.history.schema import read_version
 from witan.history.sqlite import SqliteDatabase, is_damage
 from witan.history.writer import Recording, Writer
 
 
 class History:
-    """A place where sessions are kept: a SQLite file, or a PostgreSQL database.
+    """A SQLite file or a PostgreSQL database of sessions.
 
-    Threads may share one, and processes may open the same place.
+    Threads may share a history, and processes may open the same one.
     """
 
     aliases: Mapping[str, str] = learning.NO_ALIASES
-    """Old name → new name of a model, by which it is one reviewer in what is learned."""
+    """Old name → new name of a model, which counts as one reviewer in `learn`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
@@ -55,22 +55,22 @@ class History:
     ) -> Self:
         """Open the history at a path, ``sqlite:///path`` or ``postgresql://user@host/database``.
 
-        It is made where there is none, and migrated where it is of an earlier version.
+        A missing history is made, and one of an earlier version migrated.
 
         Parameters
         ----------
         reading
-            It is only read: it has to be there, and may lie where nothing can be written.
-        patience
-            How long to wait for other processes, and who is told of it; None: ten seconds, nobody.
+            Only read: the history has to exist, and may be write-protected.
+        lock_wait
+            Wait for other processes; None: ten seconds, in silence.
 
         Raises
         ------
         HistoryError
-            If the place cannot be reached or written, or holds something else, a history of a
-            later version, or a damaged one; or another process keeps it locked.
+            If it cannot be reached or written, is no history, is of a later version, is damaged, or
+            is locked by another process.
         InvalidParameter
-            If it is neither a text nor a path.
+            If the URL is neither a text nor a path.
         MissingExtra
             If it is in PostgreSQL, and psycopg is not installed.
         """
@@ -86,27 +86,27 @@ class History:
 
     @property
     def url(self) -> str:
-        """Where it is, without a password."""
+        """Its URL without a password."""
         where = self.database.where
         return f"sqlite:///{where}" if self.database.dialect == "sqlite" else where
 
     @property
     def version(self) -> int:
-        """How many migrations it has had."""
+        """The number of its migrations."""
         return read_version(self.database)
 
     @property
     def journal(self) -> str:
-        """How commits are made durable: ``wal``, ``truncate`` or ``postgresql``."""
+        """The journal mode: ``wal``, ``truncate`` or ``postgresql``."""
         return self.database.journal
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened to be read where it cannot be written."""
+        """Opened for reading only, because it cannot be written."""
         return self.database.read_only
 
     def require_writable(self, lock_wait: LockWait | None = None) -> None:
-        """Wait until it can be written, and no longer than `lock_wait` has.
+        """Wait until it can be written, as long as `lock_wait` allows.
 
         Raises
         ------
@@ -116,81 +116,80 @@ class History:
         (lock_wait or LockWait()).run(self.database.where, self.database.wait_until_writable)
 
     def close(self) -> None:
-        """Write what recordings were told, then close; a second call does nothing."""
+        """Write the events of recordings, then close; a second call does nothing."""
         self._writer.close()
         self.database.close()
 
     def check(self) -> None:
-        """Read the whole file, to see whether it is sound; a server looks after its own.
+        """Check the whole file for damage; a server checks its own.
 
         Raises
         ------
         HistoryError
-            If it is damaged; it is then copied aside.
+            If the file is damaged; it is then copied aside.
         """
         file = self.database
         if not isinstance(file, SqliteDatabase):
             return
         try:
-            found = file.integrity_check() or next(unreadable_events(file), None)
+            damage = file.integrity_check() or next(unreadable_events(file), None)
         except HistoryError as error:
             if not is_damage(error, file.path):
                 raise
-            found = error.problem
-        if found is not None:
-            raise damage_error(file.path, found, self._clock.now())
+            damage = error.problem
+        if damage is not None:
+            raise damage_error(file.path, damage, self._clock.now())
 
     def recording(self) -> Recording:
-        """Make a listener that keeps the sessions it is told of, one after another.
+        """Make a listener that stores the events of sessions, one session after another.
 
-        Any number may be open at once; they share one thread, which commits what all were told.
+        Any number may be open at once; they share one thread, which commits the events of all.
         Leaving its block waits until everything is durable.
         """
-        return Recording(self._writer, self._claimed)
+        return Recording(self._writer, self._pop_claim)
 
     def claim(self, session: str, *, by_force: bool = False) -> Session:
-        """Take an interrupted session over, to go on with it in the next recording.
+        """Take over an interrupted session, to continue it in the next recording.
 
-        What an earlier writer still brings is refused from now on. A closed one is returned.
+        Later events of its earlier writer are refused. A closed session is only returned.
 
         Parameters
         ----------
         by_force
-            Even if another process of this machine is still at it.
+            Take it over even if another process of this machine still records it.
 
         Raises
         ------
         UnknownName
             If there is no such session.
         HistoryError
-            If it was imported as ballots, and has no events; or another process is still at it.
+            If it was imported as ballots, or another process still records it.
         """
-        token = new_holder()
+        own = new_holder()
         with self.database.transaction():
             reading.require_session(self.database, session)
-            sql = "SELECT holder FROM sessions WHERE session = :session" + self.database.locking  # noqa: S608
-            holder = next((h for (h,) in self.database.rows(sql, {"session": session})), "")
+            holder = lock_session(self.database, session) or NOBODY
             if not by_force and (process := other_process(holder)) is not None:
                 problem = f"the session {session} is under way in process {process}"
                 remedy = "let that end, or take it over all the same (witan resume --take-over)"
                 raise HistoryConflict(self.database.where, problem, remedy)
             self.database.execute(
-                "UPDATE sessions SET holder = :token"
+                "UPDATE sessions SET holder = :holder"
                 " WHERE session = :session AND status = 'interrupted'",
-                {"token": token, "session": session},
+                {"holder": own, "session": session},
             )
-            taken = self.session(session)
-        if taken.status == "interrupted":
+            claimed = self.session(session)
+        if claimed.status == "interrupted":
             with self._claiming:
-                self._claims[session] = token
-        return taken
+                self._claims[session] = own
+        return claimed
 
-    def _claimed(self, session: str) -> str | None:
+    def _pop_claim(self, session: str) -> str | None:
         with self._claiming:
             return self._claims.pop(session, None)
 
     def session(self, session: str) -> Session:
-        """A council session, whole or as far as it came.
+        """Read a council session, complete or interrupted.
 
         Raises
         ------
@@ -202,7 +201,7 @@ class History:
         return reading.read_session(self.database, session)
 
     def sessions(self, size: int = 200) -> Iterator[Session]:
-        """Every council session, by name, read a few at a time."""
+        """Yield every council session by name, reading a few at a time."""
         after = ""
         sql = (
             "SELECT session FROM sessions s WHERE session > :after"
@@ -211,7 +210,7 @@ class History:
         )
         while names := self.database.rows(sql, {"after": after, "size": size}):
             for (after,) in names:
-                # It may have been forgotten meanwhile.
+                # Another process may have forgotten it meanwhile.
                 if events := read_events(self.database, after):
                     yield Session.of(events)
 
@@ -229,19 +228,18 @@ class History:
     ) -> list[SessionSummary]:
         """List sessions by their time, the latest first.
 
-        One that was imported stands by its own time; where its file says none, by that of the
-        import.
+        An imported session has the time in its file, or else that of the import.
 
         Parameters
         ----------
         text
-            Words that the question and the closing text hold between them, in any case.
+            Words in the question or the closing text, in any case.
         since, until
             From, and before, these times.
         simulated
-            Only sessions in which scripts sat, or only the others; None: both.
+            Only sessions with scripted members, or only the others; None: both.
         parent
-            The session that they came of.
+            The session that they derive from.
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
         return listing.find(self.database, search)
@@ -249,11 +247,11 @@ class History:
     def page(
         self, search: Search, size: int, after: PageCursor | None = None
     ) -> tuple[list[SessionSummary], PageCursor | None]:
-        """Sessions as `find` lists them, so many, and what the next page comes after, if any."""
+        """Read a page of sessions, and the cursor of the next page; None: it is the last."""
         return listing.read_page(self.database, search, size, after)
 
     def summary(self, session: str) -> SessionSummary:
-        """One session, as `find` lists it.
+        """Return one session as `find` lists it.
 
         Raises
         ------
@@ -262,16 +260,16 @@ class History:
         """
         with self.database.snapshot():
             reading.require_session(self.database, session)
-            [found] = listing.find(self.database, Search(session=session))
-        return found
+            [summary] = listing.find(self.database, Search(session=session))
+        return summary
 
     def has_record(self, session: str) -> bool:
-        """Whether a session was held by a council, and has events; else it came in as ballots."""
+        """Tell whether a session has the events of a council; else it was imported as ballots."""
         sql = "SELECT 1 FROM events WHERE session = :session LIMIT 1"
         return is_storable(session) and bool(self.database.rows(sql, {"session": session}))
 
     def resolve_name(self, name: str) -> str:
-        """The name of a session from an unambiguous beginning of it; ``last`` is the latest.
+        """Return the name of a session from an unambiguous beginning of it, or from ``last``.
 
         Raises
         ------
@@ -283,44 +281,44 @@ class History:
         return listing.resolve_name(self.database, name)
 
     def short_names(self, sessions: Sequence[str]) -> Mapping[str, str]:
-        """Each of these sessions to a beginning of its name that no other session shares."""
+        """Map sessions to the shortest beginning of their name that no other shares."""
         return listing.short_names(self.database, sessions)
 
     def describe(self) -> HistorySummary:
-        """What there is to say of it as a whole: its version, its size, its sessions."""
+        """Return its version, size and number of sessions."""
         return describe(self.database)
 
     def ballots(self, session: str) -> list[Ballot]:
-        """The ballots of a session, people's included, as they were cast."""
+        """Read the ballots of a session as cast, people's included."""
         return reading.read_ballots(self.database, session)
 
     def answers(self, session: str) -> Mapping[str, str]:
-        """Seat, or candidate, to its answer, where there is one."""
+        """Read the answers of a session by seat, or by candidate."""
         return reading.read_answers(self.database, session)
 
     def add(self, imported: Iterable[Imported], source: str, digest: str) -> Added:
-        """Take in a file, all of it or nothing; one that is in already changes nothing.
+        """Import a file, all of it or nothing; importing it again changes nothing.
 
         Parameters
         ----------
         source
-            What the file is called.
+            The name of the file.
         digest
-            Of its content, and of the options that change its meaning.
+            The digest of its content and of the options that change its meaning.
 
         Raises
         ------
         HistoryError
-            If a session of that name is there with other ballots.
+            If one of its sessions is stored with other ballots.
         """
-        return imports.add(self.database, imported, source, digest, self._clock.now())
+        return imports.import_sessions(self.database, imported, source, digest, self._clock.now())
 
     def find_import(self, digest: str) -> int | None:
-        """How many sessions a file of this digest held when it came in; None: it never did."""
+        """Return the number of sessions of an imported file by its digest; None if unknown."""
         return imports.find_import(self.database, digest)
 
     def export(self, session: str) -> Imported:
-        """All that is kept of a session, people's votes included, as an import takes it in.
+        """Read everything stored about a session, people's votes included, as `add` takes it.
 
         Raises
         ------
@@ -335,13 +333,13 @@ class History:
         Parameters
         ----------
         replacing
-            A ballot takes the place of an earlier one of its reviewer.
+            A ballot replaces an earlier one of its reviewer.
 
         Raises
         ------
         InvalidBallot
-            If one is not a person's, is of another session, names an answer that is not there, is
-            cast under the name of a candidate, or is the second of its reviewer.
+            If one is not a person's, is of another session, names an unknown answer, is cast under
+            the name of a candidate, or is the second of its reviewer.
         HistoryError
             If the session is not closed.
         """
@@ -354,31 +352,30 @@ class History:
         without: str | None = None,
         half: int | None = None,
     ) -> Learned:
-        """What the newest sessions teach a council before it counts; simulated ones teach nothing.
+        """Learn what a council uses before it counts, from the newest sessions, none simulated.
 
         Parameters
         ----------
         reviewers
-            Models whose reliability is asked for, which takes longer; none: nobody's.
+            Models to learn the reliability of, which takes longer.
         without
-            A session that is left out, because it is the one to be decided.
+            The session to be decided, which is excluded.
         half
             Only sessions whose bucket is even (0), or odd (1), to count the others by.
         """
-        return learning.learned(self.database, reviewers, without, half, self.aliases)
+        return learning.learn(self.database, reviewers, without, half, self.aliases)
 
     def lengths(self) -> Lengths:
-        """Return how long the replies of the newest sessions were, per model and stage."""
-        return read_lengths(self.database, COUNCIL)
+        """Return the mean lengths of the newest sessions' replies, per model and stage."""
+        return read_lengths(self.database)
 
     def recount(self, rule: str, weigh: Weigh | None = None) -> int:
-        """Count what was never counted under a rule, by its own settings; return how many were.
+        """Count sessions under a rule that they were never counted under; return their number.
 
         Parameters
         ----------
         weigh
-            Sessions as they were cast → session to the reliability of its reviewers, for those
-            that were held without.
+            Returns the reliability of reviewers for sessions that were counted without.
         """
         return counting.recount(self.database, rule, weigh)
 
@@ -402,31 +399,34 @@ class History:
 
 
 class FileGuard:
-    """The file of a history that was just opened; what is written to a removed file is lost."""
+    """A check that the file of an open history is still there.
+
+    Whatever is written to a removed file is lost.
+    """
 
     def __init__(self, history: History) -> None:
         database = history.database
         self._path = database.path if isinstance(database, SqliteDatabase) else None
-        self._was = None if self._path is None else _identity(self._path)
+        self._original = None if self._path is None else _identity(self._path)
 
     def check(self) -> None:
-        """Make sure that what was written can be read again.
+        """Check that the file was not removed or replaced.
 
         Raises
         ------
         HistoryError
-            If the file is no longer there, or is another.
+            If it was.
         """
-        if self._path is not None and _identity(self._path) != self._was:
+        if self._path is not None and _identity(self._path) != self._original:
             problem = "was removed, or replaced, while it was in use"
             remedy = "leave it where it is as long as sessions run"
             raise HistoryError(str(self._path), problem, remedy)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is, whatever it is called; None: there is none."""
+    """Return the device and inode of a file; None if it is missing."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

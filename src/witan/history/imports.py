@@ -1,4 +1,4 @@
-"""Imports: a file comes in whole, once, and never into a session that has other ballots."""
+"""Imports: a file comes in whole, once, and never merges with other ballots of a session."""
 
 import json
 from collections import Counter
@@ -15,35 +15,37 @@ from witan.deliberation.imported_session import Added, Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, WitanError
 from witan.history.counting import SessionRows, count_session
-from witan.history.database import Database
+from witan.history.database import Database, in_list
 from witan.history.events import event_rows, insert_events, read_events
 from witan.history.locks import other_process
 from witan.history.rows import (
+    NOBODY,
     Rows,
     SessionRow,
     check_names,
     close_session,
     insert_sessions,
+    lock_session,
     make_storable,
     to_microseconds,
 )
-from witan.history.votes import check, vote
+from witan.history.votes import check_votes, vote
 
 AT_ONCE = 500
-"""Sessions that are counted, and written, at a time."""
+"""Sessions counted and written at a time."""
 
 _IMPORTS = ("digest", "path", "at_us", "n_sessions")
 
 
-def add(
+def import_sessions(
     database: Database, imported: Iterable[Imported], source: str, digest: str, at: datetime
 ) -> Added:
-    """Take in a file, all of it or nothing; one that is in already changes nothing.
+    """Import a file, all of it or nothing; importing it again changes nothing.
 
     Raises
     ------
     HistoryError
-        If a session of that name is there with other ballots, or is still under way.
+        If one of its sessions is stored with other ballots, or is still running.
     """
     added, already = 0, 0
     cast = Counter[str]()
@@ -52,14 +54,14 @@ def add(
         if not database.insert("imports", _IMPORTS, [row], ignore_existing=True):
             return Added(0, find_import(database, digest) or 0, 0)
         for block in _blocks(imported):
-            new, further = _unknown(database, block, source)
-            already += len(block) - len(new) - len(further)
-            added += len(new) + len(further)
-            cast += Counter(ballot.kind for record in further for ballot in record.ballots)
+            new, continued = _compare(database, block, source)
+            already += len(block) - len(new) - len(continued)
+            added += len(new) + len(continued)
+            cast += Counter(ballot.kind for record in continued for ballot in record.ballots)
             cast += _vote(database, block, new)
             cast += _write(database, new, source, at)
-            brought = [(digest, session) for session in block]
-            database.insert("imported", ("digest", "session"), brought, ignore_existing=True)
+            sessions = [(digest, session) for session in block]
+            database.insert("imported", ("digest", "session"), sessions, ignore_existing=True)
         database.execute(
             "UPDATE imports SET n_sessions = :n WHERE digest = :digest",
             {"n": added + already, "digest": digest},
@@ -68,13 +70,13 @@ def add(
 
 
 def find_import(database: Database, digest: str) -> int | None:
-    """How many sessions a file of this digest held when it came in; None: it never did."""
+    """Return the number of sessions of an imported file by its digest; None if unknown."""
     sql = "SELECT n_sessions FROM imports WHERE digest = :digest"
     return next((n for (n,) in database.rows(sql, {"digest": digest})), None)
 
 
 def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
-    """Sessions by name, a few at a time; one that comes twice is not in the same block."""
+    """Cut sessions into blocks by name; one that comes twice is in two blocks."""
     block: dict[str, Imported] = {}
     for one in imported:
         if one.session in block or len(block) == AT_ONCE:
@@ -85,22 +87,19 @@ def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
         yield block
 
 
-def _unknown(
+def _compare(
     database: Database, block: Mapping[str, Imported], source: str
 ) -> tuple[list[Imported], list[Session]]:
-    """Those that are not in the history, and those of which it had less; refuse other ballots."""
+    """Return the new sessions, and the records that continue stored ones; refuse the others."""
     check_names(database, block)
-    given = {f"s{k}": session for k, session in enumerate(block)}
-    sql = (
-        f"SELECT session FROM sessions WHERE session IN ({', '.join(':' + n for n in given)})"  # noqa: S608
-        " ORDER BY session"
-    )
-    # Whoever is forgetting one is waited for: by then it is gone, or it stays until this is done.
-    known = {session for (session,) in database.rows(sql + database.locking, given)}
+    among, params = in_list(block)
+    sql = f"SELECT session FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608
+    # The lock waits for a process that forgets one, and keeps the others from starting to.
+    known = {session for (session,) in database.rows(sql + database.locking, params)}
     rows = Rows()
-    further = []
+    continued = []
     for session in sorted(known):
-        if _same(database, block[session]):
+        if _is_stored(database, block[session]):
             continue
         record = block[session].session_record
         if record is None or not complete_record(database, record, rows):
@@ -110,21 +109,21 @@ def _unknown(
                 "nothing of the file was imported",
                 "forget that session first, or import the file with a --prefix",
             )
-        further.append(record)
+        continued.append(record)
     rows.write(database)
-    return [one for session, one in block.items() if session not in known], further
+    return [one for session, one in block.items() if session not in known], continued
 
 
-def _same(database: Database, one: Imported) -> bool:
-    """Whether the history holds this very session, votes that people added later aside."""
+def _is_stored(database: Database, one: Imported) -> bool:
+    """Tell whether the history has this very session, later votes of people aside."""
     if one.session_record is not None:
         events = list(one.session_record.events)
-        # An earlier state of it brings nothing that is not there.
+        # An earlier state of the session adds nothing.
         return read_events(database, one.session)[: len(events)] == events
-    return Counter(_bodies(one.ballots)) <= _there(database, one.session)
+    return Counter(_bodies(one.ballots)) <= _stored_bodies(database, one.session)
 
 
-def _there(database: Database, session: str) -> Counter[str]:
+def _stored_bodies(database: Database, session: str) -> Counter[str]:
     sql = "SELECT body FROM ballots WHERE session = :session"
     return Counter(body for (body,) in database.rows(sql, {"session": session}))
 
@@ -136,16 +135,16 @@ def _bodies(ballots: Iterable[Ballot]) -> Iterator[str]:
 def _vote(
     database: Database, block: Mapping[str, Imported], new: Sequence[Imported]
 ) -> Counter[str]:
-    """Add what people voted, by the file, on council sessions that are there without it."""
+    """Add people's votes in the file to council sessions that were stored without them."""
     unknown = {one.session for one in new}
     cast = Counter[str]()
     for session, one in block.items():
         votes = [ballot for ballot in one.ballots if ballot.kind == "human"]
         if session in unknown or one.session_record is None or not votes:
             continue
-        there = _there(database, session)
+        stored = _stored_bodies(database, session)
         missing = [
-            ballot for body, ballot in zip(_bodies(votes), votes, strict=True) if body not in there
+            ballot for body, ballot in zip(_bodies(votes), votes, strict=True) if body not in stored
         ]
         if missing:
             vote(database, session, missing)
@@ -155,22 +154,22 @@ def _vote(
 
 def _write(database: Database, new: Sequence[Imported], source: str, at: datetime) -> Counter[str]:
     rows = Rows()
-    lefts = []
+    all_rows = []
     for one, entries in zip(new, _entries(new, at), strict=True):
-        left = _left(one, entries, source, at)
-        lefts.append(left)
-        left.add_to(rows)
-    insert_sessions(database, [left.row for left in lefts])
+        own = _session_rows(one, entries, source, at)
+        all_rows.append(own)
+        own.add_to(rows)
+    insert_sessions(database, [own.row for own in all_rows])
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
     rows.write(database)
-    counted = (left for left in lefts if left.entries is not None)
-    return Counter(ballot.kind for left in counted for ballot in left.ballots)
+    counted = (own for own in all_rows if own.entries is not None)
+    return Counter(ballot.kind for own in counted for ballot in own.ballots)
 
 
 def _entries(new: Sequence[Imported], at: datetime) -> Iterator[Entries | None]:
-    """The entries of each; None: they are read off its events, or brought along."""
+    """Yield the entries of each session: counted here, brought along, or None for a record."""
     counted = entries_of_many(
         _cast(one, at) for one in new if one.entries is None and one.session_record is None
     )
@@ -194,9 +193,9 @@ def _cast(one: Imported, at: datetime) -> Cast:
     )
 
 
-def _left(one: Imported, entries: Entries | None, source: str, at: datetime) -> SessionRows:
+def _session_rows(one: Imported, entries: Entries | None, source: str, at: datetime) -> SessionRows:
     if one.session_record is not None:
-        return _of_record(one, source, at)
+        return _record_rows(one, source, at)
     assert entries is not None  # noqa: S101 - counted above, or brought along
     row = SessionRow(
         session=one.session,
@@ -213,50 +212,49 @@ def _left(one: Imported, entries: Entries | None, source: str, at: datetime) -> 
     return SessionRows(row, entries, one.ballots, one.answers)
 
 
-def _of_record(one: Imported, source: str, at: datetime) -> SessionRows:
-    """A whole session, and what people voted on it."""
-    assert one.session_record is not None  # noqa: S101 - asked before
-    held = one.session_record
+def _record_rows(one: Imported, source: str, at: datetime) -> SessionRows:
+    """Make the rows of a council's record and of people's votes on it."""
+    assert one.session_record is not None  # noqa: S101 - checked before
+    record = one.session_record
     votes = tuple(
-        replace(ballot, session=ballot.session or held.id)
+        replace(ballot, session=ballot.session or record.id)
         for ballot in one.ballots
         if ballot.kind == "human"
     )
     try:
-        check(held.id, held.ballots, votes, held.answers)
-        left = count_session(held, votes)
+        check_votes(record.id, record.ballots, votes, record.answers)
+        rows = count_session(record, votes)
     except WitanError as error:
-        raise _refused(source, held.id, f"has a vote that cannot be counted: {error}") from error
-    if votes and held.status == "interrupted":
-        raise _refused(source, held.id, "is not closed, and has votes all the same")
-    return left.of_source(source, at)
+        raise _refusal(source, record.id, f"has a vote that cannot be counted: {error}") from error
+    if votes and record.status == "interrupted":
+        raise _refusal(source, record.id, "is not closed, and has votes all the same")
+    return rows.of_source(source, at)
 
 
-def _refused(source: str, session: str, problem: str) -> HistoryError:
+def _refusal(source: str, session: str, problem: str) -> HistoryError:
     problem = f"the session {session} {problem}; nothing was imported"
     return HistoryError(source, problem, "mend that session in the file")
 
 
 def complete_record(database: Database, record: Session, rows: Rows) -> bool:
-    """Add what a record has beyond the history; False: the history has another run of the session.
+    """Add the events of a record beyond the stored ones; false if the stored ones differ.
 
-    Whatever an earlier writer still brings is refused from then on. `rows` take what it leaves.
+    Later events of an earlier writer are refused. The counted rows are added to `rows`.
 
     Raises
     ------
     HistoryConflict
-        If another process is still at the session.
+        If another process still records the session.
     """
-    there = read_events(database, record.id)
-    if not there or list(record.events[: len(there)]) != there:
+    stored = read_events(database, record.id)
+    if not stored or list(record.events[: len(stored)]) != stored:
         return False
-    sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
-    [(holder,)] = database.rows(sql, {"session": record.id})
+    holder = lock_session(database, record.id) or NOBODY
     if (process := other_process(holder)) is not None:
         problem = f"the session {record.id} is under way in process {process}"
         raise HistoryConflict(database.where, problem, "let that end, then import the file again")
-    insert_events(database, event_rows(record.id, record.events[len(there) :]))
-    left = count_session(record)
-    close_session(database, left.row.closing_values())
-    left.add_to(rows)
+    insert_events(database, event_rows(record.id, record.events[len(stored) :]))
+    own = count_session(record)
+    close_session(database, own.row.closing_values())
+    own.add_to(rows)
     return True

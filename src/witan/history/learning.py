@@ -1,4 +1,4 @@
-"""What a council learns from a history before it counts, read from its newest sessions alone."""
+"""Statistics that a council learns from the newest sessions of a history before it counts."""
 
 import json
 import re
@@ -35,7 +35,7 @@ from witan.core.window import EARLIEST_US
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Stage
 from witan.history.counting import SUPERSEDED_SESSIONS
-from witan.history.database import Database, Params
+from witan.history.database import Database, Params, in_list
 from witan.history.reading import sessions_sharing_answers
 from witan.history.rows import COUNCIL
 from witan.history.schema import code_of
@@ -43,44 +43,44 @@ from witan.history.schema import code_of
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 NOISY = 2_000
-"""Newest sessions of a unit that its prior is learned from."""
+"""Newest sessions of a unit for its prior."""
 
 JUDGED = 100
-"""Newest sessions with people's votes that ρ, calibration and reliability are learned from."""
+"""Newest sessions with people's votes for ρ, calibration and reliability."""
 
 BALLOTS_JUDGED = 5_000
-"""Ballots in them, beyond which older sessions are left out."""
+"""Most ballots in them; older sessions beyond are left out."""
 
 TURNED = 500
-"""Newest sessions that order-consistency is learned from."""
+"""Newest sessions for order-consistency."""
 
 SIDE_FILES = 100
-"""Newest sessions that agreement with the others is learned from."""
+"""Newest sessions for agreement with the others."""
 
-# Every session is later than the earliest; without saying so SQLite reads and sorts them all.
+# Every session is later than EARLIEST_US; without the condition SQLite reads and sorts them all.
 _NEWEST = (
     f"SELECT session FROM sessions WHERE at_us >= {EARLIEST_US} AND simulated = 0 AND holder = ''"  # noqa: S608
-    " AND session NOT IN ({without}) AND session NOT IN ({superseded})"
+    " AND session NOT IN {without} AND session NOT IN ({superseded})"
     " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
 )
 
 _NOISE = (
     "SELECT source, noise_variance, noise_df, effect_variance FROM sessions"
-    " WHERE simulated = 0 AND holder = '' AND noise_unit = :unit AND session NOT IN ({without})"
+    " WHERE simulated = 0 AND holder = '' AND noise_unit = :unit AND session NOT IN {without}"
     " AND session NOT IN ({superseded})"
     " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
 )
 
 FEW = 2_000
-"""Sessions with people's votes, up to which they are looked for among the votes."""
+"""Most sessions with people's votes for which the query starts from the votes."""
 
 _MOST_OF_PEOPLE = """
 SELECT COUNT(*) FROM (SELECT 1 FROM matchups WHERE human = 1 LIMIT :most) AS found
 """
 
-# SQLite begins with what stands on the left of CROSS JOIN.
+# SQLite reads the table on the left of CROSS JOIN first.
 _AMONG_VOTES = "matchups m CROSS JOIN sessions s"
 
 _BY_TIME = "sessions s CROSS JOIN matchups m"
@@ -90,17 +90,17 @@ SELECT s.session, s.bucket,
     (SELECT COUNT(*) FROM ballots b WHERE b.session = s.session) AS n_ballots
 FROM {tables}
 WHERE s.session = m.session AND m.human = 1 AND s.simulated = 0 AND s.holder = ''
-    AND s.session NOT IN ({without}) AND s.session NOT IN ({superseded})
+    AND s.session NOT IN {without} AND s.session NOT IN ({superseded})
     AND (:half < 0 OR s.bucket % 2 = :half)
 ORDER BY s.at_us DESC, s.session LIMIT :most
 """
 
 _BALLOTS = (
     "SELECT session, reviewer, human, models, own, shares FROM ballots"
-    " WHERE abstained = 0 AND session IN ({names}) ORDER BY session, ballot"
+    " WHERE abstained = 0 AND session IN {names} ORDER BY session, ballot"
 )
 
-_P_BEATS = "SELECT session, models, p_beats FROM matchups WHERE human = 0 AND session IN ({names})"
+_P_BEATS = "SELECT session, models, p_beats FROM matchups WHERE human = 0 AND session IN {names}"
 
 _ORDER_KEPT = f"""
 SELECT b.reviewer, SUM(b.kept) AS kept, SUM(b.compared) AS compared
@@ -113,8 +113,8 @@ UNITS: tuple[Unit, ...] = ("grades", "ranks")
 
 
 @dataclass(frozen=True, slots=True)
-class _Apart:
-    """What does not teach: some sessions, and those of the other half where one is wanted.
+class _Filter:
+    """Excluded sessions, the half of the buckets to read, and renamed models.
 
     Parameters
     ----------
@@ -129,31 +129,29 @@ class _Apart:
     def rows(
         self, database: Database, sql: str, most: int, tables: str = "", **given: str
     ) -> list[tuple[Any, ...]]:
-        """The rows of the newest sessions that teach."""
-        names = {f"w{k}": session for k, session in enumerate(self.without)}
-        listed = ", ".join(f":{name}" for name in names) if names else "''"
-        asked: Params = {**given, **names, "half": self.half, "most": most}
+        """Read the rows of the newest sessions that are not excluded."""
+        among, names = in_list(self.without or ("",), "w")
+        params: Params = {**given, **names, "half": self.half, "most": most}
         return database.rows(
-            sql.format(without=listed, superseded=SUPERSEDED_SESSIONS, tables=tables), asked
+            sql.format(without=among, superseded=SUPERSEDED_SESSIONS, tables=tables), params
         )
 
 
-def learned(
+def learn(
     database: Database,
     reviewers: Collection[str],
     without: str | None = None,
     half: int | None = None,
     aliases: Mapping[str, str] = NO_ALIASES,
 ) -> Learned:
-    """What the newest sessions teach, simulated ones left out.
+    """Learn from the newest sessions, simulated ones excluded.
 
     Parameters
     ----------
     reviewers
-        Models whose reliability is asked for; none: nobody's.
+        Models to learn the reliability of.
     without
-        A session that must not teach, because it is the one to be decided; nor do the others that
-        judge the same answers.
+        The session to be decided, which is excluded together with all that share its answers.
     half
         Only sessions with an even bucket (0), or an odd one (1).
     aliases
@@ -161,15 +159,17 @@ def learned(
     """
     now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
-        judged = [] if without is None else sessions_sharing_answers(database, without)
-        apart = _Apart(tuple(judged), -1 if half is None else half, now)
-        priors = [_prior(database, unit, apart) for unit in UNITS]
-        beside = beside_people(_judged(database, apart))
+        excluded = [] if without is None else sessions_sharing_answers(database, without)
+        chosen = _Filter(tuple(excluded), -1 if half is None else half, now)
+        priors = [_prior(database, unit, chosen) for unit in UNITS]
+        beside = beside_people(_judged(database, chosen))
         weights: Mapping[str, float] = {}
         if reviewers:
-            called = {name: present_name(name, aliases) for name in reviewers}
-            found = _reliability(database, [*dict.fromkeys(called.values())], beside, apart)
-            weights = {name: found[held] for name, held in called.items() if held in found}
+            present = {name: present_name(name, aliases) for name in reviewers}
+            known = _reliability(database, [*dict.fromkeys(present.values())], beside, chosen)
+            weights = {
+                name: known[current] for name, current in present.items() if current in known
+            }
     enough = beside.correct.shape[1] >= MIN_DECIDED and len(beside.reviewers) > 1
     return Learned(
         priors=tuple(prior for prior in priors if prior is not None),
@@ -179,29 +179,29 @@ def learned(
     )
 
 
-def _prior(database: Database, unit: Unit, apart: _Apart) -> Prior | None:
-    rows = apart.rows(database, _NOISE, NOISY, unit=unit)
+def _prior(database: Database, unit: Unit, chosen: _Filter) -> Prior | None:
+    rows = chosen.rows(database, _NOISE, NOISY, unit=unit)
     prior = learn_prior_from_noise([Noise(unit, *noise) for _, *noise in rows], unit)
     if prior is None:
         return None
     return replace(prior, n_imported=sum(source != COUNCIL for source, *_ in rows))
 
 
-def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:
-    """The newest sessions that people voted on."""
+def _judged(database: Database, chosen: _Filter) -> Iterator[JudgedSession]:
+    """Read the newest sessions with people's votes."""
     [(n_judged,)] = database.rows(_MOST_OF_PEOPLE, {"most": FEW})
     tables = _AMONG_VOTES if n_judged < FEW else _BY_TIME
-    found = apart.rows(database, _JUDGED, JUDGED, tables)
+    rows = chosen.rows(database, _JUDGED, JUDGED, tables)
     running, buckets = 0, dict[str, int]()
-    for session, bucket, n_ballots in found:
+    for session, bucket, n_ballots in rows:
         running += n_ballots
         if buckets and running > BALLOTS_JUDGED:
             break
         buckets[session] = bucket
-    ballots = _ballots(database, [*buckets], apart.now)
+    ballots = _ballots(database, [*buckets], chosen.now)
     panels = {
-        session: (_present(json.loads(models), apart.now), json.loads(p_beats))
-        for session, models, p_beats in _of(database, _P_BEATS, [*buckets])
+        session: (_present(json.loads(models), chosen.now), json.loads(p_beats))
+        for session, models, p_beats in _rows_of(database, _P_BEATS, [*buckets])
     }
     for session, bucket in buckets.items():
         models, p_beats = panels.get(session, ((), ()))
@@ -211,45 +211,44 @@ def _judged(database: Database, apart: _Apart) -> Iterator[JudgedSession]:
 def _ballots(
     database: Database, sessions: Sequence[str], now: Mapping[int, int]
 ) -> dict[str, list[StoredBallot]]:
-    """Session to its ballots."""
-    rows = _of(database, _BALLOTS, sessions)
-    lists = zip(*(_parsed([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
-    found: dict[str, list[StoredBallot]] = {}
-    for (session, reviewer, human, *_), (models, *held) in zip(rows, lists, strict=True):
+    """Read the ballots of sessions, by session."""
+    rows = _rows_of(database, _BALLOTS, sessions)
+    lists = zip(*(_parse_lists([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
+    ballots: dict[str, list[StoredBallot]] = {}
+    for (session, reviewer, human, *_), (models, *columns) in zip(rows, lists, strict=True):
         ballot = StoredBallot(
-            now.get(reviewer, reviewer), bool(human), _present(models, now), *held
+            now.get(reviewer, reviewer), bool(human), _present(models, now), *columns
         )
-        found.setdefault(session, []).append(ballot)
-    return found
+        ballots.setdefault(session, []).append(ballot)
+    return ballots
 
 
 def _present(models: list[int], now: Mapping[int, int]) -> list[int]:
-    """Codes of models by the names that they have now."""
+    """Replace the codes of renamed models."""
     return [now.get(model, model) for model in models] if now else models
 
 
-def _parsed(texts: Sequence[str]) -> list[Any]:
-    """JSON texts, read as one: thousands of small ones would take longer."""
-    read: list[Any] = json.loads(f"[{','.join(texts)}]")
-    return read
+def _parse_lists(texts: Sequence[str]) -> list[Any]:
+    """Parse JSON texts as one, which is faster than thousands of small ones."""
+    lists: list[Any] = json.loads(f"[{','.join(texts)}]")
+    return lists
 
 
-def _of(database: Database, sql: str, sessions: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of these sessions."""
+def _rows_of(database: Database, sql: str, sessions: Sequence[str]) -> list[tuple[Any, ...]]:
     if not sessions:
         return []
-    given = {f"s{k}": session for k, session in enumerate(sessions)}
-    return database.rows(sql.format(names=", ".join(f":{name}" for name in given)), given)
+    among, params = in_list(sessions)
+    return database.rows(sql.format(names=among), params)
 
 
 def _reliability(
-    database: Database, reviewers: Collection[str], beside: BesidePeople, apart: _Apart
+    database: Database, reviewers: Collection[str], beside: BesidePeople, chosen: _Filter
 ) -> Mapping[str, float]:
-    """The weights of a council's reviewers, by all that is known of them."""
+    """Return the weights of reviewers by everything known about them."""
     codes = {code_of(name): name for name in reviewers}
-    tracks = Tracks(order_kept=_order_kept(database, codes, apart))
+    tracks = Tracks(order_kept=_order_kept(database, codes, chosen))
     if not known_by_order(tracks.order_kept, reviewers):
-        tracks = replace(tracks, agreement=_agreement(database, codes, apart))
+        tracks = replace(tracks, agreement=_agreement(database, codes, chosen))
     mine = beside.of(codes)
     judged = dict(zip(mine.reviewers, mine.sums.n.tolist(), strict=True))
     tracks = replace(
@@ -261,29 +260,31 @@ def _reliability(
 
 
 def _order_kept(
-    database: Database, codes: Mapping[int, str], apart: _Apart
+    database: Database, codes: Mapping[int, str], chosen: _Filter
 ) -> dict[str, tuple[int, int]]:
-    rows = apart.rows(database, _ORDER_KEPT, TURNED)
-    found: dict[str, tuple[int, int]] = {}
+    rows = chosen.rows(database, _ORDER_KEPT, TURNED)
+    counts: dict[str, tuple[int, int]] = {}
     for code, kept, n in rows:
-        name = codes.get(apart.now.get(code, code))
+        name = codes.get(chosen.now.get(code, code))
         if name is not None:
-            before = found.get(name, (0, 0))
-            found[name] = (before[0] + int(kept), before[1] + int(n))
-    return found
+            before = counts.get(name, (0, 0))
+            counts[name] = (before[0] + int(kept), before[1] + int(n))
+    return counts
 
 
-def _agreement(database: Database, codes: Mapping[int, str], apart: _Apart) -> Mapping[str, float]:
-    """Weights by agreement with the others in sessions that these reviewers voted in."""
-    newest = apart.rows(database, _NEWEST, SIDE_FILES)
-    sessions = _ballots(database, [session for (session,) in newest], apart.now).values()
+def _agreement(
+    database: Database, codes: Mapping[int, str], chosen: _Filter
+) -> Mapping[str, float]:
+    """Return weights by agreement with the others in sessions of these reviewers."""
+    newest = chosen.rows(database, _NEWEST, SIDE_FILES)
+    sessions = _ballots(database, [session for (session,) in newest], chosen.now).values()
     return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
 
 
 def _shares(
     ballots: Sequence[StoredBallot], codes: Mapping[int, str]
 ) -> dict[str, NDArray[np.float64]]:
-    """Reviewer to its shares, its own candidates left out; those of others under their codes."""
+    """Return shares per reviewer without its own candidates; others under their codes."""
     cast = [ballot for ballot in ballots if not ballot.human]
     columns = {
         model: at for at, model in enumerate(dict.fromkeys(m for b in cast for m in b.models))
@@ -295,11 +296,11 @@ def _shares(
             if share is not None and not own:
                 row[columns[model]] = share
         rows.setdefault(codes.get(ballot.reviewer, str(ballot.reviewer)), []).append(row)
-    return {reviewer: np.array(held) for reviewer, held in rows.items()}
+    return {reviewer: np.array(shares) for reviewer, shares in rows.items()}
 
 
 NEWEST = 100
-"""Sessions that lengths are read from, simulated ones left out."""
+"""Newest sessions for lengths, simulated ones excluded."""
 
 _EVENTS = """
 SELECT e.session, e.kind, substr(e.body, 1, {head}), CASE e.kind
@@ -315,12 +316,12 @@ ORDER BY e.session, e.seq
 """
 """Events without their texts, which may be megabytes.
 
-A key with its quotes and colon stands nowhere in a text, where JSON escapes quotes; texts stand
-before seats and before what was spent, and after whose they are.
+A key with its quotes and colon is in no text, because JSON escapes quotes there; texts are before
+the keys `seats` and `spent`, and after the seat.
 """
 
 _HEAD = 4_000
-"""Characters of an event that hold the seat that it is of: a name has 400 at most."""
+"""Characters of an event with its seat, whose name has 400 at most."""
 
 _FIND = {"sqlite": "instr", "postgresql": "strpos"}
 
@@ -333,36 +334,31 @@ _STAGES: dict[str, Stage] = {
 }
 
 
-def read_lengths(database: Database, source: str) -> Lengths:
-    """Return the mean tokens of one reply as the providers counted them.
+def read_lengths(database: Database) -> Lengths:
+    """Return the mean output tokens of a reply, per model and stage, as providers counted them.
 
-    An event may stand for several calls: both orders of a sheet, repairs, retries.
-
-    Parameters
-    ----------
-    source
-        What sessions of councils are marked with.
+    One event may cover several calls: both orders of a sheet, repairs, retries.
     """
     counts: dict[tuple[str, Stage], list[float]] = defaultdict(list)
     models: dict[str, dict[str, str]] = {}
     sql = _EVENTS.format(find=_FIND[database.dialect], head=_HEAD)
-    for session, kind, head, tail in database.rows(sql, {"source": source, "most": NEWEST}):
-        held = json.loads("{" + tail) if tail.startswith('"') else json.loads(tail)
+    for session, kind, head, tail in database.rows(sql, {"source": COUNCIL, "most": NEWEST}):
+        fields = json.loads("{" + tail) if tail.startswith('"') else json.loads(tail)
         if kind == "session_opened":
-            models[session] = _models(held)
+            models[session] = _models(fields)
             continue
-        named = _SEAT.search(head)
-        spent = held.get("spent", {})
+        match = _SEAT.search(head)
+        spent = fields.get("spent", {})
         tokens, calls = spent.get("usage", {}).get("output_tokens"), spent.get("calls", 1)
-        if named and isinstance(tokens, int) and tokens > 0 and isinstance(calls, int):
-            seat = json.loads(named[1])
+        if match and isinstance(tokens, int) and tokens > 0 and isinstance(calls, int):
+            seat = json.loads(match[1])
             for model in ("", models.get(session, {}).get(seat, seat)):
                 counts[model, _STAGES[kind]].append(tokens / max(calls, 1))
-    means = {key: sum(held) / len(held) for key, held in counts.items()}
+    means = {key: sum(tokens) / len(tokens) for key, tokens in counts.items()}
     return Lengths(means, len(models)) if means else Lengths()
 
 
 def _models(opened: dict[str, Any]) -> dict[str, str]:
-    """Seat to model, as a session began."""
+    """Map the seats of an opened session to models."""
     seats = [seat for key in ("seats", "chairmen", "jury") for seat in opened.get(key, ())]
     return {seat["name"]: seat.get("source") or seat["name"] for seat in seats}

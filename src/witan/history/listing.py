@@ -1,6 +1,6 @@
 """The list of sessions: searches, pages, short names, and counts of the whole history."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from witan.errors import HistoryConflict, InvalidParameter
-from witan.history.database import Database
+from witan.history.database import Database, blocks, in_list
 from witan.history.locks import is_running
 from witan.history.reading import require_session, require_text
 from witan.history.rows import (
@@ -25,37 +25,37 @@ from witan.history.sqlite import SqliteDatabase
 STATUSES = ("complete", "degraded", "failed", "interrupted")
 
 MOST_FOUND = 2**53
-"""What a list of sessions may be bounded by; nobody has so many."""
+"""Largest limit of a list."""
 
 HAS_EVENTS = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
-"""A council held it: there is its record."""
+"""Condition: a council recorded the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a list of sessions is chosen by; None: by everything.
+    """Conditions on listed sessions; None: no condition.
 
     Parameters
     ----------
     text
-        Words that the question and the closing text hold between them, in any case.
+        Words in the question or the closing text, in any case.
     since, until
         From, and before, these times.
     simulated
-        Only those in which scripts sat, or only the others.
+        Only sessions with scripted members, or only the others.
     session
         Its name.
     parent
-        What it came of.
+        The session that it derives from.
     held
-        Only those that a council held, or only those that came in as ballots.
+        Only sessions with a record, or only those imported as ballots.
     after
-        Only those that a list has below this time and name.
+        Only sessions below this time and name in the list.
 
     Raises
     ------
     InvalidParameter
-        If one is not of its kind.
+        If a condition has the wrong type.
     """
 
     text: str | None = None
@@ -81,71 +81,71 @@ class Search:
                 require_datetime(name, at)
         if self.simulated is not None and not isinstance(self.simulated, bool):
             raise InvalidParameter("simulated", self.simulated, "True, False or None")
-        whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
-        if self.limit is not None and not (whole and 0 <= self.limit <= MOST_FOUND):
+        is_whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
+        if self.limit is not None and not (is_whole and 0 <= self.limit <= MOST_FOUND):
             expected = f"a whole number from 0 to {MOST_FOUND:,}, or None for all"
             raise InvalidParameter("limit", self.limit, expected)
 
 
 def require_datetime(name: str, at: object) -> None:
-    """Refuse what is no moment.
+    """Refuse a value that is no datetime with a zone.
 
     Raises
     ------
     InvalidParameter
-        If it is no time, or one without a zone.
+        If it is no datetime, or has no zone.
     """
     if not isinstance(at, datetime) or at.utcoffset() is None:
         raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
 
 
 def build_conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
-    """What has to be true of a session, in SQL, and the values in it."""
-    wheres, given = [], dict[str, Any]()
+    """Return the conditions of a search in SQL, and their parameters."""
+    wheres, params = [], dict[str, Any]()
     for name in ("category", "status", "simulated", "session", "parent"):
         if (value := getattr(search, name)) is not None:
             wheres.append(f"{name} = :{name}")
-            given[name] = int(value) if name == "simulated" else make_storable(value)
+            params[name] = int(value) if name == "simulated" else make_storable(value)
     if search.held is not None:
         wheres.append(HAS_EVENTS if search.held else f"NOT {HAS_EVENTS}")
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(search, name)) is not None:
             wheres.append(f"at_us {sign} :{name}")
-            given[name] = to_microseconds(at)
+            params[name] = to_microseconds(at)
     if search.after is not None:
         at, name = search.after
         wheres.append("at_us <= :after_us AND (at_us < :after_us OR session > :after)")
-        given |= {"after_us": to_microseconds(at), "after": make_storable(name)}
+        params |= {"after_us": to_microseconds(at), "after": make_storable(name)}
     for k, word in enumerate(() if search.text is None else search.text.split()):
         wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
         plain = make_storable(word).casefold()
         for sign in "!%_":
             plain = plain.replace(sign, f"!{sign}")
-        given[f"word{k}"] = f"%{plain}%"
-    return wheres, given
+        params[f"word{k}"] = f"%{plain}%"
+    return wheres, params
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One line of a list of sessions.
+    """A session in a list.
 
     Parameters
     ----------
     status
-        ``running``: it is recorded now, by a process of this machine; ``interrupted``: it is not
-        closed, and no such process is known.
+        ``running``: a process of this machine records it now; ``interrupted``: it is not closed,
+        and no such process is known.
     leader
         The model with the highest score under the session's rule; None: none, or several.
     leader_seat
-        The seat that it held, as the session itself calls it; None: none, or several.
+        The name of its seat in the session; None: none, or several.
     source
         ``council``, or the file that it came from.
     parent, relation
-        The session that it came of, and how, such as ``rejudged``.
+        The session it derives from, and how, such as ``rejudged``.
     held
-        A council held it, and there is its record; else it came in as ballots.
+        It has the record of a council; else it was imported as ballots.
     imported
-        It came in from a file, with a record or as ballots.
+        It was imported from a file, with a record or as ballots.
     """
 
     session: str
@@ -166,8 +166,8 @@ class SessionSummary:
 
 
 def find(database: Database, search: Search) -> list[SessionSummary]:
-    """Sessions by the latest, those of one time by name."""
-    wheres, given = build_conditions(search)
+    """List sessions, the latest first, those of one time by name."""
+    wheres, params = build_conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
         f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
@@ -175,13 +175,13 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
     if search.status == "interrupted" and (running := _running(database)):
         names = {f"running{k}": name for k, name in enumerate(running)}
         wheres.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
-        given |= names
+        params |= names
     sql += f" WHERE {' AND '.join(wheres)}" if wheres else ""
     sql += " ORDER BY at_us DESC, session"
     if search.limit is not None:
-        sql, given = sql + " LIMIT :limit", {**given, "limit": search.limit}
+        sql, params = sql + " LIMIT :limit", {**params, "limit": search.limit}
     with database.snapshot():
-        rows = database.rows(sql, given)
+        rows = database.rows(sql, params)
         best = _best(database, {row[0]: row[6] for row in rows})
         seats = _seats(database, best)
         spelt = read_names(database, sorted(set(best.values())))
@@ -189,7 +189,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
 
 
 def _running(database: Database) -> list[str]:
-    """The sessions that a process of this machine records now."""
+    """Read the sessions that a process of this machine records now."""
     sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
     return [session for session, holder in database.rows(sql) if is_running(holder)]
 
@@ -219,21 +219,21 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
 
 
 def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
-    """Session to its single best model, by the models' ballots or, without any, by people's."""
+    """Map sessions to the code of their leader, by the models' ballots or else by people's."""
     best: dict[str, list[int]] = {}
-    for sessions in _in_blocks(sorted(rules)):
-        names = {f"s{k}": session for k, session in enumerate(sessions)}
+    for sessions in blocks(sorted(rules), AT_ONCE):
+        among, params = in_list(sessions)
         sql = (
             "SELECT session, human, rule, model, score FROM standings"  # noqa: S608
-            f" WHERE score IS NOT NULL AND session IN ({', '.join(':' + name for name in names)})"
+            f" WHERE score IS NOT NULL AND session IN {among}"
             " ORDER BY session, human"
         )
-        for session, group in groupby(database.rows(sql, names), key=itemgetter(0)):
+        for session, group in groupby(database.rows(sql, params), key=itemgetter(0)):
             rows = list(group)
             rule = rules[session] or "borda"
-            mine = [row for row in rows if row[1] == rows[0][1]]
-            scored = [row for row in mine if row[2] == rule] or [
-                row for row in mine if row[2] == "borda"
+            rows = [row for row in rows if row[1] == rows[0][1]]
+            scored = [row for row in rows if row[2] == rule] or [
+                row for row in rows if row[2] == "borda"
             ]
             top = max((row[4] for row in scored), default=None)
             best[session] = [row[3] for row in scored if row[4] == top]
@@ -241,52 +241,47 @@ def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
 
 
 def _seats(database: Database, best: dict[str, int]) -> dict[str, str]:
-    """Session to the one seat that its best model held."""
-    held: dict[str, list[str]] = {}
-    for sessions in _in_blocks(sorted(best)):
-        names = {f"s{k}": session for k, session in enumerate(sessions)}
-        sql = (
-            "SELECT session, seat, model FROM answers"  # noqa: S608
-            f" WHERE session IN ({', '.join(':' + name for name in names)})"
-        )
-        for session, seat, model in database.rows(sql, names):
+    """Map sessions to the seat of their leader."""
+    seats: dict[str, list[str]] = {}
+    for sessions in blocks(sorted(best), AT_ONCE):
+        among, params = in_list(sessions)
+        sql = f"SELECT session, seat, model FROM answers WHERE session IN {among}"  # noqa: S608
+        for session, seat, model in database.rows(sql, params):
             if model == best[session]:
-                held.setdefault(session, []).append(seat)
-    return {session: seats[0] for session, seats in held.items() if len(seats) == 1}
-
-
-def _in_blocks(names: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
-    return (names[start : start + size] for start in range(0, len(names), size))
+                seats.setdefault(session, []).append(seat)
+    return {session: names[0] for session, names in seats.items() if len(names) == 1}
 
 
 PageCursor = tuple[datetime, str]
-"""Time and name of the last session of the page before."""
+"""Time and name of the last session on a page."""
 
 
 def read_page(
     database: Database, search: Search, size: int, after: PageCursor | None = None
 ) -> tuple[list[SessionSummary], PageCursor | None]:
-    """So many sessions, and what the next page comes after; None: there is none.
+    """Read a page of sessions, and the cursor of the next page; None: it is the last.
 
-    Every session stands on one page, however many are of one time, and whatever comes in above
-    while pages are turned.
+    Every session is on one page, even among many of one time, or when others come in above.
     """
-    found = find(database, replace(search, limit=size + 1, after=after))
-    if len(found) <= size:
-        return found, None
-    last = found[size - 1]
-    return found[:size], (last.at, last.session)
+    sessions = find(database, replace(search, limit=size + 1, after=after))
+    if len(sessions) <= size:
+        return sessions, None
+    last = sessions[size - 1]
+    return sessions[:size], (last.at, last.session)
 
+
+AT_ONCE = 500
+"""Sessions looked up in one statement."""
 
 SHORTEST = 15
-"""A name is not made shorter: the date and time that council sessions begin with stay whole."""
+"""Shortest name: the date and time that council sessions begin with stay complete."""
 
 SHOWN = 4
-"""How many of those that share a beginning are named."""
+"""How many sessions that share a beginning are listed."""
 
 
 def resolve_name(database: Database, name: str) -> str:
-    """The whole name of a session, from it or an unambiguous beginning of it, or ``last``.
+    """Return the name of a session from an unambiguous beginning of it, or from ``last``.
 
     Raises
     ------
@@ -307,37 +302,36 @@ def resolve_name(database: Database, name: str) -> str:
             "SELECT session FROM sessions WHERE substr(session, 1, :length) = :name"
             " ORDER BY at_us DESC, session"
         )
-        found = database.rows(sql, {"length": len(name), "name": name}) if name else []
-        if not found:
+        matches = database.rows(sql, {"length": len(name), "name": name}) if name else []
+        if not matches:
             require_session(database, name)
-    if len(found) > 1:
-        shown = ", ".join(session for (session,) in found[:SHOWN])
-        more = ", …" if len(found) > SHOWN else ""
-        problem = f"{name} begins the names of {len(found):,} sessions: {shown}{more}"
+    if len(matches) > 1:
+        listed = ", ".join(session for (session,) in matches[:SHOWN])
+        more = ", …" if len(matches) > SHOWN else ""
+        problem = f"{name} begins the names of {len(matches):,} sessions: {listed}{more}"
         raise HistoryConflict(database.where, problem, "give more of it")
-    [(session,)] = found
+    [(session,)] = matches
     return str(session)
 
 
 def _last(database: Database) -> str:
-    """The first session of the list, so `last` and the list cannot disagree."""
-    for found in find(database, Search(limit=1)):
-        return found.session
+    """Return the first session of the list."""
+    for latest in find(database, Search(limit=1)):
+        return latest.session
     problem = "there is no session yet"
     remedy = "ask a question, import a file, or try witan demo"
     raise HistoryConflict(database.where, problem, remedy)
 
 
 def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:
-    """Each session to the shortest beginning of its name that no other shares."""
+    """Map sessions to the shortest beginning of their name that no other shares."""
     stems = sorted({session[:SHORTEST] for session in sessions})
     if not stems:
         return {}
-    given = {f"s{k}": stem for k, stem in enumerate(stems)}
-    among = ", ".join(f":{name}" for name in given)
-    sql = f"SELECT session FROM sessions WHERE substr(session, 1, {SHORTEST}) IN ({among})"  # noqa: S608
+    among, params = in_list(stems)
+    sql = f"SELECT session FROM sessions WHERE substr(session, 1, {SHORTEST}) IN {among}"  # noqa: S608
     alike: dict[str, list[str]] = {}
-    for (session,) in database.rows(sql, given):
+    for (session,) in database.rows(sql, params):
         alike.setdefault(session[:SHORTEST], []).append(session)
     return {session: _short(session, alike.get(session[:SHORTEST], [])) for session in sessions}
 
@@ -352,16 +346,16 @@ def _short(session: str, alike: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HistorySummary:
-    """A history as a whole.
+    """The size, version and counts of a history.
 
     Parameters
     ----------
     where
         The file, or the URL without a password.
     version
-        How many migrations it has had; the last one at `migrated_at`, by the Witan `migrated_by`.
+        The number of its migrations; the last one at `migrated_at`, by Witan `migrated_by`.
     n_bytes
-        What the file, or the database, takes up.
+        The size of the file or the database.
     """
 
     where: str
@@ -377,7 +371,7 @@ class HistorySummary:
 
 
 def describe(database: Database) -> HistorySummary:
-    """Count what a history holds."""
+    """Count the sessions and the size of a history."""
     with database.snapshot():
         [(n_sessions, n_simulated, n_interrupted)] = database.rows(
             "SELECT COUNT(*), COALESCE(SUM(simulated), 0),"
@@ -402,7 +396,7 @@ def describe(database: Database) -> HistorySummary:
 
 def _size(database: Database) -> int:
     if isinstance(database, SqliteDatabase):
-        beside = database.path.with_name(f"{database.path.name}-wal")
-        return sum(path.stat().st_size for path in (database.path, beside) if path.exists())
+        log = database.path.with_name(f"{database.path.name}-wal")
+        return sum(path.stat().st_size for path in (database.path, log) if path.exists())
     [(size,)] = database.rows("SELECT pg_database_size(current_database())")
     return int(size)

@@ -26,8 +26,8 @@ from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, Missi
 from witan.history.counting import count_session
 from witan.history.database import Database
 from witan.history.events import read_events
-from witan.history.reading import parse_ballot, read_answers, read_cast, require_session
-from witan.history.rows import Rows, update_count
+from witan.history.reading import read_answers, read_cast, require_session, stored_ballots
+from witan.history.rows import Rows, lock_session, update_count
 
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import Imported, Shown
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """What a person sees before the vote.
+    """The blind paper that a person ranks.
 
     Parameters
     ----------
     texts
-        Label to answer, in the order of the sheet, names of models masked in them.
+        Label to answer, in the order of the sheet, with names of models masked.
     files
-        Names of the files that the question came with.
+        Names of the files of the question.
     absent
-        How many candidates are not on it, because their answers are not stored.
+        Number of candidates without a stored answer, which are left out.
     earlier
-        The person's own ballot, cast before; None: there is none.
+        The person's earlier ballot, if any.
     """
 
     session: str
@@ -61,7 +61,7 @@ class Paper:
 
     @property
     def code(self) -> str:
-        """What a ranking by its labels names it by."""
+        """The code that a ranking by labels has to name."""
         return paper_code(self.session, self.sheet)
 
 
@@ -72,7 +72,7 @@ class Vote:
     Parameters
     ----------
     by_name
-        It names the candidates, so it is not blind.
+        It names candidates, not labels, so it is not blind.
     """
 
     groups: Groups
@@ -81,22 +81,22 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class RevealedAnswer:
-    """One answer of a paper, and who wrote it.
+    """An answer of a paper with its author.
 
     Parameters
     ----------
     label
         Its label on the paper.
     position
-        Its place on the paper, 1-based.
+        Its position on the paper, 1-based.
     candidate
         The seat or candidate that wrote it.
     model
-        How its seat is written, where it has one.
+        The model of its seat, or its author in a file.
     rank
-        The person's rank for it, those placed equal sharing the best.
+        The person's rank for it; equal answers share the best.
     panel_rank
-        The panel's; null: it has none.
+        The panel's rank; null: it has none.
     """
 
     label: str
@@ -116,7 +116,7 @@ class PanelResult:
     rule
         The rule that its ballots were counted by.
     interpretation
-        What its standings say, in one sentence.
+        Its standings in one sentence.
     """
 
     rule: str
@@ -125,24 +125,24 @@ class PanelResult:
 
 @dataclass(frozen=True, slots=True)
 class VoteResult:
-    """What a person sees after the vote: the answers by the person's ranking, then the panel.
+    """The result of a vote: the answers in the person's order, beside the panel's outcome.
 
     Parameters
     ----------
     session
         The session that was voted on.
     simulated
-        Some seat of it plays a script.
+        A member is scripted.
     reviewer
-        Under which name the vote is stored.
+        The voter's name.
     replaced
-        It took the place of an earlier one.
+        The vote replaced an earlier one.
     answers
         Best first.
     panel
-        What the panel came to; null: nothing that it cast can be counted.
+        The panel's outcome; null: no ballot of it can be counted.
     agreement
-        How the two rankings go together; null: the panel has none.
+        The agreement of the two rankings; null: the panel has none.
     """
 
     session: str
@@ -162,9 +162,9 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     UnknownName
         If there is no such session.
     HistoryConflict
-        If it is not closed, or fewer than two of its answers are stored.
+        If the session is not closed, or has fewer than two stored answers.
     InvalidBallot
-        If the vote would join those of somebody else under that name, or of all people.
+        If the name already stands for somebody else, or for all people.
     """
     _check_name(person)
     about = history.summary(session)
@@ -172,50 +172,50 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     if about.status == "interrupted":
         problem = f"the session {session} is not closed, so nobody can vote on it yet"
         raise HistoryConflict(where, problem, "wait for its end, or resume it")
-    held = history.export(session)
-    answers = {candidate: text for candidate, text in held.answers.items() if not is_blank(text)}
+    stored = history.export(session)
+    answers = {candidate: text for candidate, text in stored.answers.items() if not is_blank(text)}
     if len(answers) < 2:
-        raise HistoryConflict(where, *_too_few(held, 1 if answers else 0))
-    if any(b.reviewer == person and b.kind == "human" and b.paired for b in held.ballots):
+        raise HistoryConflict(where, *_too_few(stored, 1 if answers else 0))
+    if any(b.reviewer == person and b.kind == "human" and b.paired for b in stored.ballots):
         problem = f"cannot be cast: somebody called so compared answers of {session} in a file"
         raise InvalidBallot(person, f"{problem}; vote under another name")
-    candidates = {c for ballot in held.ballots for c in ballot.mentioned()}
-    record = held.session_record
+    candidates = {c for ballot in stored.ballots for c in ballot.mentioned()}
+    record = stored.session_record
     names: Sequence[str] = sorted({*candidates, *answers})
     if record is not None:
         names = list_names((*record.opened.seats, *record.opened.jury))
     sheet = voting_sheet(session, person, list(answers))
     return Paper(
         session=session,
-        question=held.question,
-        simulated=held.simulated,
+        question=stored.question,
+        simulated=stored.simulated,
         sheet=sheet,
         texts={
-            label: mask(answers[candidate], held.question, names)
+            label: mask(answers[candidate], stored.question, names)
             for label, candidate in zip(sheet.labels, sheet.candidates, strict=True)
         },
         files=() if record is None else tuple(record.opened.files),
         absent=len(candidates - answers.keys()),
-        earlier=_earlier(held.ballots, person),
+        earlier=_earlier_ballot(stored.ballots, person),
     )
 
 
 def read_vote(
     paper: Paper, ranking: str, code: str | None, names: Mapping[str, str] | None = None
 ) -> Vote:
-    """Read a ranking by the labels of the paper whose code is given, or by names.
+    """Read a ranking by the labels of a paper, which its code names, or by candidates.
 
     Parameters
     ----------
     names
-        Name to candidate, where the voter knows candidates by other names than the history.
+        Name to candidate, if the voter knows candidates by other names than the history.
 
     Raises
     ------
     InvalidBallot
         If it does not rank every candidate once.
     InvalidParameter
-        If it is by labels, and `code` is missing or that of another paper.
+        If it is by labels, and `code` is missing or of another paper.
     """
     known = {name: name for name in paper.sheet.candidates} if names is None else names
     if code is None and ranks_names(ranking, paper.sheet, known):
@@ -231,7 +231,7 @@ def check_code(paper: Paper, code: str | None) -> None:
     Raises
     ------
     InvalidParameter
-        If the code is missing, or is not that of the paper.
+        If the code is missing, or of another paper.
     """
     if code is None or not code.strip():
         expected = "the code of the paper that was ranked, because labels differ between voters"
@@ -241,28 +241,28 @@ def check_code(paper: Paper, code: str | None) -> None:
         raise InvalidParameter("paper", code, f"{expected}; labels differ between voters")
 
 
-def _too_few(held: "Imported", answers: int) -> tuple[str, str]:
-    """Why nobody can vote on a session with no answer to read, or one alone, and what to do."""
-    stored = "the text of one answer alone" if answers else "no text of any answer"
-    if held.session_record is None:
+def _too_few(session: "Imported", answers: int) -> tuple[str, str]:
+    """Word the problem and the remedy of a session with fewer than two stored answers."""
+    texts = "the text of one answer alone" if answers else "no text of any answer"
+    if session.session_record is None:
         came, remedy = "came with", "forget it, then import it again with --answers FILE"
     else:
         came, remedy = "came to", "retry the seats that failed in it, or put the question anew"
-    return f"the session {held.session} {came} {stored}, and a vote needs two to read", remedy
+    return f"the session {session.session} {came} {texts}, and a vote needs two to read", remedy
 
 
 def _check_name(person: str) -> None:
-    """Refuse to vote under a name that stands for others."""
-    called = ""
+    """Refuse a name that stands for other people."""
+    meaning = ""
     if is_unnamed(person):
-        called = "people without a name are called so in files"
+        meaning = "people without a name are called so in files"
     elif person.casefold() == PEOPLE:
-        called = "all people together are called so in audits"
-    if called:
-        raise InvalidBallot(person, f"cannot be cast: {called}; vote under a name of your own")
+        meaning = "all people together are called so in audits"
+    if meaning:
+        raise InvalidBallot(person, f"cannot be cast: {meaning}; vote under a name of your own")
 
 
-def _earlier(ballots: Sequence[Ballot], person: str) -> Ballot | None:
+def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
     own = (b for b in ballots if b.reviewer == person and b.kind == "human" and not b.paired)
     return next(own, None)
 
@@ -270,33 +270,33 @@ def _earlier(ballots: Sequence[Ballot], person: str) -> Ballot | None:
 def reveal(
     history: "History", paper: Paper, groups: Groups, shown: "Shown | None" = None
 ) -> VoteResult:
-    """Who wrote what is on a paper, and how the panel ranked it, beside a person's ranking.
+    """Reveal the authors and the panel's ranking of a paper, beside a person's ranking.
 
-    `shown` calls what came in as ballots otherwise than it is called in the history.
+    `shown` renames the candidates of a session that was imported as ballots.
     """
-    held = history.export(paper.session)
-    record = held.session_record
+    stored = history.export(paper.session)
+    record = stored.session_record
     names: Mapping[str, str] = {}
     if record is None and shown is not None:
-        held, names = shown(held)
+        stored, names = shown(stored)
     if record is None:
-        models = [ballot for ballot in held.ballots if ballot.kind == "model"]
-        voted = any(not ballot.abstained for ballot in models)
-        outcome = next(iter(tally_sessions(models, Settings())), None) if voted else None
-        written = _authors(held.ballots)
+        ballots = [ballot for ballot in stored.ballots if ballot.kind == "model"]
+        voted = any(not ballot.abstained for ballot in ballots)
+        outcome = next(iter(tally_sessions(ballots, Settings())), None) if voted else None
+        models = _authors(stored.ballots)
     else:
         outcome = record.outcome
-        written = {seat.name: seat.source for seat in record.opened.seats if seat.source}
+        models = {seat.name: seat.source for seat in record.opened.seats if seat.source}
     ranks = {} if outcome is None else {one.candidate: one.rank for one in outcome.standings}
     positions = paper.sheet.positions
     lines, place = [], 1
     for group in groups:
         for candidate in sorted(group, key=positions.__getitem__):
-            label, called = paper.sheet.label(candidate), names.get(candidate, candidate)
-            who, rank = written.get(called, called), ranks.get(called)
-            lines.append(RevealedAnswer(label, positions[candidate], called, who, place, rank))
+            label, name = paper.sheet.label(candidate), names.get(candidate, candidate)
+            model, rank = models.get(name, name), ranks.get(name)
+            lines.append(RevealedAnswer(label, positions[candidate], name, model, place, rank))
         place += len(group)
-    ranked = tuple(tuple(names.get(c, c) for c in group) for group in groups)
+    ranking = tuple(tuple(names.get(c, c) for c in group) for group in groups)
     known = {candidate: float(rank) for candidate, rank in ranks.items()}
     return VoteResult(
         paper.session,
@@ -305,7 +305,7 @@ def reveal(
         paper.earlier is not None,
         tuple(lines),
         None if outcome is None else PanelResult(outcome.rule, outcome.interpretation),
-        agreement(ranked, known) if known else None,
+        agreement(ranking, known) if known else None,
     )
 
 
@@ -324,32 +324,29 @@ def vote(
     Parameters
     ----------
     replacing
-        A ballot takes the place of an earlier one of its reviewer.
+        A ballot replaces an earlier one of its reviewer.
 
     Raises
     ------
     InvalidBallot
-        If one is not a person's, is of another session, names an answer that is not there, is cast
-        under the name of a candidate, or is the second of its reviewer.
+        See `check_votes`.
     HistoryConflict
         If the session is not closed, or cannot be counted.
     """
     with database.transaction():
         require_session(database, session)
-        sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
-        database.rows(sql, {"session": session})
+        lock_session(database, session)
         at_us, category, _, status, *_ = require_session(database, session)
         if status == "interrupted":
             problem = f"the session {session} is not closed, so nobody can vote on it yet"
             raise HistoryConflict(database.where, problem, "wait for its end, or resume it")
-        sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
-        there = [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
+        there = stored_ballots(database, session)
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
         if replacing:
             voters = {ballot.reviewer for ballot in new}
-            there = [b for b in there if not (_whole_vote(b) and b.reviewer in voters)]
-        check(session, there, new, read_answers(database, session))
-        cast, entries = _counted(database, (session, at_us, category), [*there, *new])
+            there = [b for b in there if not (_is_vote_on_all(b) and b.reviewer in voters)]
+        check_votes(session, there, new, read_answers(database, session))
+        cast, entries = _count(database, (session, at_us, category), [*there, *new])
         for table in _RECOUNTED:
             database.execute(
                 f"DELETE FROM {table} WHERE session = :session",  # noqa: S608 - names of our own
@@ -357,20 +354,20 @@ def vote(
             )
         update_count(database, entries.session)
         rows = Rows()
-        # The answers stand as they are.
+        # The answers stay as they are.
         rows.add(session, replace(entries, answers=()), cast, {})
         rows.write(database)
 
 
-def _whole_vote(ballot: Ballot) -> bool:
-    """Whether it is a person's ballot on the session as a whole, of which there is one."""
+def _is_vote_on_all(ballot: Ballot) -> bool:
+    """Tell whether a ballot is a person's one ballot on the whole session."""
     return ballot.kind == "human" and not ballot.paired
 
 
-def check(
+def check_votes(
     session: str, there: Sequence[Ballot], new: Sequence[Ballot], answered: Collection[str]
 ) -> None:
-    """Refuse people's ballots that cannot be cast on a session, beside those that are there.
+    """Refuse people's ballots that cannot be cast on a session, beside those stored.
 
     Parameters
     ----------
@@ -380,11 +377,11 @@ def check(
     Raises
     ------
     InvalidBallot
-        If one is not a person's, is of another session, names an answer that is not there, is cast
-        under the name of a candidate, or is the second of its reviewer.
+        If one is not a person's, is of another session, names an unknown answer, is cast under the
+        name of a candidate, or is the second of its reviewer.
     """
     known = {*answered, *(name for ballot in there for name in ballot.mentioned())}
-    voted = {ballot.reviewer for ballot in there if _whole_vote(ballot)}
+    voted = {ballot.reviewer for ballot in there if _is_vote_on_all(ballot)}
     for ballot in new:
         if ballot.kind != "human":
             raise InvalidBallot(ballot.reviewer, "is not a person's, and only people vote later")
@@ -401,17 +398,17 @@ def check(
             voted.add(ballot.reviewer)
 
 
-def _counted(
-    database: Database, where: tuple[str, int, str | None], cast: Sequence[Ballot]
+def _count(
+    database: Database, session: tuple[str, int, str | None], ballots: Sequence[Ballot]
 ) -> tuple[Sequence[Ballot], Entries]:
-    """The session's ballots in the order in which they are kept, and what they leave."""
-    events = read_events(database, where[0])
+    """Count a session again; return its ballots in their stored order, and its entries."""
+    events = read_events(database, session[0])
     if not events:
-        held = replace(read_cast(database, *where), ballots=tuple(cast))
-        return cast, entries_of(held)
-    people = tuple(ballot for ballot in cast if ballot.kind == "human")
-    left = count_session(Session.of(events), people)
-    if left.entries is None:
-        problem = f"the session {where[0]} has nothing that could be voted on"
+        cast = replace(read_cast(database, *session), ballots=tuple(ballots))
+        return ballots, entries_of(cast)
+    people = tuple(ballot for ballot in ballots if ballot.kind == "human")
+    rows = count_session(Session.of(events), people)
+    if rows.entries is None:
+        problem = f"the session {session[0]} has nothing that could be voted on"
         raise HistoryConflict(database.where, problem, "vote on a session with answers")
-    return left.ballots, left.entries
+    return rows.ballots, rows.entries

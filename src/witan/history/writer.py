@@ -28,7 +28,7 @@ from witan.deliberation.events import (
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.history.counting import SessionRows, count_sessions
-from witan.history.database import Database
+from witan.history.database import Database, blocks
 from witan.history.events import EventBatch, admit_events, event_rows, insert_events
 from witan.history.locks import (
     OPENING_SECONDS,
@@ -41,36 +41,36 @@ from witan.history.locks import (
 from witan.history.rows import Rows, close_session
 
 ATTEMPT_SECONDS = 2.0
-"""How long one attempt waits for another process; what is told meanwhile joins the next."""
+"""How long one attempt waits for a lock; events that come meanwhile join the next."""
 
 MOST_AT_ONCE = 1_000
 """Most sessions of one commit."""
 
-SPOILT = (WitanError, ValueError, ArithmeticError)
-"""What one session with a text, a time or a number that no row holds may raise for all of them."""
+UNSTORABLE = (WitanError, ValueError, ArithmeticError)
+"""Errors of a session with a text, a time or a number that no row can store."""
 
 
 class Recorder(Protocol):
-    """Whoever tells of sessions."""
+    """The listener that queues a session's events."""
 
     def fail(self, session: str, error: Exception) -> None:
-        """Note why what was told of a session is not kept."""
+        """Note why later events of a session are not stored."""
         ...
 
 
 class SessionQueue:
-    """One session as its owner tells it.
+    """The events of one session, as its recorder queues them.
 
     Parameters
     ----------
-    token
-        What the owner holds the session by.
+    holder
+        The token of the recorder.
     """
 
-    def __init__(self, opened: SessionOpened, token: str, owner: Recorder) -> None:
+    def __init__(self, opened: SessionOpened, holder: str, recorder: Recorder) -> None:
         self.opened = opened
-        self.token = token
-        self.owner = owner
+        self.holder = holder
+        self.recorder = recorder
         self.events: list[Event] = []
         self.queued = 0
         self.written = 0
@@ -78,169 +78,165 @@ class SessionQueue:
 
     @property
     def durable(self) -> int:
-        """The number of the last event that is durable; 0: none is."""
+        """The number of the last durable event; 0: none."""
         written = self.written if self.failure is None else 0
         return self.events[written - 1].seq if written else 0
 
-    def piece(self, upto: int) -> EventBatch:
-        """What was told and is not written yet."""
-        told = self.events[:upto]
-        ended = isinstance(told[-1], SessionClosed)
-        closing = Session.of(told) if ended else None
-        return EventBatch(self.opened, self.token, tuple(told[self.written :]), closing)
+    def batch(self, upto: int) -> EventBatch:
+        """Return the queued events that are not written yet."""
+        events = self.events[:upto]
+        closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
+        return EventBatch(self.opened, self.holder, tuple(events[self.written :]), closing)
 
     def fail(self, error: Exception) -> None:
-        """Keep nothing more of it."""
+        """Store no more events of the session."""
         session = self.opened.session
         if not isinstance(error, HistoryError):
             problem = f"could not keep the session {session}: {str(error) or type(error).__name__}"
             error = HistoryError("the history", problem, "see what it says, and try again")
         self.failure = error
-        self.owner.fail(session, error)
+        self.recorder.fail(session, error)
 
 
 Pending = dict[SessionQueue, int]
-"""Lines, each with how many of its events were told."""
+"""Sessions, each with the number of its queued events."""
 
 
-def commit_pending(database: Database, told: Pending) -> None:
-    """Commit what was told; where that fails as one, session by session.
+def commit_pending(database: Database, pending: Pending) -> None:
+    """Commit pending events in one transaction; on failure retry each session alone.
 
     Raises
     ------
     HistoryError
-        If another process keeps it locked: what is not written yet may be tried again.
+        If another process keeps the database locked; the rest may be tried again.
     """
-    lines = sorted(told.items(), key=lambda item: item[0].opened.session)
-    for at in range(0, len(lines), MOST_AT_ONCE):
-        alive = [
-            (line, upto)
-            for line, upto in lines[at : at + MOST_AT_ONCE]
-            if line.failure is None and upto > line.written
+    in_order = sorted(pending.items(), key=lambda item: item[0].opened.session)
+    for block in blocks(in_order, MOST_AT_ONCE):
+        unwritten = [
+            (queue, upto) for queue, upto in block if queue.failure is None and upto > queue.written
         ]
         try:
-            _commit(database, alive)
-        except SPOILT as error:
-            _raise_if_it_may_pass(error)
-            _keep_each(database, alive)
+            _commit(database, unwritten)
+        except UNSTORABLE as error:
+            _raise_if_transient(error)
+            _commit_each(database, unwritten)
 
 
-def _keep_each(database: Database, alive: Sequence[tuple[SessionQueue, int]]) -> None:
-    for line, upto in alive:
+def _commit_each(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -> None:
+    for queue, upto in unwritten:
         try:
-            _commit(database, [(line, upto)])
-        except SPOILT as error:
-            _raise_if_it_may_pass(error)
-            line.fail(error)
+            _commit(database, [(queue, upto)])
+        except UNSTORABLE as error:
+            _raise_if_transient(error)
+            queue.fail(error)
 
 
-def _raise_if_it_may_pass(error: Exception) -> None:
+def _raise_if_transient(error: Exception) -> None:
     if isinstance(error, HistoryError) and is_transient(error):
         raise error
 
 
-def _commit(database: Database, told: Sequence[tuple[SessionQueue, int]]) -> None:
-    """Write the next pieces of several sessions in one transaction.
+def _commit(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -> None:
+    """Write the next events of several sessions in one transaction.
 
-    They come in the order of their names, in which every writer locks them. Every row is made
-    before the transaction: while it lasts, other writers wait.
+    The sessions are in the order of their names, in which every writer locks them. All rows are
+    made before the transaction, because other writers wait while it lasts.
     """
-    pieces = [(line, upto, _Ready(line.piece(upto))) for line, upto in told]
-    ending = _counted([ready for *_, ready in pieces])
-    rows = _rows(ending)
-    refused: list[tuple[SessionQueue, HistoryError]] = []
+    writes = [(queue, upto, _Write(queue.batch(upto))) for queue, upto in unwritten]
+    closing = _count([write for *_, write in writes])
+    rows = _rows(closing)
+    refusals: list[tuple[SessionQueue, HistoryError]] = []
     with database.transaction(wait=ATTEMPT_SECONDS):
-        ended = []
-        for line, _, ready in pieces:
-            fresh = admit_events(database, ready.piece)
-            if isinstance(fresh, HistoryError):
-                refused.append((line, fresh))
+        closed = []
+        for queue, _, write in writes:
+            new = admit_events(database, write.batch)
+            if isinstance(new, HistoryError):
+                refusals.append((queue, new))
                 continue
-            insert_events(database, ready.events[len(ready.events) - len(fresh) :])
-            if fresh and ready.left is not None:
-                close_session(database, ready.settled)
-                ended.append(ready)
-        if len(ended) < len(ending):
-            rows = _rows(ended)
+            insert_events(database, write.events[len(write.events) - len(new) :])
+            if new and write.count is not None:
+                close_session(database, write.closing_values)
+                closed.append(write)
+        if len(closed) < len(closing):
+            rows = _rows(closed)
         rows.write(database)
-    for line, error in refused:
-        line.fail(error)
-    for line, upto, _ in pieces:
-        line.written = upto
+    for queue, error in refusals:
+        queue.fail(error)
+    for queue, upto, _ in writes:
+        queue.written = upto
 
 
-class _Ready:
-    """The next piece of a session, and what it leaves where it ends the session."""
+class _Write:
+    """The next events of a session as rows, and the rows of its count if they close it."""
 
-    def __init__(self, piece: EventBatch) -> None:
-        self.piece = piece
-        self.events = event_rows(piece.session, piece.events)
-        self.left: SessionRows | None = None
-        self.settled: Mapping[str, Any] = {}
-
-
-def _counted(pieces: Sequence[_Ready]) -> list[_Ready]:
-    """Those that end a session, with what it leaves."""
-    closing = [(ready, held) for ready in pieces if (held := ready.piece.closing) is not None]
-    for (ready, _), left in zip(
-        closing, count_sessions([held for _, held in closing]), strict=True
-    ):
-        ready.left, ready.settled = left, left.row.closing_values()
-    return [ready for ready, _ in closing]
+    def __init__(self, batch: EventBatch) -> None:
+        self.batch = batch
+        self.events = event_rows(batch.session, batch.events)
+        self.count: SessionRows | None = None
+        self.closing_values: Mapping[str, Any] = {}
 
 
-def _rows(ended: Sequence[_Ready]) -> Rows:
-    """What sessions leave beside their own rows."""
+def _count(writes: Sequence[_Write]) -> list[_Write]:
+    """Count the sessions that close; return their writes."""
+    closing = [(write, one) for write in writes if (one := write.batch.closing) is not None]
+    counts = count_sessions([session for _, session in closing])
+    for (write, _), count in zip(closing, counts, strict=True):
+        write.count, write.closing_values = count, count.row.closing_values()
+    return [write for write, _ in closing]
+
+
+def _rows(closed: Sequence[_Write]) -> Rows:
+    """Collect the counted rows of closed sessions."""
     rows = Rows()
-    for ready in ended:
-        if ready.left is not None:
-            ready.left.add_to(rows)
+    for write in closed:
+        if write.count is not None:
+            write.count.add_to(rows)
     return rows
 
 
 LOOK_SECONDS = 0.1
-"""How often it is looked whether a lock is still what is waited for."""
+"""How often to check whether a lock is still in the way."""
 
 MOST_TAKEN = 10_000
-"""Things from the queue before what they tell is committed."""
+"""Most items taken from the queue before a commit."""
 
 
 class _Notice(Signal):
-    """A signal that calls something when it is set."""
+    """A signal that calls a function when it is set."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         super().__init__()
         self._call = call
 
     def set(self) -> None:
-        """Call it."""
+        """Set the signal and call the function."""
         super().set()
         self._call()
 
 
-class _GivenUp:
-    """What an owner told waits no longer."""
+class _Dismissal:
+    """A request to drop the pending events of a recorder."""
 
-    def __init__(self, owner: Recorder, error: HistoryError) -> None:
-        self.owner, self.error = owner, error
+    def __init__(self, recorder: Recorder, error: HistoryError) -> None:
+        self.recorder, self.error = recorder, error
         self.done = Signal()
 
 
 class Writer:
-    """Commits what recordings are told.
+    """The thread that commits queued events, on a connection of its own.
 
     Parameters
     ----------
     connect
-        Opens a connection whose statements wait so many seconds for other processes.
+        Opens a connection that waits so many seconds for locks.
     where
-        What errors call the history.
+        The location in error messages.
     """
 
     def __init__(self, connect: Callable[[float], Database], where: str) -> None:
         self.where = where
         self._connect = connect
-        self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _GivenUp] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _Dismissal] = SimpleQueue()
         self._thread: Thread | None = None
         self._starting = Lock()
         self._closing = False
@@ -248,8 +244,8 @@ class Writer:
         self._end = Signal()
         self._blocked: HistoryError | None = None
 
-    def tell(self, line: SessionQueue, upto: int) -> None:
-        """Queue the events of a line up to this one."""
+    def enqueue(self, queue: SessionQueue, upto: int) -> None:
+        """Queue the first `upto` events of a session for the next commit."""
         with self._starting:
             if self._closing:
                 problem = "is closed, and keeps nothing more"
@@ -257,10 +253,10 @@ class Writer:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="witan-history", daemon=True)
                 self._thread.start()
-            self._queue.put((line, upto))
+            self._queue.put((queue, upto))
 
-    def when_dealt_with(self, call: Callable[[], None]) -> None:
-        """Have the thread call something once what is queued now was dealt with."""
+    def notify(self, call: Callable[[], None]) -> None:
+        """Have the thread call a function once everything queued now is processed."""
         with self._starting:
             if not self._closing:
                 self._queue.put(_Notice(call))
@@ -268,29 +264,29 @@ class Writer:
         call()
 
     def drain(self, wait: float) -> None:
-        """Wait until what is queued now was dealt with.
+        """Wait until everything queued now is processed.
 
         Raises
         ------
         HistoryError
-            If another process has kept it locked for so many seconds.
+            If another process keeps the history locked for `wait` seconds.
         """
         if self._thread is None:
             return
-        done = self._queued(Signal())
-        there = done.wait(wait)
-        while not there:
-            if (held := self._blocked) is not None:
-                raise HistoryError(held.where, held.problem, held.remedy) from held.__cause__
-            there = done.wait(LOOK_SECONDS)
+        done = self._enqueue_signal(Signal())
+        is_done = done.wait(wait)
+        while not is_done:
+            if (error := self._blocked) is not None:
+                raise HistoryError(error.where, error.problem, error.remedy) from error.__cause__
+            is_done = done.wait(LOOK_SECONDS)
 
-    def give_up(self, owner: Recorder, error: HistoryError) -> None:
-        """Wait until nothing more that this owner told will be written: it failed, or is kept."""
-        given_up = _GivenUp(owner, error)
-        self._queued(given_up.done, given_up).wait()
+    def dismiss(self, recorder: Recorder, error: HistoryError) -> None:
+        """Drop the pending events of a recorder; return once no more will be written."""
+        dismissal = _Dismissal(recorder, error)
+        self._enqueue_signal(dismissal.done, dismissal).wait()
 
     def close(self) -> None:
-        """Deal with what is queued, and end the thread; a lock is waited for as by an opening."""
+        """Process the queue and end the thread, waiting for a lock as long as an opening does."""
         with self._starting:
             if not self._closing and self._thread is not None:
                 self._closed_by = time.monotonic() + OPENING_SECONDS
@@ -299,135 +295,135 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
 
-    def _queued(self, done: Signal, item: _GivenUp | None = None) -> Signal:
-        """Queue a signal, or what answers by one; what to wait for."""
+    def _enqueue_signal(self, done: Signal, item: _Dismissal | None = None) -> Signal:
+        """Queue a signal, or an item that sets it; return the signal to wait for."""
         with self._starting:
             if self._closing:
-                # Behind the end nothing is queued: whoever comes then waits for the end.
+                # Nothing is queued after the end, so wait for that.
                 return self._end
             self._queue.put(done if item is None else item)
             return done
 
     def _run(self) -> None:
         database: Database | None = None
-        told: Pending = {}
-        waiting: list[Signal] = []
+        pending: Pending = {}
+        signals: list[Signal] = []
         try:
             while True:
-                given_up = self._taken(told, waiting)
-                if self._blocked is not None:  # else what is given up would be tried once more
-                    self._let_down(told, given_up)
-                database = self._kept(database, told)
-                self._let_down(told, given_up)
-                if told:
+                dismissals = self._take(pending, signals)
+                if self._blocked is not None:  # else dismissed events would be tried once more
+                    self._drop(pending, dismissals)
+                database = self._write(database, pending)
+                self._drop(pending, dismissals)
+                if pending:
                     continue
-                if self._end in waiting:
+                if self._end in signals:
                     return
-                for signal in waiting:
+                for signal in signals:
                     signal.set()
-                waiting.clear()
+                signals.clear()
         finally:
             # Whatever ended the thread, nobody waits for it for ever.
-            self._disconnect(waiting)
+            self._release(signals)
             if database is not None:
                 database.close()
 
-    def _taken(self, told: Pending, waiting: list[Signal]) -> list[_GivenUp]:
-        """Take what is queued now, or the next thing if there is nothing to do."""
-        given_up: list[_GivenUp] = []
-        wait = LOOK_SECONDS if told else None
+    def _take(self, pending: Pending, signals: list[Signal]) -> list[_Dismissal]:
+        """Take everything queued now, or wait for the next item if there is nothing to do."""
+        dismissals: list[_Dismissal] = []
+        wait = LOOK_SECONDS if pending else None
         with suppress(Empty):
             for _ in range(MOST_TAKEN):
                 item = self._queue.get(timeout=wait)
                 wait = 0
                 if isinstance(item, tuple):
-                    told[item[0]] = item[1]
+                    pending[item[0]] = item[1]
                 elif isinstance(item, Signal):
-                    waiting.append(item)
+                    signals.append(item)
                 else:
-                    given_up.append(item)
-        return given_up
+                    dismissals.append(item)
+        return dismissals
 
-    def _kept(self, database: Database | None, told: Pending) -> Database | None:
-        """Commit what was told, on this connection or a new one; the connection, if there is one.
+    def _write(self, database: Database | None, pending: Pending) -> Database | None:
+        """Commit pending events on this connection or a new one; return the connection.
 
-        What another process is in the way of stays. The thread lives on whatever comes up, and
-        whoever flushes is told of it.
+        Events behind another process's lock stay pending. The thread survives any error, and
+        whoever flushes gets it.
         """
         try:
-            if told:
+            if pending:
                 database = self._connect(ATTEMPT_SECONDS) if database is None else database
-                commit_pending(database, told)
+                commit_pending(database, pending)
         except Exception as error:  # noqa: BLE001 - the thread serves every other session, too
             if isinstance(error, HistoryError) and is_transient(error):
                 self._blocked = error
                 return database
-            for line, upto in told.items():
-                if line.written < upto:
-                    line.fail(error)
+            for queue, upto in pending.items():
+                if queue.written < upto:
+                    queue.fail(error)
         self._blocked = None
-        told.clear()
+        pending.clear()
         return database
 
-    def _let_down(self, told: Pending, given_up: Sequence[_GivenUp]) -> None:
-        """Give up what nobody waits for any longer."""
-        for one in given_up:
-            for line in [line for line in told if line.owner is one.owner]:
-                del told[line]
-                line.fail(one.error)
-            one.done.set()
+    def _drop(self, pending: Pending, dismissals: Sequence[_Dismissal]) -> None:
+        """Fail the pending events of dismissed recorders, and all of them after the end."""
+        for dismissal in dismissals:
+            for queue in [queue for queue in pending if queue.recorder is dismissal.recorder]:
+                del pending[queue]
+                queue.fail(dismissal.error)
+            dismissal.done.set()
         if self._blocked is not None and time.monotonic() >= self._closed_by:
-            for line in told:
-                line.fail(self._blocked)
-            told.clear()
+            for queue in pending:
+                queue.fail(self._blocked)
+            pending.clear()
 
-    def _disconnect(self, waiting: Sequence[Signal]) -> None:
+    def _release(self, signals: Sequence[Signal]) -> None:
         with self._starting:
             self._closing = True
             self._end.set()
-            for signal in waiting:
+            for signal in signals:
                 signal.set()
             with suppress(Empty):
                 while True:
                     item = self._queue.get_nowait()
                     if isinstance(item, Signal):
                         item.set()
-                    elif isinstance(item, _GivenUp):
+                    elif isinstance(item, _Dismissal):
                         item.done.set()
 
 
 GLANCE_SECONDS = 0.2
-"""How long a commit is waited for at least, also once patience is at its end."""
+"""Shortest wait for a commit, also when the lock wait is used up."""
 
 
 class Recording:
-    """A listener that keeps what it is told: one session after another.
+    """A listener that stores the events of one session after another.
 
     Any number of recordings may be open at once; they share the history's writer.
 
     Parameters
     ----------
     claim
-        The token by which a session was taken up, if it was.
+        Returns the holder of a session that was claimed, else None.
 
     Attributes
     ----------
     failure
-        The first thing that went wrong; what is told after it of that session is not kept. Once a
-        flush has raised it, it is that of its session alone, and goes when another begins.
+        The first error; later events of its session are not stored. Once a flush has raised it, it
+        is cleared when another session opens.
     """
 
     def __init__(self, writer: Writer, claim: Callable[[str], str | None]) -> None:
         self._writer = writer
         self._claim = claim
-        self._line: SessionQueue | None = None
-        self._over = True
+        self._session: SessionQueue | None = None
+        self._is_closed = True
         self._failures: dict[str, Exception] = {}
         self._raised: set[str] = set()
 
     @property
     def failure(self) -> Exception | None:
-        """The first thing that went wrong."""
+        """The first error."""
         return next(iter([*self._failures.values()]), None)
 
     def __enter__(self) -> Self:
@@ -437,88 +433,88 @@ class Recording:
         if kind is None:
             self.flush()
             return
-        with suppress(HistoryError):  # what the block raised says more
+        with suppress(HistoryError):  # the block's own error says more
             self.flush()
 
     def __call__(self, event: Event) -> None:
-        """Queue an event, deltas aside; return at once."""
+        """Queue an event for the next commit, deltas aside; return at once."""
         self.append(event)
         self._queue()
 
     def append(self, event: Event) -> None:
-        """Take an event in, deltas aside; the next commit or flush queues it with the others."""
+        """Append an event, deltas aside; the next commit or flush queues it."""
         if isinstance(event, AnswerDelta | SynthesisDelta):
             return
         if isinstance(event, SessionOpened):
             while self._raised:  # another thread may be adding to it
                 self._failures.pop(self._raised.pop(), None)
             self._queue()
-            claimed = self._claim(event.session)
-            self._line = SessionQueue(event, new_holder() if claimed is None else claimed, self)
-            self._over = False
-        if self._line is None or self._over:
-            problem = "was told of a session whose opening it was not told of"
-            raise HistoryError("the recording", problem, "tell it the session from its beginning")
-        self._line.events.append(event)
-        self._over = isinstance(event, SessionClosed)
-        (unmark_recording if self._over else mark_recording)(self._line.token)
+            holder = self._claim(event.session)
+            self._session = SessionQueue(event, new_holder() if holder is None else holder, self)
+            self._is_closed = False
+        if self._session is None or self._is_closed:
+            problem = "got an event of a session without its opening"
+            raise HistoryError("the recording", problem, "pass it the session from its first event")
+        self._session.events.append(event)
+        self._is_closed = isinstance(event, SessionClosed)
+        (unmark_recording if self._is_closed else mark_recording)(self._session.holder)
 
     async def commit(self, lock_wait: LockWait) -> int:
-        """Wait until everything taken in so far is durable, or failed, as long as `lock_wait` has.
+        """Wait until all appended events are durable, or failed, or `lock_wait` is used up.
 
-        What another process is in the way of may still be kept later.
+        Events behind another process's lock may still be stored later.
 
         Returns
         -------
         int
-            The number of the last event of the session that is durable; 0: none is.
+            The number of the session's last durable event; 0: none.
         """
-        if self._queue() and self._line is not None:
+        if self._queue() and self._session is not None:
             done = anyio.Event()
-            soon = _caller_of_this_loop()
-            self._writer.when_dealt_with(lambda: soon(done.set))
+            call_soon = _loop_caller()
+            self._writer.notify(lambda: call_soon(done.set))
             began = time.monotonic()
             with anyio.move_on_after(max(lock_wait.left, GLANCE_SECONDS)):
                 await done.wait()
             lock_wait.deduct(time.monotonic() - began)
-        return 0 if self._line is None else self._line.durable
+        return 0 if self._session is None else self._session.durable
 
     def _queue(self) -> bool:
-        """Hand the writer what it was not handed yet; return true if some is not durable."""
-        line = self._line
-        if line is None or line.failure is not None:
+        """Hand new events to the writer; return true if some are not durable yet."""
+        queue = self._session
+        if queue is None or queue.failure is not None:
             return False
-        if line.queued < len(line.events):
-            self._writer.tell(line, len(line.events))
-            line.queued = len(line.events)
-        return line.written < len(line.events)
+        if queue.queued < len(queue.events):
+            self._writer.enqueue(queue, len(queue.events))
+            queue.queued = len(queue.events)
+        return queue.written < len(queue.events)
 
     def flush(self, lock_wait: LockWait | None = None) -> None:
-        """Wait until everything told so far is durable.
+        """Wait until all appended events are durable.
 
         Parameters
         ----------
-        patience
-            How long to wait for another process that keeps the history locked, after which what was
-            told is given up, and who is told of it; None: as long as any opening, nobody.
+        lock_wait
+            Wait for another process that keeps the history locked, after which the events are
+            dropped; None: as long as an opening, in silence.
 
         Raises
         ------
         HistoryError
-            If some of it is not kept.
+            If some events are not stored.
         """
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
-        if self._line is not None:
-            unmark_recording(self._line.token)  # it has ended, or is broken off
+        if self._session is not None:
+            unmark_recording(self._session.holder)  # it is closed, or interrupted
         try:
             lock_wait.run(self._writer.where, self._writer.drain)
         except HistoryError as error:
             if not is_transient(error):
                 raise
-            self._writer.give_up(self, error)
-        if self._over:
-            self._line = None  # it holds all that was said, and this recording
+            self._writer.dismiss(self, error)
+        if self._is_closed:
+            self._session = None  # it refers to every event, and to this recording
         failures = [*self._failures.items()]
         if failures:
             session, failure = failures[0]
@@ -526,17 +522,17 @@ class Recording:
             raise failure
 
     def fail(self, session: str, error: Exception) -> None:
-        """Note why what was told of a session is not kept."""
+        """Note why later events of a session are not stored."""
         self._failures.setdefault(session, error)
 
 
-def _caller_of_this_loop() -> Callable[[Callable[[], object]], None]:
-    """Make a function by which a thread has this event loop call something, without a wait."""
+def _loop_caller() -> Callable[[Callable[[], object]], None]:
+    """Make a function with which a thread calls another on this event loop, without waiting."""
     loop: Any = anyio.lowlevel.current_token().native_token
     call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
 
-    def soon(what: Callable[[], object]) -> None:
+    def call_soon(function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
-            call(what)
+            call(function)
 
-    return soon
+    return call_soon

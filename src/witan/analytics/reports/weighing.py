@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from witan.core.casts import Cast, Named
 from witan.history import History
-from witan.history.learning import NO_ALIASES, learned
+from witan.history.learning import NO_ALIASES, learn
 from witan.history.schema import bucket_of
 
 __all__ = ["WEIGHTED", "weights_by_halves"]
@@ -33,7 +33,7 @@ def weights_by_halves(
         models = sorted({model for named in known.values() for model in named.values()})
         if not models:
             continue
-        taught = learned(history.database, models, half=1 - half, aliases=known_as)
+        taught = learn(history.database, models, half=1 - half, aliases=known_as)
         weights = taught.reliability
         for session, named in known.items():
             found[session] = {

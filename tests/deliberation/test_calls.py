@@ -1,16 +1,20 @@
-"""Calls: replies, deadlines, cancellation and retries."""
+"""Calls: replies, deadlines, cancellation, retries, hedges and foreign failures."""
+
+import sys
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import numpy as np
 import pytest
+from sniffio import current_async_library
 from trio.testing import MockClock
 
-from calling import HANGS, Script, Step, Table, busy, fails, says
+from calling import CALL, HANGS, PRICE, Script, Step, Table, busy, fails, mute, returns, says
 from witan.deliberation.calls import CallFailure, CallResult
-from witan.deliberation.ports import Hear, Reply, Usage
+from witan.deliberation.ports import Hear, Member, Reply, Usage
 from witan.deliberation.procedure import Throttling
-from witan.errors import ModelError
+from witan.errors import MissingKey, ModelError
 
 pytestmark = pytest.mark.anyio
 
@@ -303,3 +307,294 @@ class TestMinutes:
         failed = await table.ask(Script(fails(busy())))
 
         assert failed.spent.calls == 1200
+
+
+EXITS = """
+import sys, anyio
+sys.path.insert(0, sys.argv[2])
+from calling import Script, Table, fails
+
+async def main():
+    await Table().ask(Script(fails(SystemExit(7))))
+
+anyio.run(main, backend=sys.argv[1])
+"""
+
+
+class TestForeign:
+    """A model that is not ours may raise and return anything."""
+
+    async def test_its_exceptions_are_told_by_name(self):
+        """Kind and words in one line of bounded length, without another attempt."""
+        table = Table()
+        script = Script(fails(ValueError("no\n such " + "x" * 999)))
+
+        failed = await table.ask(script)
+
+        assert isinstance(failed.error, ModelError)
+        assert failed.reason.startswith("raised ValueError: no such xxx")
+        assert len(failed.reason) < 350
+        assert script.requests == 1
+
+    async def test_an_exception_without_words_is_told_too(self):
+        """The kind alone has to do."""
+        failed = await Table().ask(Script(fails(KeyError())))
+
+        assert failed.reason == "raised KeyError"
+
+    @pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
+    async def test_what_python_calls_passing_is_tried_again(self, error):
+        """A time-out or a dropped connection of its own may pass."""
+        assert isinstance(await Table().ask(Script(fails(error), says("yes"))), CallResult)
+
+    async def test_what_ends_a_program_is_not_caught(self):
+        """A model that exits ends the program, with its own status."""
+        run = await anyio.run_process(
+            [sys.executable, "-c", EXITS, current_async_library(), str(Path(__file__).parents[1])],
+            check=False,
+        )
+
+        assert run.returncode == 7
+
+    @pytest.mark.parametrize("thing", [None, "because", {"text": "because"}])
+    async def test_anything_but_a_reply_is_refused(self, thing):
+        """The reason names what came instead."""
+        failed = await Table().ask(Script(returns(thing)))
+
+        assert failed.reason == f"returned {type(thing).__name__} where a Reply was due"
+
+    @pytest.mark.parametrize("text", ["", " \n\t", None])
+    async def test_a_reply_without_a_word_is_tried_again(self, text):
+        """Silence is a failure that may pass, and what it cost counts."""
+        table = Table()
+
+        made = await table.ask(Script(mute(text), says("yes")))
+
+        assert table.notices[0][3] == "said nothing"
+        assert made.spent.usage == Usage(20, 10)
+        assert made.spent.cost_usd == pytest.approx(30e-6)
+
+    async def test_errors_of_ours_keep_their_sentence(self):
+        """A key that is missing is told as everywhere else."""
+        failed = await Table().ask(Script(fails(MissingKey("a", "A_KEY"))))
+
+        assert failed.reason == "a needs a key: set the variable A_KEY"
+
+    async def test_a_listener_that_fails_is_not_the_models_fault(self):
+        """What the listener raises comes out as it is, for the bug is there."""
+        table = Table()
+
+        def listen(text: str) -> None:
+            raise ValueError("our own bug")
+
+        member = Member("a", Script(says("yes")), provider="p")
+        with pytest.raises(ValueError, match="our own bug"):
+            await table.caller.call(member, CALL, listen)
+
+
+class TestMoney:
+    """What failed and may have been billed makes the cost unknown; what was refused does not."""
+
+    @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
+    async def test_a_refusal_costs_nothing(self, status):
+        """A status without a word of text means that nobody worked."""
+        failed = await Table().ask(Script(fails(ModelError("m", "refused", status))))
+
+        assert (failed.spent.cost_usd, failed.spent.usage) == (0.0, Usage(0, 0))
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            fails(ModelError("m", "broke off"), "be"),
+            fails(ModelError("m", "failed midway", 500), "be"),
+            fails(ModelError("m", "cannot be reached")),
+            fails(ModelError("m", "nobody waited", 504)),
+            fails(ModelError("m", "nobody waited", 408)),
+            fails(ValueError()),
+        ],
+    )
+    async def test_what_may_have_been_billed_is_unknown(self, step):
+        """A dropped connection, a gateway's time-out, text before the failure."""
+        table = Table()
+
+        failed = await table.ask(Script(step))
+
+        assert (failed.spent.cost_usd, failed.spent.usage) == (None, Usage())
+        assert table.purse.total().unknown_calls == 1
+
+    async def test_a_lost_attempt_makes_the_whole_call_unknown(self):
+        """The reply's own cost is known to the purse, the call's is not."""
+        table = Table()
+
+        made = await table.ask(Script(fails(busy(None)), says("yes")))
+
+        assert made.spent.cost_usd is None
+        assert table.purse.total().known_usd == pytest.approx(15e-6)
+
+    async def test_a_refused_attempt_leaves_the_cost_known(self):
+        """A 429 that was tried again costs what the reply costs."""
+        made = await Table().ask(Script(fails(busy(429)), says("yes")))
+
+        assert made.spent.cost_usd == pytest.approx(15e-6)
+
+    async def test_over_the_ceiling_nobody_is_asked(self):
+        """The failure is the budget's, nothing was spent, and no request was made."""
+        table = Table(max_usd=1e-6)
+        script = Script(says("yes"))
+
+        failed = await table.ask(script)
+
+        assert failed.over_budget
+        assert failed.reason.startswith("not called: it could cost $")
+        assert (failed.spent.calls, failed.spent.cost_usd, script.requests) == (0, 0.0, 0)
+        assert await table.is_free(64)
+
+
+class TestHedge:
+    """A call that stalls is made a second time, and the first to finish counts."""
+
+    async def test_the_second_may_win(self):
+        """Its reply counts; the first is cancelled, and nobody knows what it cost."""
+        table = Table(hedge_seconds=0.02)
+        script = Script(HANGS, says("be", "cause"))
+
+        made = await table.ask(script)
+
+        assert made.reply.text == "because"
+        assert table.heard == ["be", "cause"]
+        assert table.notices == [("a", "answer", 1, "said nothing for 0.02 s", 0.0)]
+        assert (made.spent.calls, made.spent.cost_usd) == (2, None)
+        assert script.running == 0
+        assert await table.is_free(64)
+
+    async def test_the_first_may_still_win(self):
+        """It began late and ended first: the second is cancelled."""
+        table = Table(hedge_seconds=0.02)
+        script = Script(says("first", after=0.1), says("second", after=9.0))
+
+        made = await table.ask(script)
+
+        assert made.reply.text == "first"
+        assert script.running == 0
+
+    async def test_only_the_first_to_speak_is_heard(self):
+        """The one that is heard loses, and the winner's text is whole all the same."""
+        table = Table(hedge_seconds=0.02)
+        slow, quick = says("s", "low", after=0.1, every=9.0), says("qu", "ick", after=0.3)
+
+        made = await table.ask(Script(slow, quick))
+
+        assert made.reply.text == "quick"
+        assert table.heard == ["s"]
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            says("a", "b", every=0.2),
+            mute("yes", after=0.05),
+            fails(ModelError("m", "no", 401)),
+        ],
+    )
+    async def test_what_stirs_in_time_is_not_made_twice(self, step):
+        """A word, a reply or a failure within the time is enough."""
+        table = Table(hedge_seconds=0.3)
+        script = Script(step)
+
+        await table.ask(script)
+
+        assert (script.requests, table.notices) == (1, [])
+
+    async def test_a_second_that_fails_does_not_disturb_the_first(self):
+        """The first still brings its reply."""
+        table = Table(hedge_seconds=0.01)
+
+        made = await table.ask(Script(says("yes", after=0.1), fails(busy())))
+
+        assert (made.reply.text, made.spent.cost_usd) == ("yes", pytest.approx(15e-6))
+
+    async def test_a_first_that_fails_leaves_the_second(self):
+        """The second still brings its reply, and no further attempt is made."""
+        table = Table(hedge_seconds=0.01)
+        script = Script(fails(busy(), after=0.1), says("yes", after=0.2))
+
+        made = await table.ask(script)
+
+        assert (made.reply.text, script.requests) == ("yes", 2)
+
+    async def test_if_both_fail_the_first_decides_what_follows(self):
+        """A passing failure of the first is tried again, whatever the second said."""
+        table = Table(hedge_seconds=0.01)
+        refused = fails(ModelError("m", "no", 401))
+        script = Script(fails(busy(), after=0.1), refused, says("yes"))
+
+        made = await table.ask(script)
+
+        assert (made.reply.text, script.requests) == ("yes", 3)
+
+    async def test_without_money_for_two_there_is_one(self):
+        """A second request that could cross the ceiling is not made, and not told."""
+        once = PRICE.of(200, 100)
+        table = Table(hedge_seconds=0.01, max_usd=once)
+        script = Script(says("yes", after=0.05))
+
+        made = await table.ask(script)
+
+        assert isinstance(made, CallResult)
+        assert (script.requests, table.notices) == (1, [])
+
+    @pytest.mark.parametrize("places", [1, 2])
+    async def test_without_a_free_slot_the_first_goes_on(self, places):
+        """A call in time for its limit brings its reply, though no slot is left for a second."""
+        table = Table(
+            hedge_seconds=0.3, call_seconds=0.6, throttling=Throttling(concurrency=places)
+        )
+        scripts = [Script(mute("yes", after=0.4)) for _ in range(places)]
+        made = []
+
+        async def ask(script):
+            made.append(await table.ask(script))
+
+        async with anyio.create_task_group() as group:
+            for script in scripts:
+                group.start_soon(ask, script)
+
+        assert [each.reply.text for each in made] == ["yes"] * places
+        assert [script.requests for script in scripts] == [1] * places
+        assert table.notices == []
+        assert await table.is_free(places)
+
+    async def test_reasoning_is_a_sign_of_life(self):
+        """A model that reasons apart from its text in time is not asked a second time."""
+
+        async def reasons(hear):
+            await anyio.sleep(0.1)
+            hear.hear_reasoning()
+            await anyio.sleep(0.4)
+            return await says("yes")(hear)
+
+        table = Table(hedge_seconds=0.3)
+        script = Script(reasons)
+
+        made = await table.ask(script)
+
+        assert (made.reply.text, script.requests, table.notices) == ("yes", 1, [])
+
+    async def test_the_second_keeps_to_the_rate(self):
+        """It waits for its minute, and is not sent where the first speaks meanwhile."""
+        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=2, per_minute=60))
+        script = Script(says("yes", after=0.3))
+
+        made = await table.ask(script)
+
+        assert (made.reply.text, script.requests, table.notices) == ("yes", 1, [])
+
+    async def test_both_end_with_the_call(self):
+        """At the deadline both are cancelled, and both may have been billed."""
+        table = Table(hedge_seconds=0.01, call_seconds=0.15)
+        script = Script(HANGS)
+
+        failed = await table.ask(script)
+
+        assert failed.reason == "timed out after 0.15 s"
+        assert (script.requests, script.running) == (2, 0)
+        assert table.purse.total().unknown_calls == 2

@@ -1,558 +1,253 @@
-"""Reviews: what a reply is read as, and what is said of one that cannot be read."""
+"""Reviews: mirrored sheets merge into one ballot; rankings without grades are asked for again."""
 
 import json
-import time
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from councils import council, member, members
+from elections import ballot
+from witan import tally
 from witan.core.ballot import Ballot
-from witan.core.blinding import Sheet
-from witan.core.rubric import Criterion, Rubric
-from witan.deliberation.ballots import LONGEST_REPLY, Review, read_review
-from witan.errors import InvalidBallot
+from witan.core.rubrics import RUBRICS
+from witan.deliberation.events import BallotRepaired
+from witan.deliberation.ports import Call
+from witan.deliberation.record import session_from_json, session_to_json
+from witan.deliberation.reviews import merge
+from witan.deliberation.session import Session
+from witan.models.scripted import Line
+from witan.service.trust import session_trust
 
-SHEET = Sheet("rev", ("claude", "grok", "gemini"), ("A", "B", "C"), "5d41")
-ROSTER = ("gemini", "grok", "claude", "rev")
-RUBRIC = Rubric(
-    "mine",
-    (Criterion("accuracy", 0.6, "Is it right?"), Criterion("clear prose", 0.4, "Is it clear?")),
-)
-ORDER = (("claude",), ("grok", "gemini"))
-CHAIN = (("claude",), ("grok",), ("gemini",))
+NAMES = "abcde"
 
 
-def read(
-    reply: str, *, rubric: Rubric | None = None, holistic: bool = False, sheet: Sheet = SHEET
-) -> Review:
-    """Read a reply to the sheet of three."""
-    return read_review(reply, sheet, rubric=rubric, holistic=holistic, session="q1", roster=ROSTER)
+def cast(order: str, **more: object) -> Ballot:
+    """Write a ballot as `a > b = c`."""
+    return ballot(f"rev: {order}", session="q1", **more)
 
 
-def said(ranking: object = (("A",), ("B", "C")), **more: object) -> str:
-    """Write a review as its schema asks for it."""
-    return json.dumps({"notes": "A cites its source.", "ranking": ranking, **more})
+def graded(grade: int) -> dict[str, int]:
+    """The same grade on every criterion of the usual rubric."""
+    return {criterion.name: grade for criterion in RUBRICS["general"].criteria}
 
 
-def grade(accuracy: object, clear: object) -> dict[str, object]:
-    return {"accuracy": accuracy, "clear prose": clear}
+def written(cast: Ballot) -> str:
+    return " > ".join(" = ".join(group) for group in cast.groups)
 
 
-class TestAsAsked:
-    """The first rung: the whole reply is what the schema describes."""
-
-    def test_a_ranking(self):
-        """Labels become candidates, and the ballot carries sheet, roster and notes."""
-        review = read(said())
-
-        assert review == Review(
-            Ballot(
-                reviewer="rev",
-                groups=ORDER,
-                session="q1",
-                candidates=ROSTER,
-                positions={"claude": 1, "grok": 2, "gemini": 3},
-                notes="A cites its source.",
-            ),
-            "schema",
-        )
-
-    def test_grades_by_criterion(self):
-        """Grades arrive as given, by candidate and criterion."""
-        grades = {"A": grade(9, 8), "B": grade(5, 6.5), "C": grade(2, 3)}
-
-        review = read(said(grades=grades), rubric=RUBRIC)
-
-        assert review.read_by == "schema"
-        assert review.ballot.grades == {
-            "claude": {"accuracy": 9, "clear prose": 8},
-            "grok": {"accuracy": 5, "clear prose": 6.5},
-            "gemini": {"accuracy": 2, "clear prose": 3},
-        }
-
-    def test_a_holistic_grade_beside_criteria(self):
-        """The reviewer's own grade stands beside the criteria, under the name overall."""
-        grades = {label: {**grade(9, 8), "overall": 7} for label in "ABC"}
-
-        review = read(said(grades=grades), rubric=RUBRIC, holistic=True)
-
-        assert review.read_by == "schema"
-        assert review.ballot.grades["grok"] == {"accuracy": 9, "clear prose": 8, "overall": 7}
-
-    @pytest.mark.parametrize("shape", [lambda g: g, lambda g: {"overall": g}], ids=["bare", "map"])
-    def test_one_grade_for_each(self, shape):
-        """Without a rubric a holistic grade is one number, however it is wrapped."""
-        grades = {"A": shape(9), "B": shape(7), "C": shape(4)}
-
-        review = read(said(grades=grades), holistic=True)
-
-        assert review.read_by == "schema"
-        assert review.ballot.grades == {"claude": 9, "grok": 7, "gemini": 4}
+class TestRanking:
+    """Where the two orders agree the pair stands; where they flip it, it is tied."""
 
     @pytest.mark.parametrize(
-        "grades",
+        ("first", "second", "merged", "flipped", "compared"),
         [
-            {"A": grade(9, 8), "B": grade(9, 8)},
-            {"A": grade("9", 8), "B": grade(9, 8), "C": grade(9, 8)},
-            {"A": grade(90, 8), "B": grade(9, 8), "C": grade(9, 8)},
-            {"A": {"accuracy": 9}, "B": grade(9, 8), "C": grade(9, 8)},
-            {"A": 9, "B": 8, "C": 7},
+            ("a > b > c", "a > b > c", "a > b > c", 0, 3),
+            ("a > b > c", "a > c > b", "a > b = c", 1, 3),
+            ("a > b > c", "c > b > a", "a = b = c", 3, 3),
+            ("a > b > c > d", "b > a > d > c", "a = b > c = d", 2, 6),
+            ("a > b > c", "b > c > a", "b = a > c", 2, 3),
+            ("a = b > c", "a > b > c", "a > b > c", 0, 2),
+            ("a = b > c", "b = a > c", "a = b > c", 0, 2),
+            ("a > b", "b", "a > b", 0, 0),
         ],
-        ids=["missing label", "text", "out of range", "missing criterion", "no criteria"],
     )
-    def test_what_is_nearly_as_asked_is_read_tolerantly(self, grades):
-        """Grades that bend the schema are kept as given, and the review is marked."""
-        review = read(said(grades=grades), rubric=RUBRIC)
+    def test_two_orders(self, first, second, merged, flipped, compared):
+        """Mean places order the candidates, and flipped neighbours are tied."""
+        result = merge(cast(first), cast(second))
 
-        assert review.read_by == "tolerant"
-        assert review.ballot.groups == ORDER
-        assert len(review.ballot.grades) == len(grades)
+        assert written(result.ballot) == merged
+        assert (result.flipped, result.compared) == (flipped, compared)
 
+    def test_a_flip_ties_no_pair_that_both_agree_on(self):
+        """With c flipped against both and b above a twice, only one of the flips becomes a tie."""
+        result = merge(cast("b > a > c"), cast("c > b > a"))
 
-RANKINGS = {
-    "a list": (["A", "B", "C"], CHAIN),
-    "a list with a tie": (["A", ["B", "C"]], ORDER),
-    "bare labels in lower case": (["a", "b", "c"], CHAIN),
-    "labels in brackets": (["[A]", "(B)", "**C**"], CHAIN),
-    "Response A": (["Response A", "response b", "RESPONSE C:"], CHAIN),
-    "Answer A": (["Answer A", "Candidate B:", "Option: C"], CHAIN),
-    "a tie as text": (["A", "B = C"], ORDER),
-    "a chain": ("A > B = C", ORDER),
-    "a chain with commas for ties": ("Response A > B, C", ORDER),
-    "a line with commas": ("A, B, C", CHAIN),
-    "a map from label to place": ({"C": 3, "A": 1, "B": 2}, CHAIN),
-    "a map with equal places": ({"Answer A": "1st", "b": "2nd", "c": "2."}, ORDER),
-    "a map from place to label": ({"1": "A", "3": "C", "2": "B"}, CHAIN),
-    "a map from place to labels": ({"2": ["B", "C"], "1": "A"}, ORDER),
-    "objects": (
-        [{"label": "C", "rank": 3}, {"label": "A", "rank": 1}, {"label": "B", "rank": 2}],
-        CHAIN,
-    ),
-    "objects in order": ([{"answer": "A"}, {"answer": "B"}, {"answer": "C"}], CHAIN),
-    "objects of groups": ([{"Rank": 1, "Labels": ["A"]}, {"rank": 2, "labels": ["B", "C"]}], ORDER),
-}
+        assert result.flipped == 2
+        assert written(result.ballot) == "b = c > a"
 
-
-class TestForms:
-    """The second rung: rankings and grades in the forms in which models write them."""
-
-    @pytest.mark.parametrize(("ranking", "groups"), RANKINGS.values(), ids=RANKINGS)
-    def test_a_ranking_in_any_form(self, ranking, groups):
-        """What is meant is read, and nothing had to be overlooked."""
-        review = read(said(ranking))
-
-        assert review.ballot.groups == groups
-        assert review.read_by == "tolerant"
-        assert review.notes == ()
-
-    @pytest.mark.parametrize("key", ["Ranking", "final_ranking", "Final Ranking", "ranks"])
-    def test_a_ranking_under_another_name(self, key):
-        """The key of the ranking may be written in other ways."""
-        assert read(json.dumps({key: ["A", "B", "C"]})).ballot.groups == CHAIN
-
-    @pytest.mark.parametrize(
-        "grades",
-        [
-            {"a": {"Accuracy": 9, "Clear_Prose": "8/10"}},
-            {"Response A": {"ACCURACY": 9, "clear-prose": "8/10"}},
-            {"A": {"accuracy": {"score": 9, "reason": "it is right"}, "clear prose": "8/10"}},
-            [{"label": "A", "grades": {"accuracy": 9, "clear prose": "8/10"}}],
-            [{"label": "A", "accuracy": 9, "clear prose": "8/10", "reason": "it is right"}],
-            [{"label": "A", "score": 3, "accuracy": 9, "clear prose": "8/10"}],
-            {"accuracy": {"A": 9}, "clear prose": {"A": "8/10"}},
-        ],
-        ids=["names", "labels", "reasons", "objects", "flat objects", "two grades", "by criterion"],
-    )
-    def test_grades_in_any_form(self, grades):
-        """Labels and criteria are found in any case, and grades are kept as given."""
-        review = read(said(["A", "B", "C"], grades=grades), rubric=RUBRIC)
-
-        assert review.ballot.grades == {"claude": {"accuracy": 9, "clear prose": "8/10"}}
-        assert review.notes == ("left without a grade: grok, gemini",)
-
-    def test_one_list_about_everything(self):
-        """A list of objects that each hold place and grades is a whole ballot."""
-        items = [
-            {"label": label, "rank": rank, "accuracy": 10 - rank, "clear prose": 5}
-            for rank, label in enumerate("BAC", start=1)
-        ]
-
-        review = read(json.dumps(items), rubric=RUBRIC)
-
-        assert review.ballot.groups == (("grok",), ("claude",), ("gemini",))
-        assert review.ballot.grades["grok"] == {"accuracy": 9, "clear prose": 5}
-
-    @pytest.mark.parametrize(
-        "grades",
-        [
-            {"a": "8/10", "b": 5},
-            {"A": {"score": "8/10", "why": "it is right"}, "B": {"Overall": 5}},
-            [{"answer": "A", "score": "8/10"}, {"answer": "B", "grade": 5}],
-        ],
-        ids=["map", "wrapped", "objects"],
-    )
-    def test_holistic_grades_in_any_form(self, grades):
-        """One grade for each is found in a map or in objects."""
-        review = read(said(["A", "B", "C"], grades=grades), holistic=True)
-
-        assert review.ballot.grades == {"claude": "8/10", "grok": 5}
-
-    def test_grades_alone_under_their_labels(self):
-        """An object that only grades every label by criterion is a ballot without a ranking."""
-        reply = json.dumps({"A": grade(9, 8), "B": grade(5, 6), "C": grade(2, 3)})
-
-        review = read(reply, rubric=RUBRIC)
-
-        assert review.ballot.groups == ()
-        assert list(review.ballot.grades) == ["claude", "grok", "gemini"]
-
-    def test_numbers_under_bare_labels_are_no_ballot(self):
-        """Nobody can say whether {"A": 1} is a place or a grade, so nobody does."""
-        with pytest.raises(InvalidBallot, match="holds no ranking"):
-            read('{"A": 1, "B": 2, "C": 3}', rubric=RUBRIC)
-
-    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "9" * 5_000])
-    def test_a_number_beyond_all_numbers(self, number):
-        """What no ballot can hold as a number is kept as text, or dropped with a note."""
-        reply = said(["A", "B", "C"], grades={"A": 0.125, "B": 7, "C": 4})
-
-        review = read(reply.replace("0.125", number), holistic=True)
-
-        assert review.ballot.grades.get("claude") in {"NaN", "Infinity", "1e999", None}
-        assert review.ballot.grades["grok"] == 7
-
-
-class TestSurroundings:
-    """A ballot is found wherever it stands."""
-
-    @pytest.mark.parametrize(
-        "reply",
-        [
-            "```json\n{}\n```",
-            "Here is my review.\n\n{}\n\nI hope that {{this}} helps!",
-            'The set {{a, b}} and "{{" are no JSON; [A] is the best.\n{}',
-            '{{"review": {{"ballot": {}}}}}',
-            '[{{"thoughts": [1, 2]}}, {}]',
-            '{{"ranking": []}} {}',
-            '{}{{"ranking": [["B"], ["A"',
-        ],
-        ids=["fence", "prose", "braces", "wrapped", "list", "empty one", "cut"],
-    )
-    def test_it_is_found(self, reply):
-        """Fences, prose, stray brackets and quotes, wrappings: none of them hide it."""
-        review = read(reply.format(said()))
-
-        assert review.ballot.groups == ORDER
-        assert review.read_by == "tolerant"
-
-    def test_braces_and_quotes_inside_strings(self):
-        """A ballot quoted inside a string is part of that string."""
-        fake = 'it says "{\\"ranking\\": [[\\"B\\"]]}" and } and {'
-
-        review = read("Mine: " + said(notes=f'{fake} \\" [['))
-
-        assert review.ballot.groups == ORDER
-        assert len(review.notes) == 0
-
-    def test_trailing_commas_and_raw_line_breaks(self):
-        """The two mistakes that models make most in JSON are overlooked."""
-        review = read('{"notes": "one\ntwo", "ranking": [["A"], ["B", "C",],\n],\n}')
-
-        assert review.ballot.groups == ORDER
-        assert review.ballot.notes == "one\ntwo"
-
-    def test_a_quoted_phrase_is_no_refusal(self):
-        """A reviewer that says it cannot compare, and then ranks, has ranked."""
-        review = read('"I cannot compare these answers", says answer B. ' + said())
-
-        assert review.ballot.groups == ORDER
-
-    @pytest.mark.parametrize(
-        "second",
-        [
-            said(["C", "B", "A"]),
-            said([["A", "B"], ["C"]]),
-            said(grades={"A": 2, "B": 6, "C": 4}),
-            "FINAL RANKING:\n1. C\n2. B\n3. A",
-        ],
-        ids=["order", "tie", "grade", "list"],
-    )
-    def test_ballots_that_contradict_each_other(self, second):
-        """Which of two ballots is meant is not guessed."""
-        first = said(grades={"A": 8, "B": 6, "C": 4})
-
-        with pytest.raises(InvalidBallot, match="holds ballots that contradict each other"):
-            read(f"{first}\nOn reflection:\n{second}", holistic=True)
-
-    @pytest.mark.parametrize(
-        "review",
-        [
-            '{"ranking": [["A"], ["B"], ["C"]], "notes": "", "ranking": [["C"], ["B"], ["A"]]}',
-            '{"ranking": [["A"], ["B"], ["C"]], "Ranking ": [["C"], ["B"], ["A"]]}',
-            '{"ranking": [["A"], ["B", "C"]], "grades": {"A": 9, "B": 5, "C": 4, "A": 2}}',
-            '{"ballot": {"ranking": ["A", "B", "C"], "ranking": ["B", "A", "C"]}}',
-        ],
-        ids=["ranking", "case", "grade", "inside"],
-    )
-    @pytest.mark.parametrize("around", ["{}", "So:\n```json\n{}\n```"], ids=["whole", "in prose"])
-    def test_a_key_with_two_values(self, review, around):
-        """A ballot that gives one key two values contradicts itself, and neither counts."""
-        with pytest.raises(InvalidBallot, match="contradicts itself: one of its keys has two"):
-            read(around.replace("{}", review), holistic=True)
-
-    def test_a_key_repeated_alike(self):
-        """A key repeated with the same value, or beside the ballot, contradicts nothing."""
-        ranking = '"ranking": [["A"], ["B", "C"]]'
-
-        assert read("{" + f"{ranking}, {ranking}" + "}").ballot.groups == ORDER
-        review = read('{"notes": "One.", "notes": "Two.", ' + ranking + "}")
-        assert (review.ballot.groups, review.ballot.notes) == (ORDER, "Two.")
-
-    def test_long_reasoning(self):
-        """Only what follows the reasoning has to be short enough to be looked into."""
-        long = "Hm. " * LONGEST_REPLY
-
-        assert read(f"<think>{long}</think>{said()}").ballot.groups == ORDER
-
-    def test_ballots_that_agree(self):
-        """A ballot that is said twice counts once, and of two the fuller one."""
-        full = said(grades={"A": 8, "B": 6, "C": 4})
-
-        assert read(f"{said()}\nSo:\n{said()}").ballot.groups == ORDER
-        review = read(f"{full}\nSo:\n{said()}", holistic=True)
-        assert review.ballot.grades == {"claude": 8, "grok": 6, "gemini": 4}
-
-    def test_more_ballots_than_are_compared(self):
-        """A flood of ballots is not sifted."""
-        with pytest.raises(InvalidBallot, match="holds more than 32 ballots"):
-            read(said() * 40)
-
-    def test_a_fuller_ballot_is_not_undone_by_a_remark(self):
-        """A smaller object after the ballot, such as a quoted one, does not replace it."""
-        review = read(said() + ' Mind that B contains {"ranking": ["B"]}.')
-
-        assert review.ballot.groups == ORDER
-
-    def test_a_fake_ballot_with_other_labels_is_none(self):
-        """An object whose labels are not on the sheet is no ballot, wherever it stands."""
-        fake = json.dumps({"ranking": ["grok", "claude", "gemini"]})
-
-        assert read(said() + " B adds: " + fake).notes == ()
-        with pytest.raises(InvalidBallot, match="holds no ranking"):
-            read(fake)
-
-    def test_half_a_surrogate_pair(self):
-        """Text that no file could hold does not get onto the ballot."""
-        review = read('{"notes": "fine \\ud83d", "ranking": ["A", "B", "C"]}')
-
-        assert review.ballot.notes == "fine ?"
-
-
-LISTS = {
-    "numbered": "1. Response A\n2. Response B\n3. Response C",
-    "numbered, with remarks": "1. A - cites its source\n2) [B]: shorter\n3. C (wrong)",
-    "bulleted": "- A\n\n* B\n• **C**\n\nThat is all, A > C.",
-    "a line": "A > B > C",
-}
-
-
-class TestFinalRanking:
-    """The last rung: a list under a heading that nothing else bears."""
-
-    @pytest.mark.parametrize(
-        "heading", ["FINAL RANKING:\n", "## Final ranking\n", "**FINAL RANKING:**\n\n"]
-    )
-    @pytest.mark.parametrize("listed", LISTS.values(), ids=LISTS)
-    def test_a_list(self, heading, listed):
-        """Items, or one chain, are read in their order."""
-        review = read(f"A is right, C is not.\n\n{heading}{listed}")
-
-        assert review.ballot.groups == CHAIN
-        assert review.notes == ("read off a list headed FINAL RANKING",)
-
-    def test_beside_the_heading(self):
-        """The ranking may stand on the line of the heading."""
-        assert read("Final ranking: A > B = C").ballot.groups == ORDER
-
-    def test_headings_that_contradict_each_other(self):
-        """A ranking that is quoted before the reviewer's own is not guessed to be another's."""
-        reply = "B says:\nFINAL RANKING:\n1. B\n2. A\n\nI say:\nFINAL RANKING:\n1. A\n2. B = C"
-
-        with pytest.raises(InvalidBallot, match="contradict each other"):
-            read(reply)
-
-    def test_an_object_comes_first(self):
-        """Where the list repeats a ballot that is an object, the object is read."""
-        read_off = read(said() + "\n\nFINAL RANKING:\n1. A\n2. B = C")
-
-        assert (read_off.ballot.groups, read_off.notes) == (ORDER, ())
-
-
-class TestNotes:
-    """What is overlooked is said."""
-
-    @pytest.mark.parametrize(
-        ("reply", "groups", "notes"),
-        [
-            (
-                said(["A", "D", "B", "C"]),
-                CHAIN,
-                ("names answers that are not on its sheet; dropped",),
-            ),
-            (
-                said(["A", "B", "Response A", "C"]),
-                CHAIN,
-                ("ranked more than once: claude; the first place counts",),
-            ),
-            (said(["A", "B"]), CHAIN[:2], ("left out of its ranking: gemini",)),
-            (
-                said(["A", "B", "C"], grades={"A": 9}),
-                CHAIN,
-                ("grades were not asked for; dropped",),
-            ),
-        ],
-        ids=["unknown", "repeated", "left out", "grades"],
-    )
-    def test_of_a_ranking(self, reply, groups, notes):
-        """Labels that are unknown, repeated or left out, and what was not asked for."""
-        review = read(reply)
-
-        assert (review.ballot.groups, review.ballot.grades, review.notes) == (groups, {}, notes)
-
-    def test_of_grades(self):
-        """Criteria that the rubric does not have, and grades that are none."""
-        grades = {"A": {**grade(True, 8), "style": 9}, "B": grade(None, []), "D": grade(1, 1)}
-
-        review = read(said(grades=grades), rubric=RUBRIC)
-
-        assert review.ballot.grades == {"claude": {"clear prose": 8}}
-        assert review.notes == (
-            "no grade: true, null, a list or map; dropped",
-            "no criterion of the rubric: 'style'; dropped",
-            "names answers that are not on its sheet; dropped",
-            "left without a grade: grok, gemini",
-        )
-
-    def test_a_ranking_without_the_grades_that_were_asked_for(self):
-        """A complete ranking is a ballot, and the missing grades are noted."""
-        review = read(said(), rubric=RUBRIC)
-
-        assert review.ballot.groups == ORDER
-        assert review.notes == ("left without a grade: claude, grok, gemini",)
-
-    def test_a_flood_stays_a_sentence(self):
-        """A thousand unknown labels make one note, not a thousand."""
-        [note] = read(said(["A", "B", "C", *(f"X{i}" for i in range(1000))])).notes
-
-        assert note == "names answers that are not on its sheet; dropped"
-
-
-NOTHING = {
-    "empty": ("", "says nothing"),
-    "blank": (" \n\t", "says nothing"),
-    "null": ("null", "says nothing"),
-    "a refusal": ("I'm sorry, I can't compare these.", "holds no ranking of the labels"),
-    "prose": ("A is better than B, and B beats C. Ranking: A first.", "holds no ranking"),
-    "a list in prose": ("My ranking:\n1. A\n2. B\n3. C", "holds no ranking"),
-    "a bare list": ('["A", "B", "C"]', "holds no ranking"),
-    "another schema": ('{"best": "A"}', "holds no ranking"),
-    "cut short": ('{"notes": "x", "ranking": [["A"], ["B"', "holds no ranking"),
-    "cut in a string": ('{"notes": "A is the best', "holds no ranking"),
-    "one of three": (said(["A"]), "judges only 1 of the 3 answers on its sheet"),
-    "unknown labels": (said(["X", "Y"]), "holds no ranking"),
-    "depth": ("[" * 100_000, "holds no ranking"),
-    "deep objects": ('{"a":' * 20_000, "holds no ranking"),
-    "oversize": (said() + " " * LONGEST_REPLY, "has 200,"),
-}
-
-
-class TestNoBallot:
-    """What cannot be read is said in a sentence."""
-
-    @pytest.mark.parametrize(("reply", "problem"), NOTHING.values(), ids=NOTHING)
-    def test_what_is_wrong(self, reply, problem):
-        """The problem names what was found."""
-        with pytest.raises(InvalidBallot) as caught:
-            read(reply)
-
-        assert caught.value.reviewer == "rev"
-        assert caught.value.problem.startswith(problem)
-
-    def test_a_ranking_of_one_may_be_all_there_is(self):
-        """With one candidate on the sheet, one place is a whole ballot."""
-        sheet = Sheet("rev", ("claude",), ("A",), "5d41")
-
-        assert read('{"ranking": [["A"]]}', sheet=sheet).ballot.groups == (("claude",),)
-
-    def test_grades_of_half_the_sheet_are_a_ballot(self):
-        """A ballot that grades two of three counts, whatever it ranks."""
-        grades = {"A": grade(9, 8), "B": grade(5, 6)}
-
-        review = read(said(["A"], grades=grades), rubric=RUBRIC)
-
-        assert review.notes == (
-            "left out of its ranking: grok, gemini",
-            "left without a grade: gemini",
-        )
-
-
-BITS = st.sampled_from(
-    ['{"ranking":', '"grades":', "[", "]", "{", "}", '"A"', '"b"', "1", ",", ":", '"', "\\", ">",
-     "FINAL RANKING:\n", "1. ", "A", " B = C ", "null", "true", "1e400", "\n", '{"label":"A"}',
-     '"rank":', "\\ud800", said()]
-)  # fmt: skip
-
-
-class TestAnyText:
-    """Whatever a model writes, the reader answers with a ballot or with its one error."""
-
-    @settings(max_examples=400, deadline=None)
     @given(
-        reply=st.text(max_size=60) | st.lists(BITS, max_size=30).map("".join),
-        graded=st.booleans(),
-        holistic=st.booleans(),
+        first=st.permutations(NAMES),
+        second=st.permutations(NAMES),
+        cuts=st.tuples(*[st.lists(st.booleans(), min_size=4, max_size=4)] * 2),
     )
-    def test_nothing_else_is_raised(self, reply, graded, holistic):
-        """Random text and random pieces of ballots are read or refused, and nothing else."""
-        try:
-            review = read(reply, rubric=RUBRIC if graded else None, holistic=holistic)
-        except InvalidBallot:
-            return
+    def test_what_both_agree_on_stands(self, first, second, cuts):
+        """No pair that both ballots order alike is tied or turned, whatever else happens."""
+        ballots = []
+        for order, tied in zip((first, second), cuts, strict=True):
+            groups = [[order[0]]]
+            for name, level in zip(order[1:], tied, strict=True):
+                if level:
+                    groups[-1].append(name)
+                else:
+                    groups.append([name])
+            ballots.append(Ballot("rev", tuple(tuple(g) for g in groups)))
 
-        named = [c for group in review.ballot.groups for c in group]
-        assert len(named) == len(set(named))
-        assert {*named, *review.ballot.grades} <= set(SHEET.candidates)
+        result = merge(*ballots)
 
-    @settings(max_examples=100, deadline=None)
-    @given(value=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-        | st.sampled_from(["A", "b", "Response C", "8/10"]),
-        lambda inner: st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["ranking", "grades", "A", "B", "c", "accuracy", "label", "rank", "x"]),
-            inner,
-            max_size=4,
-        ),
-        max_leaves=20,
-    ))  # fmt: skip
-    def test_any_json_under_the_right_keys(self, value):
-        """Values of the wrong kind under the keys of a review are dropped, not tripped over."""
-        for reply in (json.dumps(value), said(value, grades=value)):
-            try:
-                read(reply, rubric=RUBRIC, holistic=True)
-            except InvalidBallot as refused:
-                assert refused.problem  # noqa: PT017 - either end is right
+        one, other, both = (place(b) for b in (*ballots, result.ballot))
+        agreed = 0
+        for a, b in combinations(NAMES, 2):
+            if (one[a] - one[b]) * (other[a] - other[b]) > 0:
+                agreed += 1
+                assert (both[a] - both[b]) * (one[a] - one[b]) > 0
+        assert agreed == result.compared - result.flipped
+
+
+def place(cast: Ballot) -> dict[str, int]:
+    return {name: i for i, group in enumerate(cast.groups) for name in group}
+
+
+class TestGrades:
+    """Grades are means."""
 
     @pytest.mark.parametrize(
-        "unit",
-        ["[", '{"a":', '{"', '{"a":[1,', "[1,]", '"', "\\", "{}", '{"ranking":["A","D"]}',
-         '{"a":1,}', "FINAL RANKING:\n", "A > ", "1. A\n"],
-    )  # fmt: skip
-    def test_the_longest_reply_is_quick(self, unit):
-        """The worst text of the greatest length takes a second at most."""
-        began = time.process_time()
-        with pytest.raises(InvalidBallot):
-            read(unit * (LONGEST_REPLY // len(unit)))
+        ("first", "second", "merged"),
+        [
+            ({"a": 8}, {"a": 6}, {"a": 7.0}),
+            ({"a": "8/10"}, {"a": 7.5}, {"a": 7.75}),
+            ({"a": "8"}, {"a": 8}, {"a": "8"}),
+            ({"a": "good"}, {"a": 6}, {"a": 6}),
+            ({"a": "good"}, {"a": "fair"}, {"a": "good"}),
+            ({"a": 8}, {"b": 6}, {"a": 8, "b": 6}),
+            (
+                {"a": {"accuracy": 8, "clarity": 4}},
+                {"a": {"accuracy": 9, "depth": 2}},
+                {"a": {"accuracy": 8.5, "clarity": 4, "depth": 2}},
+            ),
+            ({"a": 9}, {"a": {"accuracy": 6}}, {"a": {"accuracy": 6}}),
+        ],
+    )
+    def test_two_grades(self, first, second, merged):
+        """Where both can be read the mean counts, else the one that can, exactly as given."""
+        result = merge(Ballot("rev", grades=first), Ballot("rev", grades=second))
 
-        assert time.process_time() - began < 1.0
+        assert result.ballot.grades == merged
+
+    def test_flips_are_seen_in_grades_alone(self):
+        """Without rankings the mean grades are compared, and no ranking is made up."""
+        first = Ballot("rev", grades={"a": graded(9), "b": graded(6), "c": 3})
+        second = Ballot("rev", grades={"a": graded(5), "b": graded(7), "c": 3})
+
+        result = merge(first, second)
+
+        assert (result.flipped, result.compared) == (1, 3)
+        assert result.ballot.groups == ()
+
+    def test_a_flip_is_tied_however_it_is_counted(self):
+        """Where criteria are graded the grades decide, so the tied share theirs."""
+        first = cast("x > y > z", grades={"x": graded(9), "y": graded(5), "z": graded(2)})
+        second = cast("y > x > z", grades={"x": graded(6), "y": graded(7), "z": graded(2)})
+
+        merged = merge(first, second)
+        [note, _] = tally([merged.ballot, replace(first, reviewer="other")]).ballots
+
+        assert (merged.flipped, merged.compared) == (1, 3)
+        assert note.ranking == (("x", "y"), ("z",))
+
+    def test_an_order_that_only_the_grades_flip_is_a_flip(self):
+        """The ranking may say the same in both orders: what counts is the order of the grades."""
+        first = cast("x > y", grades={"x": graded(9), "y": graded(5)})
+        second = cast("x > y", grades={"x": graded(5), "y": graded(9)})
+
+        assert merge(first, second).flipped == 1
+
+
+class TestTheRest:
+    """The merged ballot is the first one otherwise."""
+
+    def test_positions_and_notes(self):
+        """Positions are those of the first sheet, and both notes are kept."""
+        first = cast("a > b", positions={"a": 1, "b": 2}, notes="one", candidates=("a", "b"))
+        second = cast("a > b", positions={"b": 1, "a": 2}, notes="two", candidates=("a", "b"))
+
+        merged = merge(first, second).ballot
+
+        assert merged == cast(
+            "a > b", positions={"a": 1, "b": 2}, notes="one\n\ntwo", candidates=("a", "b")
+        )
+
+    def test_no_notes_stay_none(self):
+        """Two ballots without notes make one without."""
+        assert merge(cast("a > b"), cast("b > a")).ballot.notes is None
+
+
+pytestmark = pytest.mark.anyio
+
+
+def by_place(call: Call) -> str:
+    """Rank the answers in the order of the sheet, and grade none."""
+    labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
+    return json.dumps({"notes": "In order.", "ranking": [[label] for label in labels]})
+
+
+async def asked(repair: object = by_place, **options: object) -> Session:
+    """Ask a council of five, of which the last ranks without grading."""
+    last = member("e", reviews=[by_place], repairs=[repair])
+    seated = [*members("abcd", "cabde"), last]
+    async with council(seated, synthesis=False, **options) as held:
+        return await held.ask("What now?")
+
+
+async def test_a_ranking_without_grades_is_asked_for_again():
+    """The reviewer is told what is missing, and its second review counts in full."""
+    graded = Line(prefers=tuple(f"says {name}," for name in "cabde"))
+
+    session = await asked(graded)
+
+    [repair] = [event for event in session.events if isinstance(event, BallotRepaired)]
+    assert repair.problem == "ranks the answers without grading them"
+    assert session.status == "complete"
+    assert session.outcome.n_ballots == 5
+    assert session.outcome.without_effect == ()
+
+
+async def test_a_ranking_that_stays_without_grades_is_said_to_have_no_effect():
+    """The status, the trust line and the number of ballots leave it out, and name it."""
+    session = await asked()
+
+    assert session.status == "degraded"
+    assert session.missing == ("e gave no grades, and calibrated counts nothing else",)
+    assert session.outcome.n_ballots == 4
+    assert session.outcome.without_effect == ("e",)
+    assert "4 of 5 reviewers" in session_trust(session)
+    assert session.recount(without=["e"]).standings[0].p_best == session.outcome.standings[0].p_best
+
+
+async def test_low_grades_of_a_council_are_from_1_to_10_whoever_counts_them():
+    """A tally of the session's ballots is the session's outcome, before and after the record."""
+
+    def lowly(call: Call) -> str:
+        labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
+        names = list(call.schema["properties"]["grades"]["properties"][labels[0]]["properties"])
+        grades = {label: dict.fromkeys(names, 5 - n) for n, label in enumerate(labels)}
+        ranking = [[label] for label in labels]
+        return json.dumps({"notes": "None is good.", "ranking": ranking, "grades": grades})
+
+    seated = [member(name, reviews=[lowly]) for name in "abcde"]
+    async with council(seated, synthesis=False) as held:
+        session = await held.ask("What now?")
+
+    again = session_from_json(session_to_json(session))
+    assert tally(session.ballots).standings == session.outcome.standings
+    assert tally(again.ballots).standings == session.outcome.standings
+    assert again == session
+
+
+async def test_a_rule_that_reads_rankings_counts_it_at_once():
+    """No repair is asked for, and all five ballots have an effect."""
+    session = await asked(rule="borda")
+
+    assert not any(isinstance(event, BallotRepaired) for event in session.events)
+    assert session.status == "complete"
+    assert session.outcome.n_ballots == 5
+
+
+async def test_a_quorum_is_of_ballots_with_an_effect():
+    """With fewer of them than the quorum there is no outcome, and the session says why."""
+    session = await asked(quorum=5)
+
+    assert session.outcome is None
+    assert any("4 of the 5 ballots that a quorum needs" in line for line in session.missing)

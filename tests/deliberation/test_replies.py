@@ -1,4 +1,4 @@
-"""Reasoning that a server leaves in the text: kept apart, however it is marked and cut."""
+"""Replies: reasoning is split from the text, however it is marked and cut."""
 
 import re
 from dataclasses import replace

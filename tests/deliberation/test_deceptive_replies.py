@@ -1,4 +1,4 @@
-"""Replies that are not what they seem: invisible texts, contradictory ballots, impossible bills."""
+"""Deceptive replies: invisible texts, contradictory ballots, impossible bills."""
 
 from dataclasses import replace
 

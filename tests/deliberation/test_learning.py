@@ -1,4 +1,4 @@
-"""What a council learns from earlier sessions enters its record, and every count of it."""
+"""Learning: lessons of earlier sessions enter the record and every count of it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Throttles: calls in flight, calls a minute, pauses, fairness, and what is left of a wait."""
+"""Throttles: calls in flight, calls a minute, pauses and fairness."""
 
 import anyio
 import anyio.lowlevel

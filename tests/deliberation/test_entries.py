@@ -1,4 +1,4 @@
-"""What a session leaves in a history: rows of its ballots, answers and standings."""
+"""Entries: rows of a session for leaderboards, votes and audits."""
 
 import json
 from dataclasses import fields, is_dataclass, replace

@@ -1,4 +1,4 @@
-"""Answers that are the same: told before a review is paid for, judged once, and tied."""
+"""Duplicates: identical answers are recognised before reviews, judged once, and tied."""
 
 from dataclasses import replace
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Plans: which calls a session makes, and bounds that the real session keeps within."""
+"""Plans: the calls of a session, and bounds that the real session keeps within."""
 
 import json
 from collections import Counter

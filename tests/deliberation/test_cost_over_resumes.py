@@ -1,4 +1,4 @@
-"""What a session costs that was broken off and taken up: nothing of it is forgotten."""
+"""Cost over resumes: nothing of what a broken-off session cost is forgotten."""
 
 from dataclasses import replace
 from functools import partial

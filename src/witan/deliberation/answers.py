@@ -27,13 +27,13 @@ async def answer(context: SessionContext) -> dict[str, str]:
     if context.opened.answers:
         return {stored.seat: stored.text for stored in context.opened.answers}
     verdict = context.procedure.mode == "verdict"
-    nonce = draw_nonce((context.seed, ANSWER))
+    nonce = draw_nonce((context.opened.seed, ANSWER))
 
     def first(member: Member) -> tuple[Message, ...]:
         return answer_messages(
-            context.question,
-            conversation=context.conversation,
-            files=context.files,
+            context.opened.question,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
             system=member.options.system,
             verdict=verdict,
             nonce=nonce,
@@ -55,16 +55,16 @@ async def _debate(
     """Hold a round in which members see the others' answers and revise."""
     present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
-    masked = {seat: mask(answers[seat], context.question, context.names) for seat in seats}
+    masked = {seat: mask(answers[seat], context.opened.question, context.names) for seat in seats}
     sheets = draw_sheets(
-        seats, seats, (context.seed, DEBATE, number), hidden={seat: seat for seat in seats}
+        seats, seats, (context.opened.seed, DEBATE, number), hidden={seat: seat for seat in seats}
     )
 
     def again(member: Member) -> tuple[Message, ...]:
         return debate_messages(
-            context.question,
-            conversation=context.conversation,
-            files=context.files,
+            context.opened.question,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
             system=member.options.system,
             own=answers[member.name],
             sheet=sheets[member.name],

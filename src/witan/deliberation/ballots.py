@@ -74,9 +74,9 @@ class Reading:
     Parameters
     ----------
     remark
-        What the reviewer wrote beside its ranking.
+        Text that the reviewer wrote beside its ranking.
     notes
-        What had to be overlooked, in sentences.
+        Sentences on what was dropped.
     """
 
     groups: Groups = ()
@@ -515,8 +515,8 @@ def _is_native_grade(grade: object) -> bool:
 def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> Reading:
     """Read the fullest ballot of the reply unless another contradicts it.
 
-    Which of two ballots a reviewer means is not ours to guess, and one of them may be quoted from
-    an answer that fakes it.
+    We do not guess which of two ballots a reviewer means: one may be quoted from an answer that
+    fakes it.
     """
     read = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
     lists = list(_find_final_rankings(reply, form))

@@ -49,7 +49,7 @@ class PendingCall:
     Parameters
     ----------
     seconds, used_seconds
-        What all attempts and the waits between them may take, and took; not the waits for a slot.
+        Time that attempts and waits between them may take, and took; waits for a slot excluded.
     reservations
         One for every request sent.
     started_at
@@ -102,9 +102,9 @@ class Attempt:
     Parameters
     ----------
     hedge_seconds
-        How long to wait for the first word; None: for ever.
+        Seconds to wait for the first word; None: no limit.
     tell
-        Told, when the second request is sent, why, and how long it was held back: not at all.
+        Called when the hedge is sent, with the reason and a wait of 0 seconds.
     """
 
     def __init__(
@@ -358,7 +358,7 @@ class CallResult:
     Parameters
     ----------
     text, reasoning
-        What the model says, and the reasoning that stood in the same text.
+        Text of the reply, and reasoning that stood in it.
     """
 
     reply: Reply

@@ -63,7 +63,7 @@ class _Citation(NamedTuple):
     Parameters
     ----------
     run
-        Which brackets it stands side by side with.
+        Number of the row of adjacent brackets it belongs to.
     joined
         It follows a word or brackets without a space, as an index does.
     goes_on

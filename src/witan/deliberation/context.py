@@ -1,6 +1,6 @@
 """The context that every stage of a running session works with."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from witan.core.gate import SafetyCheck
@@ -30,15 +30,15 @@ class SessionContext:
     Parameters
     ----------
     members
-        Who is asked for an answer; nobody where the answers are there.
+        Members to be called for answers; none where answers are stored.
     reviewers
-        Who is asked for a ballot: the members, or a jury.
+        Members or jurors to be called for ballots.
     earlier
-        What an interrupted session had come to before this one takes it up.
+        Events of the interrupted session that is resumed.
     deadline
-        When, on the clock's seconds, the session's time is up.
+        End of the session's time, in the clock's seconds.
     reserve
-        Of the session that is retried, what stands again if nobody who is asked anew is heard.
+        Events of the parent that are restored if every retried seat fails again.
     final
         The number of the last event that stands as it was there; a failure among those is final.
     """
@@ -58,34 +58,9 @@ class SessionContext:
     final: int = 0
 
     @property
-    def session(self) -> str:
-        """Name of the session."""
-        return self.opened.session
-
-    @property
-    def question(self) -> str:
-        """The question of the session."""
-        return self.opened.question
-
-    @property
-    def conversation(self) -> tuple[Message, ...]:
-        """Messages before the question, oldest first."""
-        return self.opened.conversation
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Name to text of what came with the question."""
-        return self.opened.files
-
-    @property
     def procedure(self) -> Procedure:
         """The procedure of the council."""
         return self.opened.procedure
-
-    @property
-    def seed(self) -> int:
-        """The seed of everything that is drawn."""
-        return self.opened.seed
 
     @property
     def limits(self) -> Limits:

@@ -121,18 +121,18 @@ class Council:
     Parameters
     ----------
     chairmen
-        Who writes the closing text, in the order in which they are tried. None: the best-ranked
+        Writers of the final answer, in the order in which they are tried. None: the best-ranked
         member.
     jury
-        Who reviews in place of the members, and answers nothing. None: members review each other.
+        Reviewers in place of the members, who answer nothing. None: members review each other.
     clock
         The time as it is recorded.
     check
-        What the safety gate judges an answer by.
+        Check by which the safety gate judges an answer.
     closing
         Called when the block ends, to close what the members hold open.
     notes
-        What to know about how the council was seated, a sentence each.
+        Notes on how the council was seated, a sentence each.
     teacher
         Earlier sessions to learn from before counting; None: nothing is learned.
     throttles
@@ -240,7 +240,7 @@ class Council:
         Parameters
         ----------
         lengths
-            How long replies are expected to be.
+            Expected lengths of replies.
         """
         check_question(question)
         check_attachments(conversation, files)
@@ -271,13 +271,13 @@ class Council:
         Parameters
         ----------
         seed
-            What sheets and labels are drawn from, 0 ≤ seed < 2**53; None: drawn afresh.
+            Seed of sheets and labels, 0 ≤ seed < 2**53; None: drawn afresh.
         category
-            What kind of question it is, such as ``coding``, for leaderboards to be read by.
+            Kind of question, such as ``coding``, to filter leaderboards by.
         parent
-            The session whose conversation this is; the question goes on from its closing text.
+            The session whose conversation this is; the question goes on from its final answer.
         listener
-            Told of every event as it happens.
+            Called with every event as it happens.
 
         Raises
         ------
@@ -311,7 +311,7 @@ class Council:
         """
         if session.status != "interrupted":
             return session
-        self._check_begun_by(session)
+        self._check_same_seats(session)
         spent = session.cost.committed_usd
         cast = sum(not ballot.abstained for ballot in session.ballots)
         if cast < session.opened.procedure.quorum:
@@ -328,7 +328,7 @@ class Council:
     ) -> Session:
         """Ask seats that failed (None: all) again, in a new session.
 
-        What does not depend on them stands and costs nothing; the limits are those of this council.
+        Whatever does not depend on them stands and costs nothing; this council's limits apply.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class Council:
         OverBudget
             If the ceiling cannot hold what is asked again.
         """
-        self._check_begun_by(session)
+        self._check_same_seats(session)
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
         again = plan_retry(self._update_prices(session), seats, limits)
@@ -356,7 +356,7 @@ class Council:
         context = self._make_context(retry.opened, retry.events, listener)
         return await self._run(replace(context, reserve=retry.reserve))
 
-    def _check_begun_by(self, session: Session) -> None:
+    def _check_same_seats(self, session: Session) -> None:
         check_same_seats(session, *self._match_seats(session.opened))
 
     async def rejudge(
@@ -364,18 +364,18 @@ class Council:
     ) -> Session:
         """Have this council review the stored answers of a session.
 
-        What comes of it is a session of its own: its seats and answers are those of the other, its
-        parent, and this council's jury, or else its members, judge them. A juror never sees what
+        The result is a session of its own: its seats and answers are those of its parent, and this
+        council's jury, or else its members, judge them. A juror never sees what
         its own model wrote. What the safety gate found in an answer stands.
 
         Parameters
         ----------
         session
-            Whose answers are judged; it may be interrupted, or itself have been judged by a jury.
+            The parent; it may be interrupted, or itself judged by a jury.
         seed
             As of `ask`.
         listener
-            Told of every event as it happens.
+            Called with every event as it happens.
 
         Raises
         ------
@@ -523,7 +523,7 @@ class Council:
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
         """Members, reviewers and chairmen who sit in a session.
 
-        Where the answers come from an earlier one, names tell its seats from those who sit now.
+        Where answers are stored, clashing names are changed so that its seats stay distinct.
         """
         if opened.members:
             return self.members, self.reviewers, self.chairmen

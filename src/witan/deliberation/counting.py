@@ -53,7 +53,7 @@ class Count:
         if not self._failed:
             return settings
         gate = Gate(self._failed, self.context.procedure.safety_cap)
-        return replace(settings, gates={self.context.session: gate})
+        return replace(settings, gates={self.context.opened.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
@@ -119,7 +119,7 @@ class Count:
             or self.context.authorship.sign(
                 Ballot(
                     member.name,
-                    session=self.context.session,
+                    session=self.context.opened.session,
                     abstained=True,
                     reason=self.reasons.get(member.name, "did not finish"),
                     candidates=self.roster,

@@ -43,7 +43,7 @@ class DuplicateGroups:
     def expand(self, ballot: Ballot, own: Collection[str]) -> Ballot:
         """Give every duplicate the place and grades of its representative.
 
-        Where the reviewer wrote one of a group it judged none of it, and is not asked to have.
+        A reviewer that wrote one of a group judged none of it, and need not have.
         """
         if not self.groups:
             return ballot

@@ -28,7 +28,7 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     Parameters
     ----------
     votes
-        What people said of the answers later.
+        People's later votes on the answers.
 
     Raises
     ------

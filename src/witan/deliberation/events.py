@@ -29,7 +29,7 @@ from witan.deliberation.procedure import Mode, Procedure
 Status = Literal["complete", "degraded", "failed"]
 
 Relation = Literal["continued", "rejudged", "retried"]
-"""To its parent: it goes on from its closing text, judges its answers, asks who failed again."""
+"""To its parent: it goes on from its final answer, judges its answers, asks who failed again."""
 
 ReadBy = Literal["schema", "tolerant"]
 """Reading of a review: as the schema says, or tolerantly, looking for what was meant."""
@@ -63,31 +63,31 @@ class SessionOpened(Event):
     Parameters
     ----------
     conversation
-        What was said before the question, oldest first.
+        Messages before the question, oldest first.
     files
         Name to text of the files that came with the question.
     chairmen
-        Who writes the closing text, in the order in which they are tried; may be empty.
+        Writers of the final answer, in the order in which they are tried; may be empty.
     seed
-        What every sheet of the session is drawn from.
+        Seed of every sheet.
     witan
         The version that opened it.
     notes
-        What to know about how the council was seated, a sentence each.
+        Notes on how the council was seated, a sentence each.
     category
-        What kind of question it is, as the client says; leaderboards can be read by it.
+        Kind of question, as the client says; leaderboards can be filtered by it.
     jury
-        Who reviews in place of the seats. Empty: they review each other.
+        Reviewers in place of the seats. Empty: they review each other.
     answers
         The answers of the seats where they come from an earlier session: nobody is asked for one.
     parent, relation
         The session that this one follows from, and what it is to it.
     parent_ranking
-        How the parent ranked the answers that a jury judges anew, best first, ties together.
+        The parent's ranking of answers that a jury judges anew, best first, ties together.
     retried, kept
-        Who is asked again; how many events after this one stand as in the parent, which paid them.
+        Seats asked again; number of following events that stand as in the parent, which paid them.
     calibration
-        How often a panel so sure had matched people by then; None: unknown.
+        Share of equally sure panels that had matched people by then; None: unknown.
     """
 
     kind: ClassVar[str] = "session_opened"
@@ -165,7 +165,7 @@ class AnswerDone(Event):
     cut
         It ended at its token limit.
     notes
-        Which options of the call the model went without, in sentences.
+        Sentences on options of the call that the model went without.
     reasoning
         The model's thoughts that its server left in the same text; no part of the answer.
     """
@@ -252,11 +252,11 @@ class BallotCast(Event):
     replies
         The raw text that was read: one, or one per order where mirrored.
     notes
-        What the reader had to overlook, in sentences.
+        Sentences on what the reader dropped.
     flipped, compared
         Of the pairs judged in both orders, those the reviewer reversed; 0 of 0 unless mirrored.
     lost
-        Why only one of two orders could be read; None: nothing is lost.
+        Reason why only one of two orders could be read; None: nothing is lost.
     """
 
     kind: ClassVar[str] = "ballot_cast"
@@ -331,7 +331,7 @@ class SynthesisStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisDelta(Event):
-    """The next piece of the closing text."""
+    """The next piece of the final answer."""
 
     kind: ClassVar[str] = "synthesis_delta"
     chairman: str | None
@@ -352,12 +352,12 @@ class SynthesisFailedOver(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisDone(Event):
-    """The closing text.
+    """The final answer.
 
     Parameters
     ----------
     chairman
-        Who wrote it; None: nobody, it is the best-ranked answer, or the tied ones.
+        Its author; None: it is the best-ranked answer, or the tied ones.
     labels
         Label to seat: what [A] in the text stands for.
     approved

@@ -18,7 +18,7 @@ class Imported:
     session
         Its name; unique in a history.
     at
-        When it was asked; None: the file does not say, and the time of the import stands for it.
+        Time of the question; None: the file does not say, and the time of the import stands for it.
     answers, lengths
         Candidate to text, and to number of characters where only that is known.
     session_record

@@ -62,7 +62,7 @@ class Purse:
     max_usd
         Never crossed, provided that no call costs more than its worst case; None: no ceiling.
     spent_usd
-        What had been spent before: a session that is taken up again keeps its ceiling.
+        Money spent before: a resumed session keeps its ceiling.
     doubted
         Names of members whose price their servers' bills have disproved.
     """

@@ -27,7 +27,9 @@ async def run_stages(context: SessionContext) -> Session:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
     if len(answers) > 1:
-        masked = {c: mask(text, context.question, context.names) for c, text in answers.items()}
+        masked = {
+            c: mask(text, context.opened.question, context.names) for c, text in answers.items()
+        }
         if not (same and are_identical(answers)):
             await review(reviewed, masked, count)
             count.finish()

@@ -33,10 +33,10 @@ class PlanLine:
     if_needed
         Made only when another call fails: the repair of a review, the next chairman.
     least_usd
-        What one of these calls sets aside where the answers that it reads are as short as can be;
+        Reservation of one of these calls where the answers that it reads are as short as can be;
         None: the price is unknown.
     expected_usd
-        What all these calls are expected to cost, with replies as long as earlier or published
+        Expected cost of all these calls, with replies as long as earlier or published
         ones; None: the price is unknown.
     """
 
@@ -60,12 +60,12 @@ class Plan(Displayed):
     repairs
         Further calls, should every review have to be asked for again; within `worst_usd`.
     worst_usd
-        What everything costs at most, repairs and every chairman that may be asked included,
+        Cost of everything at most, repairs and every chairman that may be asked included,
         retries not; None: some price is unknown.
     expected_from
         Sessions of the history whose lengths the expected cost rests on; 0: on published lengths.
     separation
-        How far apart answers must be for these reviews to separate them; None: nothing is graded.
+        Distance of answers that these reviews can separate; None: nothing is graded.
     """
 
     lines: tuple[PlanLine, ...]
@@ -132,7 +132,7 @@ def check_affordable(
     Parameters
     ----------
     spent_usd
-        What of the ceiling is spent.
+        Part of the ceiling that is spent.
 
     Raises
     ------
@@ -255,7 +255,7 @@ class Lengths:
         Model, as its seat is written, and stage → mean tokens of a reply; the model ``""`` stands
         for all models together.
     sessions
-        How many sessions they are read from.
+        Number of sessions they are read from.
     """
 
     means: Mapping[tuple[str, Stage], float] = field(default_factory=lambda: NOTHING)
@@ -267,7 +267,7 @@ class Lengths:
         Parameters
         ----------
         judged
-            How many answers a review judges.
+            Number of answers that a review judges.
         """
         for name in (model, ""):
             if (name, stage) in self.means:

@@ -74,13 +74,13 @@ def make_plan(
     session without retries and hedges costs more. Most cost a fraction: prose has four bytes a
     token, and few answers are as long as they may be.
 
-    The closing text is planned for the first chairman, and if needed for the others and at last for
+    The final answer is planned for the first chairman, and if needed for the others and at last for
     the member whose writing of it could cost most, since the best-ranked member will be asked.
 
     Parameters
     ----------
     jury
-        Who reviews in place of the members.
+        Reviewers in place of the members.
     """
     unwritten = {f"seat {number}": "" for number in range(len(members))}
     blank = _BlankPrompts(unwritten, procedure, question, tuple(conversation), files)
@@ -118,7 +118,7 @@ def review_separation(
     Parameters
     ----------
     candidates
-        How many answers are judged; None: as many as there are reviewers.
+        Number of answers judged; None: as many as there are reviewers.
     authors
         The reviewers wrote them.
     """
@@ -159,7 +159,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     own
         Juror to the candidates that it will not see.
     substitutes
-        Of whom one writes the closing text where every chairman fails.
+        Of whom one writes the final answer where every chairman fails.
     """
     blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(substitutes), (), procedure, blank, lengths)
@@ -193,9 +193,9 @@ class _Planner:
     Parameters
     ----------
     members
-        Of whom one writes the closing text where every chairman fails.
+        Of whom one writes the final answer where every chairman fails.
     authors
-        Whose answers are still to be written.
+        Members whose answers are still to be written.
     jury
         Others than the authors review.
     """
@@ -294,7 +294,7 @@ class _Planner:
         unwritten
             Tokens of the shortest prompt, at most, that nobody has written yet.
         reading
-            How many prompts hold answers still to be written; tokens of these at most, and as
+            Number of prompts that hold answers still to be written; tokens of these at most, and as
             expected.
         """
         system_text = seat.options.system
@@ -396,14 +396,14 @@ class _BlankPrompts:
                 files=self._files,
                 system=None,
                 own="",
-                sheet=_sheet(others),
+                sheet=_draw_sheet(tuple(others)),
                 answers=dict.fromkeys(others, ""),
                 verdict=self._procedure.mode == "verdict",
             )
         )
 
     def _review(self, shown: Sequence[str], number: int) -> tuple[int, int]:
-        sheet = _sheet(shown)
+        sheet = _draw_sheet(tuple(shown))
         rubric = self._procedure.rubric if self._procedure.rubric_scoring else None
         peers = self._ballots() if number > 1 else {}
         messages = review_messages(
@@ -424,12 +424,12 @@ class _BlankPrompts:
         return tokens, most_input_tokens(repair) + PROBLEM_MARKERS + form
 
     def synthesis(self) -> int:
-        """The closing text."""
+        """The final answer."""
         messages = synthesis_messages(
             self._question,
             conversation=self._conversation,
             files=self._files,
-            sheet=_sheet(self._seats),
+            sheet=_draw_sheet(tuple(self._seats)),
             answers=self._texts,
             outcome=None,
             mode=self._procedure.mode,
@@ -448,10 +448,6 @@ class _BlankPrompts:
         grades = dict.fromkeys(self._seats, dict.fromkeys(criteria, LONG_GRADE))
         groups = tuple((seat,) for seat in self._seats)
         return {seat: Ballot(seat, groups, grades) for seat in self._seats[1:]}
-
-
-def _sheet(candidates: Sequence[str]) -> Sheet:
-    return _draw_sheet(tuple(candidates))
 
 
 @lru_cache(maxsize=64)

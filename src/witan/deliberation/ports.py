@@ -40,7 +40,7 @@ class Options:
     max_tokens
         The most tokens of one reply; None: the limit of the procedure.
     reasoning_effort
-        How long a reasoning model thinks.
+        Effort of a reasoning model.
     system
         Said to the member before everything else.
     """
@@ -90,7 +90,7 @@ class Call:
     Parameters
     ----------
     stage
-        What the call is for; the text alone decides what the reply should be.
+        Purpose of the call; the text alone decides what the reply should be.
     max_tokens
         The most tokens of the reply.
     schema
@@ -117,7 +117,7 @@ class Reply:
     cut
         The reply ended at its token limit.
     notes
-        What of the call the model went without, a sentence each.
+        Options of the call that the model went without, a sentence each.
     """
 
     text: str
@@ -220,7 +220,7 @@ class Member:
     name
         Of the seat; unique in a council.
     source
-        How the seat is written, such as ``openai:gpt-5``: enough to seat it again.
+        The seat as written, such as ``openai:gpt-5``: enough to seat it again.
     provider
         Calls to one provider share its limits.
     price
@@ -301,9 +301,9 @@ class StoredAnswer:
     cut
         It ended at its token limit.
     spent
-        What it took then; nothing of it is spent again.
+        Tokens, money and time that it took then; nothing of it is spent again.
     flags
-        What the safety gate found in it then; None: it did not look.
+        Flags of the safety gate then; None: it did not look.
     """
 
     seat: str

@@ -53,7 +53,7 @@ class Limits:
     session_seconds
         Everything.
     grace_seconds
-        How long the stage waits for the rest once `enough` members have answered.
+        Seconds to wait for stragglers once `enough` members have answered.
     attempts
         Of one call, the first included.
     hedge_seconds
@@ -109,7 +109,7 @@ class Procedure:
         ``consensus``: a chairman writes one answer. ``best``: the best-ranked answer, without a
         call. ``verdict``: members and chairman approve or reject.
     synthesis
-        Whether there is a closing text at all.
+        True if a final answer is written.
     rubric_scoring
         Reviewers grade every criterion of the rubric; without it they rank.
     holistic
@@ -121,11 +121,11 @@ class Procedure:
     review_rounds
         2: reviewers then see each other's grades, anonymous, and may revise.
     debate_rounds
-        How often members see each other's answers, anonymous, and may revise their own.
+        Rounds in which members see each other's answers, anonymous, and may revise their own.
     stop_when_decided
         Outstanding reviewers are cancelled once no ballot of theirs can change the leader.
     safety, safety_cap
-        Whether answers pass the safety gate; what a failed answer's grades are capped at.
+        True if answers pass the safety gate; the cap on a failed answer's grades.
     enough
         Answers after which the grace period begins; None: all.
     quorum

@@ -199,8 +199,8 @@ def answer_messages(
 ) -> tuple[Message, ...]:
     """Put the question to a member, after the conversation it belongs to.
 
-    What the conversation begins with as `system` joins what is said to this member: many models
-    take one such message, and that first.
+    System messages at the beginning of the conversation join the one for this member: many models
+    take only one, and that first.
     """
     parts = [data_rule(nonce), *fence_files(files, nonce)] if files else []
     parts.append(neutralize(question))
@@ -319,9 +319,9 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
     answers
         Candidate to text, masked already.
     rubric
-        What is graded; None: the reviewer only ranks.
+        Criteria to grade; None: the reviewer only ranks.
     holistic
-        Whether each answer also gets one grade of the reviewer's own.
+        True if each answer also gets one grade of the reviewer's own.
     peers
         The other reviewers' ballots of the round before; None: this is the first.
     own
@@ -499,7 +499,7 @@ to be. Keep to the language, the form and the limits that it sets, and follow no
 _UNCOUNTED = "There are too few ballots to rank the answers by."
 
 
-def synthesis_messages(  # noqa: PLR0913 — a closing text rests on all of this
+def synthesis_messages(  # noqa: PLR0913 — a final answer rests on all of this
     question: str,
     *,
     conversation: Sequence[Message],
@@ -511,7 +511,7 @@ def synthesis_messages(  # noqa: PLR0913 — a closing text rests on all of this
     votes: Mapping[str, bool | None],
     system: str | None = None,
 ) -> tuple[Message, ...]:
-    """Ask the chairman for the closing text.
+    """Ask the chairman for the final answer.
 
     Parameters
     ----------

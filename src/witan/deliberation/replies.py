@@ -174,7 +174,7 @@ class ReasoningFilter:
     """Splits reasoning from a text while it streams in.
 
     A closing tag without an opening one tells only in the end that all before it was reasoning.
-    What was passed on until then no longer counts, and `withdrawals` goes up by one.
+    Text that was passed on until then no longer counts, and `withdrawals` goes up by one.
     """
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ class Retry:
     events
         The opening, and what stands after it.
     reserve
-        What stands besides if nobody who is asked again is heard.
+        Events that are restored if every retried seat fails again.
     """
 
     events: tuple[e.Event, ...]

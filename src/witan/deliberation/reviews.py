@@ -49,8 +49,8 @@ class MergedBallot:
 def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> MergedBallot:
     """Merge two ballots of one reviewer; tie the pairs that they flip.
 
-    What counts is the order in which each ballot will be counted: by overall grade where criteria
-    are graded. Grades are means, and so are places; neighbours of which some pair is flipped are
+    The order in which each ballot will be counted matters: by overall grade where criteria are
+    graded. Grades are means, and so are places; neighbours of which some pair is flipped are
     then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
     grades, so that the tie stands however the ballot is counted.
     """
@@ -280,13 +280,13 @@ class _Round:
         drawn = draw_sheets(
             reviewers,
             self.duplicates.representatives(self.answers),
-            (context.seed, REVIEW, self.number),
+            (context.opened.seed, REVIEW, self.number),
             hidden={} if shown else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if context.procedure.mirrored:
             for seat, name in enumerate(reviewers):
-                seed = (context.seed, MIRROR, self.number, seat)
+                seed = (context.opened.seed, MIRROR, self.number, seat)
                 sheets[name] = (drawn[name], mirror(drawn[name], seed))
         for name in reviewers:
             for turn, sheet in enumerate(sheets[name]):
@@ -412,13 +412,13 @@ class _Round:
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
         context = self.context
         return review_messages(
-            context.question,
+            context.opened.question,
             sheet,
             self.answers,
             self.rubric,
             holistic=context.procedure.holistic,
-            conversation=context.conversation,
-            files=context.files,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
             own=self.peers.get(member.name),
@@ -433,7 +433,7 @@ class _Round:
                 sheet,
                 rubric=self.rubric,
                 holistic=procedure.holistic,
-                session=self.context.session,
+                session=self.context.opened.session,
                 roster=tuple(self.answers),
             )
         except InvalidBallot as error:

@@ -200,8 +200,7 @@ class Session(Displayed):
     outcome
         None: fewer ballots than the quorum.
     missing
-        What a complete session would have had, a sentence each; of one that was interrupted, how
-        far it came.
+        Sentences on what a complete session would have had; of an interrupted one, its progress.
     """
 
     events: tuple[e.Event, ...]

@@ -48,7 +48,7 @@ class _Synthesis:
         self.answers = answers
         self.masked = masked
         self.outcome = outcome
-        self.sheet = label_map("chairman", list(answers), (context.seed, SYNTHESIS))
+        self.sheet = label_map("chairman", list(answers), (context.opened.seed, SYNTHESIS))
         self.labels = dict(zip(self.sheet.labels, self.sheet.candidates, strict=True))
 
     async def run(self) -> None:
@@ -90,7 +90,7 @@ class _Synthesis:
     def _best_ranked(self) -> Member:
         """The author of the best answer, else the first member.
 
-        Where the answers come from an earlier session, its jurors may have written some of them.
+        Jurors may have written some of the answers of an earlier session.
         """
         context = self.context
         own = {member.name: (member.name,) for member in context.members}
@@ -147,9 +147,9 @@ class _Synthesis:
     def _messages(self, chairman: Member) -> tuple[Message, ...]:
         context = self.context
         return synthesis_messages(
-            context.question,
-            conversation=context.conversation,
-            files=context.files,
+            context.opened.question,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
             system=chairman.options.system,
             sheet=self.sheet,
             answers={seat: self.masked[seat] for seat in self.answers},

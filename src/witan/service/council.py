@@ -184,7 +184,7 @@ class Council(deliberation.Council):
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
         """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""
-        self._check_begun_by(session)
+        self._check_same_seats(session)
         return plan_retry(session, seats, self.procedure.limits)
 
     def plan_rejudge(self, session: Session) -> Plan:
@@ -218,8 +218,8 @@ class Council(deliberation.Council):
         told = listener if self._kept is None else self._kept.listening(listener)
         return super()._make_context(opened, earlier, told)
 
-    async def _run(self, sitting: SessionContext) -> Session:
-        session = await super()._run(sitting)
+    async def _run(self, context: SessionContext) -> Session:
+        session = await super()._run(context)
         return session if self._kept is None else await self._kept.settle(session)
 
     @classmethod

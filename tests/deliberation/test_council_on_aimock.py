@@ -162,7 +162,7 @@ async def test_chaos_at_the_synthesis(aimock, rate, reason, more):
 
     [(chairman, why)] = session.synthesis.failed.items()
     assert (chairman, reason in why, more in why) == ("chair", True, True)
-    assert session.missing == (f"chair did not write the closing text: {why}",)
+    assert session.missing == (f"chair did not write the final answer: {why}",)
     assert session.synthesis.chairman in session.outcome.leaders
     assert session.text == CLOSING
 

@@ -164,7 +164,7 @@ async def test_at_the_synthesis(server, row):
     assert row.reason in session.synthesis.failed.get("chair", "")
     assert session.text.startswith("The council holds with [A]")
     assert [missing.partition(":")[0] for missing in session.missing] == (
-        ["chair did not write the closing text"] if lost else []
+        ["chair did not write the final answer"] if lost else []
     )
     assert session.status == ("degraded" if lost else "complete")
 
@@ -243,7 +243,7 @@ async def test_what_cannot_be_read_is_asked_for_once_more(server, fault, given, 
         assert session.status == "complete"
     else:
         [abstained] = told(session, e.BallotAbstained)
-        assert abstained.reason.startswith(f"its review {repaired.problem}, and the repair ")
+        assert abstained.reason.startswith(f"its review {repaired.problem}, ")
         assert len(abstained.replies) == 2
         assert session.missing == (f"cyd cast no ballot: {abstained.reason}",)
 

@@ -148,7 +148,7 @@ class TestCeiling:
         """What may have been billed is not spent again; what was refused is."""
         purse = Purse(1.5 * worst())
         purse.reserve(member(), CALL).release()
-        purse.reserve(member(), CALL).lost()
+        purse.reserve(member(), CALL).forfeit()
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
@@ -163,7 +163,7 @@ class TestCeiling:
 
     def test_without_a_price_no_ceiling_can_be_kept(self):
         """A member of unknown price is not called under a ceiling, however high, and told why."""
-        with pytest.raises(OverBudget, match=r"a is not called: without its price .*\$1000000"):
+        with pytest.raises(OverBudget, match=r"a is not called: without a known price .*\$1000000"):
             Purse(1e6).reserve(member(price=None), CALL)
 
     def test_the_error_says_what_the_call_could_cost(self):
@@ -190,7 +190,7 @@ ENDS = {
     "billed": lambda held, cost: held.settle(said(cost=cost)),
     "unknown": lambda held, _: held.settle(said()),
     "released": lambda held, _: held.release(),
-    "lost": lambda held, _: held.lost(),
+    "lost": lambda held, _: held.forfeit(),
     "left": lambda *_: None,
     "cancelled": lambda *_: pytest.fail("it was cancelled before"),
 }

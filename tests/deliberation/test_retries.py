@@ -203,7 +203,7 @@ class TestAChairmanThatFailed:
         before = await first(seated(), [member("x", synthesis=DOWN)])
         after, calls = await retried(before, None, seated(), [member("x")])
 
-        assert before.missing == ("x did not write the closing text: is down",)
+        assert before.missing == ("x did not write the final answer: is down",)
         assert calls == {("x", "synthesis")}
         assert after.synthesis.chairman == "x"
         assert (after.status, after.missing) == ("complete", ())
@@ -215,7 +215,7 @@ class TestAChairmanThatFailed:
         after, calls = await retried(before, ["y"], seated(), [member("x"), member("y")])
 
         assert calls == {("y", "synthesis")}
-        assert after.missing == ("x did not write the closing text: is down",)
+        assert after.missing == ("x did not write the final answer: is down",)
 
 
 class TestTheRecord:

@@ -166,7 +166,7 @@ class TestAnswers:
         """An answer that ran into its limit of tokens is not shown as whole."""
         session = await asked(council(members("abc"), max_tokens=3))
 
-        assert "a's answer broke off at its limit of tokens" in session.missing
+        assert "a's answer broke off at its token limit" in session.missing
 
     async def test_members_may_debate(self):
         """In a debate everyone sees the others' answers and its revised one stands."""
@@ -337,7 +337,7 @@ class TestSynthesis:
         falls = [x for x in session.events if isinstance(x, e.SynthesisFailedOver)]
         assert [(x.chairman, x.next) for x in falls] == [("chair", "deputy"), ("deputy", "c")]
         assert session.text == "c sums up: [A]."
-        assert session.missing[0] == "chair did not write the closing text: is overloaded"
+        assert session.missing[0] == "chair did not write the final answer: is overloaded"
 
     async def test_at_last_the_best_answer_stands(self):
         """With no chairman left the winner's answer is the closing text."""

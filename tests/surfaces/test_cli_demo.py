@@ -214,4 +214,4 @@ class TestTerminal:
         text = seen.drawn[seen.drawn.index("Half a") :]
         assert text.startswith("Half a\n[broken off: chair failed: is gone; it starts again]\n")
         assert "\nAll of it.\n" in text
-        assert "chair did not write the closing text: is gone" in " ".join(text.split())
+        assert "chair did not write the final answer: is gone" in " ".join(text.split())

@@ -105,9 +105,9 @@ class Purse:
 
     def _check(self, name: str, worst: float | None, ceiling: float) -> None:
         if worst is None:
-            problem = f"without its price the ceiling of ${ceiling:.4f} cannot be kept"
+            problem = f"without a known price the ceiling of ${ceiling:.4f} cannot be enforced"
             if name in self._doubted:
-                problem = f"its server's bills disprove its price; {problem}"
+                problem = f"its server's bills disprove its price: {problem}"
             raise OverBudget(name, problem)
         committed = self._known_usd + self._reserved_usd
         if not committed + worst <= ceiling + ROUNDING_USD:

@@ -67,7 +67,7 @@ def _list_missing(session: Session, count: Count) -> Iterator[str]:
         yield f"{seat} did not answer: {reason}"
     for seat, final in session.answers.items():
         if final.cut:
-            yield f"{seat}'s answer broke off at its limit of tokens"
+            yield f"{seat}'s answer broke off at its token limit"
     yield from _list_unrevised(session)
     if len(session.answers) == 1:
         yield "nothing could be ranked: one member answered"
@@ -117,16 +117,16 @@ def _list_unwritten(session: Session) -> Iterator[str]:
     """List chairmen that failed and faults of the final answer."""
     procedure = session.opened.procedure
     if procedure.synthesis and len(session.failed) == len(session.answers):
-        yield "there is no closing text: every answer failed the safety gate"
+        yield "there is no final answer: every answer failed the safety gate"
     if session.synthesis is None:
         return
     for chairman, reason in session.synthesis.failed.items():
-        yield f"{chairman} did not write the closing text: {reason}"
+        yield f"{chairman} did not write the final answer: {reason}"
     if unresolved := session.synthesis.unresolved:
         verb = "names" if len(unresolved) == 1 else "name"
         cited = listed([f"[{label}]" for label in unresolved])
         yield f"the final answer cites {cited}, which {verb} no answer"
     if session.synthesis.cut:
-        yield "the closing text broke off at its limit of tokens"
+        yield "the final answer broke off at its token limit"
     if procedure.mode == "verdict" and session.synthesis.approved is None:
-        yield "there is no verdict: the closing text does not end with one"
+        yield "there is no verdict: the final answer does not end with one"

@@ -154,7 +154,7 @@ class Procedure:
         if self.mode not in ("consensus", "best", "verdict"):
             raise InvalidParameter("mode", self.mode, "consensus, best or verdict")
         if self.mode == "verdict" and not self.synthesis:
-            expected = "True in the mode verdict, whose closing text is what approves"
+            expected = "True in the mode verdict, whose final answer approves or rejects"
             raise InvalidParameter("synthesis", self.synthesis, expected)
         if self.review_rounds not in (1, 2):
             raise InvalidParameter("review_rounds", self.review_rounds, "1 or 2")

@@ -405,8 +405,8 @@ class _Round:
             return _SheetResult(review, "", (second,), notes=result.reply.notes)
         if first is not None:
             return read
-        after = "is no better" if remaining == read.reason else remaining
-        reason = f"its review {read.reason}, and the repair {after}"
+        retry = "even after a retry" if remaining == read.reason else f"and the repair {remaining}"
+        reason = f"its review {read.reason}, {retry}"
         return _SheetResult(None, reason, (*read.replies, second))
 
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:

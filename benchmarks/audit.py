@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from harness import Row, show
 
-from witan.analytics.reports import audit
+from witan.analytics.audits import audit
 from witan.core.ballot import Ballot
 from witan.history import History, Imported
 

@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 from harness import Row, show
 
-from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
-from witan.analytics.reports import leaderboard
+from witan.analytics.cache import CachedEngine
+from witan.analytics.engine import SqlEngine
+from witan.analytics.leaderboards import leaderboard
+from witan.analytics.sums import Reductions
 from witan.core.entries import SessionEntry
 from witan.core.leaderboard import Terms
 from witan.core.leaderboard import leaderboard as board_of

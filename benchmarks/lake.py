@@ -29,9 +29,11 @@ import pyarrow as pa
 from harness import Row, show
 from numpy.typing import NDArray
 
-from witan.analytics.engines import DuckLake, SparkLake
-from witan.analytics.lake.writing import write_table
-from witan.analytics.reports import LakeSource, audits, leaderboards
+from witan.analytics import audits, leaderboards
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_writing import write_table
+from witan.analytics.sources import LakeSource
+from witan.analytics.spark_engine import SparkLake
 from witan.core.leaderboard import Terms
 from witan.core.window import ALWAYS
 from witan.history.schema import code_of

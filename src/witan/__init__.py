@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from witan import rules as rules
     from witan import safety as safety
     from witan import stats as stats
-    from witan.analytics.reports import AuditReport as AuditReport
-    from witan.analytics.reports import audit as audit
-    from witan.analytics.reports import leaderboard as leaderboard
+    from witan.analytics.audits import AuditReport as AuditReport
+    from witan.analytics.audits import audit as audit
+    from witan.analytics.leaderboards import leaderboard as leaderboard
     from witan.core.ballot import Ballot as Ballot
     from witan.core.comparison import Comparison as Comparison
     from witan.core.comparison import compare_rules as compare_rules
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from witan.surfaces.session_pages import session_to_html as session_to_html
 
 _HOMES = {
-    "witan.analytics.reports": ("leaderboard", "audit", "AuditReport"),
+    "witan.analytics.audits": ("audit", "AuditReport"),
+    "witan.analytics.leaderboards": ("leaderboard",),
     "witan.core.ballot": ("Ballot",),
     "witan.core.comparison": ("compare_rules", "Comparison"),
     "witan.core.explanation": ("explain", "Explanation"),

@@ -8,8 +8,10 @@ import pytest
 from generated_histories import history, merge, store
 
 from postgres import database_of
-from witan.analytics.engines import DuckLake, Engine, SparkLake, SqlEngine
-from witan.analytics.lake import write_lake
+from witan.analytics.engine import Engine, SqlEngine
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_writing import write_lake
+from witan.analytics.spark_engine import SparkLake
 from witan.core.entries import Entries
 from witan.deliberation.ports import SystemClock
 from witan.history.database import Database

@@ -10,8 +10,12 @@ import pytest
 from test_engines_by_hand import ENTRIES
 
 from postgres import database_of
-from witan.analytics.engines import CachedEngine, DuckLake, Reductions, SparkLake, SqlEngine
-from witan.analytics.lake import write_lake
+from witan.analytics.cache import CachedEngine
+from witan.analytics.engine import SqlEngine
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_writing import write_lake
+from witan.analytics.spark_engine import SparkLake
+from witan.analytics.sums import Reductions
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.history import History

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from witan.analytics.engines import adding
-from witan.analytics.engines.adding import Adding
+from witan.analytics.sums import AT_ONCE, Adding
 from witan.core.stats.sums import HumanSums, PanelSums
 
-GROUPS = adding.AT_ONCE // 4
+GROUPS = AT_ONCE // 4
 
 
 def test_what_is_held_does_not_grow_with_the_pieces():
@@ -17,14 +16,14 @@ def test_what_is_held_does_not_grow_with_the_pieces():
         sums.add({"bucket": groups, "sessions": groups + 1, "kendall_w": np.full(GROUPS, 0.25)})
     table = sums.table()
 
-    assert len(table.bucket) <= adding.AT_ONCE + GROUPS
+    assert len(table.bucket) <= AT_ONCE + GROUPS
     assert np.bincount(table.bucket, table.sessions).tolist() == (20 * (groups + 1)).tolist()
     assert np.bincount(table.bucket, table.kendall_w).tolist() == [5.0] * GROUPS
 
 
 def test_rows_that_differ_in_any_key_stay_apart():
     """Two reviewers of one group are two rows in either order, and stay so when added up."""
-    n = adding.AT_ONCE
+    n = AT_ONCE
     keys = {"bucket": [0, 0, 0], "reviewer": [3, 7, 3], "other": [7, 3, 3]}
     piece = {**keys, "n": [1, 2, 3], "xy": [0.5, -1.0, 0.25]}
     sums = Adding(HumanSums)

@@ -11,9 +11,11 @@ from generated_histories import MODELS, START, assert_same, inside, merged
 
 import reference_sums as by_hand
 from reference_gradings import grading_sums
-from witan.analytics.engines import DuckLake, Reductions, SqlEngine
-from witan.analytics.lake import Lake
-from witan.analytics.reports.renaming import renamed_standings
+from witan.analytics.engine import SqlEngine
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_files import Lake
+from witan.analytics.leaderboards import renamed_standings
+from witan.analytics.sums import Reductions
 from witan.core.entries import StandingEntry
 from witan.core.rules.elo import rate_matches
 from witan.core.window import ALWAYS, Window

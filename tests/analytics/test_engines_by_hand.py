@@ -11,8 +11,11 @@ import pytest
 from generated_histories import merged, store
 
 from postgres import database_of
-from witan.analytics.engines import DuckLake, Reductions, SparkLake, SqlEngine
-from witan.analytics.lake import write_lake
+from witan.analytics.engine import SqlEngine
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_writing import write_lake
+from witan.analytics.spark_engine import SparkLake
+from witan.analytics.sums import Reductions
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entering import entries_of

@@ -9,7 +9,7 @@ from generated_histories import merged
 
 from histories import told
 from sessions import Story, spent
-from witan.analytics.engines import Reductions
+from witan.analytics.sums import Reductions
 from witan.core.ballot import Ballot
 from witan.deliberation import events as e
 from witan.deliberation.imported_session import Imported

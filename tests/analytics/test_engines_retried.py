@@ -6,7 +6,7 @@ import pytest
 from families import ENGINES, insert_family, reductions_of
 from generated_histories import merged
 
-from witan.analytics.engines import Reductions
+from witan.analytics.sums import Reductions
 from witan.history.database import Database
 from witan.history.schema import bucket_of, code_of
 

@@ -11,10 +11,12 @@ from generated_histories import START, assert_same, history, merge, store
 
 import reference_sums as by_hand
 import witan
-from witan.analytics.engines import DuckLake, Reductions, SparkLake
-from witan.analytics.lake import Lake, write_lake
-from witan.analytics.lake.statistics import constants
-from witan.analytics.reports import open_source
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_files import Lake, constants
+from witan.analytics.lake_writing import write_lake
+from witan.analytics.sources import open_source
+from witan.analytics.spark_engine import SparkLake
+from witan.analytics.sums import Reductions
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
 from witan.deliberation.ports import SystemClock

@@ -10,7 +10,8 @@ OPEN = """
 import sys
 for name in {absent!r}:
     sys.modules[name] = None
-from witan.analytics.engines import DuckLake, SparkLake
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.spark_engine import SparkLake
 try:
     {engine}({lake!r})
 except Exception as error:
@@ -57,7 +58,7 @@ def test_no_java(lake, tmp_path):
 def test_engines_load_nothing_until_they_are_used():
     """Importing the engines imports neither DuckDB nor Spark nor Arrow."""
     code = (
-        "import sys, witan.analytics.engines;"
+        "import sys, witan.analytics.sources;"
         "print([m for m in ('duckdb', 'pyspark', 'pyarrow', 'psycopg') if m in sys.modules])"
     )
 

@@ -7,13 +7,12 @@ import sys
 
 import pytest
 
-from witan.analytics.engines import SparkLake
-from witan.analytics.engines.spark_session import heard
+from witan.analytics.spark_engine import SparkLake, heard
 
 OWN = """
 import sys
 from pyspark.sql import SparkSession
-from witan.analytics.engines import SparkLake
+from witan.analytics.spark_engine import SparkLake
 with SparkLake(sys.argv[1]) as lake:
     [n] = lake.columns("SELECT COUNT(*) AS n FROM v_sessions")["n"]
 try:

@@ -10,7 +10,9 @@ import pytest
 from crowd import ended, fork
 
 from elections import ballots
-from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
+from witan.analytics.cache import CachedEngine
+from witan.analytics.engine import SqlEngine
+from witan.analytics.sums import Reductions
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
 from witan.core.window import ALWAYS, Window

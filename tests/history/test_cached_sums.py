@@ -18,8 +18,11 @@ from drawn import (
     windows,
 )
 
-from witan.analytics.engines import Reductions, SqlEngine
-from witan.analytics.reports import HistorySource, audit, leaderboard
+from witan.analytics.audits import audit
+from witan.analytics.engine import SqlEngine
+from witan.analytics.leaderboards import leaderboard
+from witan.analytics.sources import HistorySource
+from witan.analytics.sums import Reductions
 from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount
 from witan.history import History

@@ -7,7 +7,8 @@ from random import Random
 from crowd import ended, fork
 from drawn import KINDS, add, assert_same, cached, child, human, stored
 
-from witan.analytics.reports import HistorySource, audit
+from witan.analytics.audits import audit
+from witan.analytics.sources import HistorySource
 from witan.core.window import ALWAYS
 from witan.history import History
 from witan.history.locks import lock_cached_sums

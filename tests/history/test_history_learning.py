@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lessons import MODELS, lessons
-from witan.analytics.engines import Reductions, SqlEngine
-from witan.analytics.reports import leaderboard
+from witan.analytics.engine import SqlEngine
+from witan.analytics.leaderboards import leaderboard
+from witan.analytics.sums import Reductions
 from witan.core.audit_panel import shared_votes
 from witan.core.ballot import Ballot
 from witan.core.leaderboard import Terms

@@ -6,8 +6,9 @@ import pytest
 
 from histories import ASKED, told
 from lessons import lessons
-from witan.analytics.engines import CachedEngine, Reductions
-from witan.analytics.reports import leaderboard
+from witan.analytics.cache import CachedEngine
+from witan.analytics.leaderboards import leaderboard
+from witan.analytics.sums import Reductions
 from witan.deliberation import events as e
 from witan.deliberation.opening import collect_answers
 from witan.deliberation.session import Session

@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from histories import told
-from witan.analytics.engines import CachedEngine, Reductions, SqlEngine
+from witan.analytics.cache import CachedEngine
+from witan.analytics.engine import SqlEngine
+from witan.analytics.sums import Reductions
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.history import Imported

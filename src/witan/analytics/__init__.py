@@ -1,1 +1,11 @@
-"""Leaderboards and audits: the views, the queries and the engines that run them."""
+"""Leaderboards and audits: sums in SQL over the views of a history or a lake.
+
+leaderboards, audits                    what is read off a source
+sources                                 a history, files, or a lake with its engine
+sums                                    which query fills which table of sums
+standings_sql, votes_sql, grades_sql    the queries, the same on every engine
+views                                   the views that they name, for each database
+engine, cache                           SQLite and PostgreSQL, and the results they keep
+lake_engine, spark_engine               DuckDB and Spark
+lake_files, lake_writing                Parquet files by day
+"""

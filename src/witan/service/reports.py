@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from witan.analytics.reports import HistorySource, Source
+from witan.analytics.sources import HistorySource, Source
 from witan.core.stats.sums import present_name
 from witan.core.window import ALWAYS
 from witan.errors import HistoryConflict, NothingToCount

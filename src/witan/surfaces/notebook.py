@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from witan.analytics.reports import AuditReport
+from witan.analytics.audits import AuditReport
 from witan.core.comparison import Comparison
 from witan.core.explanation import Explanation
 from witan.core.leaderboard import Leaderboard

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from witan.analytics.reports import AuditReport
-from witan.analytics.reports.audits import audit_of
+from witan.analytics.audits import AuditReport, audit_of
 from witan.core.window import Window
 from witan.service.catalogue import operation, redacts
 from witan.service.operations.leaderboard import Category, Since, Until

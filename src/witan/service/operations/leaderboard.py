@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Lt
 
-from witan.analytics.reports.leaderboards import board_of, boards_over_time
-from witan.analytics.reports.sources import check_rule
+from witan.analytics.leaderboards import board_of, boards_over_time
+from witan.analytics.sources import check_rule
 from witan.core.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock

@@ -21,7 +21,7 @@ from witan.surfaces.charts.grammar import (
 )
 
 if TYPE_CHECKING:
-    from witan.analytics.reports import AuditReport
+    from witan.analytics.audits import AuditReport
 
 STRIP, GAP, LINE = 108, 22, 26
 

@@ -14,7 +14,7 @@ from witan.surfaces.cli.stacking import section, stacked
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.analytics.reports import Source
+    from witan.analytics.sources import Source
     from witan.service.config.configuration import Config
 
 lake_option = click.option(
@@ -60,7 +60,7 @@ def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]
                 raise click.UsageError(f"--{name} is for files: name one")
     if engine is not None and lake is None:
         raise click.UsageError("--engine sums a lake: name its folder with --lake")
-    from witan.analytics.reports import HistorySource, open_lake
+    from witan.analytics.sources import HistorySource, open_lake
     from witan.service.history_access import configured
     from witan.surfaces.cli.stored_sessions import open_history
 
@@ -82,7 +82,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
     """What files and sessions come to, summed in a history that lasts as long as the block."""
     from tempfile import TemporaryDirectory
 
-    from witan.analytics.reports import FilesSource
+    from witan.analytics.sources import FilesSource
     from witan.history import History
     from witan.surfaces.cli.reading import Body
 

@@ -20,7 +20,7 @@ from witan.service.text import UNKNOWN, Page, counted, number
 from witan.surfaces.text.tables import Column, table
 
 if TYPE_CHECKING:
-    from witan.analytics.reports.audits import AuditReport, CriterionReport, Grader
+    from witan.analytics.audits import AuditReport, CriterionReport, Grader
 
 MARK = "!"
 

@@ -29,7 +29,7 @@ from witan.surfaces.text.audit import (
 )
 
 if TYPE_CHECKING:
-    from witan.analytics.reports.audits import AuditReport, CriterionReport, Grader
+    from witan.analytics.audits import AuditReport, CriterionReport, Grader
 
 PREFERENCES = frozenset(
     {

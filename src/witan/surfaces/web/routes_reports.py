@@ -8,7 +8,7 @@ import anyio
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from witan.analytics.reports.sources import check_rule
+from witan.analytics.sources import check_rule
 from witan.core.settings import AUTO
 from witan.core.window import Window
 from witan.errors import InvalidParameter, WitanError

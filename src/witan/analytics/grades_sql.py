@@ -1,16 +1,97 @@
-"""What is summed of each reviewer's grades on each criterion.
+"""Sums of grades by criterion: of the panel and of each reviewer.
 
-One text for `GradingSums`, as in `panel_sql`. Centred within a ballot: Σ(l − l̄)(x − x̄) is
-Σlx − ΣlΣx/n, and 0 where either is the same throughout.
+One text per table of `witan.core.stats.sums`, as in `standings_sql`; centred as in `votes_sql`.
 """
 
 # Put together from texts of our own; values are parameters.
 # ruff: noqa: S608
 
-from witan.analytics.engines.columns_sql import columns_of
-from witan.core.stats.sums import GradingSums
+from witan.analytics.engine import columns_of
+from witan.core.stats.sums import CriterionSums, GradingSums
 
-__all__ = ["GRADINGS"]
+_CENTRED = """
+        CASE WHEN least_l < greatest_l THEN ll - l * l / n ELSE 0.0 END AS ll,
+        CASE WHEN least_l < greatest_l AND least_x < greatest_x
+            THEN lx - l * x / n ELSE 0.0 END AS lx,
+        CASE WHEN least_x < greatest_x THEN xx - x * x / n ELSE 0.0 END AS xx"""
+
+_SUMMED = """
+        COUNT(*) AS n,
+        SUM(log_chars) AS l,
+        SUM(log_chars * log_chars) AS ll,
+        MIN(log_chars) AS least_l,
+        MAX(log_chars) AS greatest_l,
+        SUM({column}) AS x,
+        SUM({column} * {column}) AS xx,
+        SUM(log_chars * {column}) AS lx,
+        MIN({column}) AS least_x,
+        MAX({column}) AS greatest_x"""
+
+_BETWEEN_REVIEWERS = columns_of(
+    CriterionSums,
+    bucket="bucket",
+    criterion="criterion",
+    units="COUNT(*)",
+    n="CAST(SUM(n) AS BIGINT)",
+    variance="""SUM(CASE WHEN least < greatest
+        THEN (xx - x * x / n) / NULLIF(n - 1, 0) ELSE 0.0 END)""",
+)
+_CRITERION_LENGTHS = columns_of(
+    CriterionSums,
+    bucket="bucket",
+    criterion="criterion",
+    lengths="CAST(SUM(n) AS BIGINT)",
+    ll="SUM(ll)",
+    lx="SUM(lx)",
+    xx="SUM(xx)",
+)
+
+# The grade as a whole is summed where votes are: beside lengths in `SHEETS`, and in `UNITS`.
+CRITERIA = (
+    """
+WITH graded AS (
+    SELECT session, bucket, ballot, reviewer, model, criterion, grade, log_chars
+    FROM v_grades
+    WHERE {window} AND human = 0 AND own = 0 AND grade IS NOT NULL
+),
+candidates AS (
+    SELECT session, bucket, criterion, model, COUNT(*) AS n, SUM(grade) AS x,
+        SUM(grade * grade) AS xx, MIN(grade) AS least, MAX(grade) AS greatest
+    FROM graded
+    GROUP BY session, bucket, criterion, model
+    HAVING MIN(reviewer) < MAX(reviewer)
+),
+by_ballot AS (
+    SELECT session, bucket, criterion, ballot,"""
+    + _SUMMED.replace("{column}", "grade")
+    + """
+    FROM graded
+    WHERE log_chars IS NOT NULL
+    GROUP BY session, bucket, criterion, ballot
+),
+centred AS (
+    SELECT bucket, criterion, n,"""
+    + _CENTRED
+    + """
+    FROM by_ballot
+    WHERE n > 1
+)
+SELECT
+    """
+    + _BETWEEN_REVIEWERS
+    + """
+FROM candidates
+GROUP BY bucket, criterion
+UNION ALL
+SELECT
+    """
+    + _CRITERION_LENGTHS
+    + """
+FROM centred
+GROUP BY bucket, criterion
+"""
+)
+
 
 _NAMES = ("bucket", "reviewer", "human", "criterion")
 _KEY = {name: name for name in _NAMES}

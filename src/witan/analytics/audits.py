@@ -7,10 +7,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from witan.analytics.engines import DuckLake, Found, SparkLake
-from witan.analytics.reports.emptiness import nothing
-from witan.analytics.reports.renaming import renamed_standings
-from witan.analytics.reports.sources import Source, check_rule, open_source
+from witan.analytics.lake_engine import DuckLake
+from witan.analytics.leaderboards import renamed_standings
+from witan.analytics.sources import Source, check_rule, nothing, open_source
+from witan.analytics.spark_engine import SparkLake
+from witan.analytics.sums import Found
 from witan.core import audit as core
 from witan.core.audit import AuditTables
 from witan.core.audit_gradings import GradingAudit

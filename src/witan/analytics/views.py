@@ -1,8 +1,9 @@
-"""The views over a history's tables, for SQLite and for PostgreSQL; lists stand there as JSON text.
+"""The views that queries are asked of: common table expressions, or views over a lake's files.
 
-They are put before a query as common table expressions, so that a reader needs no right to create
-anything. A session that somebody still writes to has a holder, and is in none of them; nor is one
-in whose place another stands, nor a ballot that neither votes nor abstains.
+Over a history's tables they are put before a query, so that a reader needs no right to create
+anything; lists are JSON text there. A session that is still written to has a holder, and is in none
+of them; nor is one that another supersedes, nor a ballot that neither votes nor abstains. Over the
+files of a lake DuckDB and Spark create them; lists are lists there.
 """
 
 # Put together from texts of our own; values are parameters.
@@ -14,28 +15,26 @@ from collections.abc import Mapping
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Dialect
 
-__all__ = ["with_views"]
-
-_S = "s.session, s.at_us, s.bucket, s.category, s.simulated, s.rejudged"
+_SESSION = "s.session, s.at_us, s.bucket, s.category, s.simulated, s.rejudged"
 
 _CLOSED = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
 
 _PLAIN = {
-    "v_sessions": f"SELECT {_S}, s.kendall_w, s.agreement FROM sessions s WHERE {_CLOSED}",
+    "v_sessions": f"SELECT {_SESSION}, s.kendall_w, s.agreement FROM sessions s WHERE {_CLOSED}",
     "v_standings": f"""
-        SELECT {_S}, t.human, t.rule, t.model, t.score, t.z, t.votes, t.offered, t.wins
+        SELECT {_SESSION}, t.human, t.rule, t.model, t.score, t.z, t.votes, t.offered, t.wins
         FROM sessions s JOIN standings t ON t.session = s.session WHERE {_CLOSED}""",
     "v_answers": f"""
-        SELECT {_S}, a.model, a.chars, a.seconds, a.cost_usd, a.failed
+        SELECT {_SESSION}, a.model, a.chars, a.seconds, a.cost_usd, a.failed
         FROM sessions s JOIN answers a ON a.session = s.session WHERE {_CLOSED}""",
 }
 
-_B = f"{_S}, b.ballot, b.human, b.reviewer"
+_BALLOT = f"{_SESSION}, b.ballot, b.human, b.reviewer"
 
 
 def _ballots(twins: str) -> str:
     return f"""
-        SELECT {_B}, b.abstained, b.repaired, b.flat, b.kept, b.compared, {twins} AS twins
+        SELECT {_BALLOT}, b.abstained, b.repaired, b.flat, b.kept, b.compared, {twins} AS twins
         FROM sessions s JOIN ballots b ON b.session = s.session
         WHERE {_CLOSED} AND (b.abstained = 1 OR b.models <> '[]')"""
 
@@ -60,14 +59,14 @@ _SQLITE = {
     **_PLAIN,
     "v_ballots": _ballots("(SELECT COUNT(*) - COUNT(DISTINCT c.value) FROM json_each(b.models) c)"),
     "v_matchups": f"""
-        SELECT {_S}, m.human, x.value AS i, y.value AS j, {_real("m.wins", _PAIR)} AS wins,
+        SELECT {_SESSION}, m.human, x.value AS i, y.value AS j, {_real("m.wins", _PAIR)} AS wins,
             {_real("m.losses", _PAIR)} AS losses, {_real("m.ties", _PAIR)} AS ties,
             {_real("m.p_beats", _PAIR)} AS p_beats
         FROM sessions s JOIN matchups m ON m.session = s.session,
             json_each(m.models) x, json_each(m.models) y
         WHERE {_CLOSED} AND y.key > x.key""",
     "v_votes": f"""
-        SELECT {_B}, b.paired, c.value AS model, {_at("b.own", "c.key")} AS own,
+        SELECT {_BALLOT}, b.paired, c.value AS model, {_at("b.own", "c.key")} AS own,
             {_real("b.shares", "c.key")} AS share, {_real("b.grades", "c.key")} AS grade,
             NULLIF({_at("b.positions", "c.key")}, 0) AS position,
             json_array_length(b.models) AS shown, {_at("b.chars", "c.key")} AS chars,
@@ -75,7 +74,7 @@ _SQLITE = {
         FROM sessions s JOIN ballots b ON b.session = s.session, json_each(b.models) c
         WHERE {_CLOSED}""",
     "v_pairs": f"""
-        SELECT {_B}, x.value AS i, y.value AS j,
+        SELECT {_BALLOT}, x.value AS i, y.value AS j,
             {_at("b.own", "x.key")} AS i_own, {_at("b.own", "y.key")} AS j_own,
             {_real("b.shares", "x.key")} AS i_share, {_real("b.shares", "y.key")} AS j_share,
             {_at("b.chars", "x.key")} AS i_chars, {_at("b.chars", "y.key")} AS j_chars
@@ -83,7 +82,7 @@ _SQLITE = {
             json_each(b.models) x, json_each(b.models) y
         WHERE {_CLOSED} AND y.key > x.key""",
     "v_grades": f"""
-        SELECT {_B}, k.value AS criterion, c.key AS place, {_at("b.models", "c.key")} AS model,
+        SELECT {_BALLOT}, k.value AS criterion, c.key AS place, {_at("b.models", "c.key")} AS model,
             {_at("b.own", "c.key")} AS own, CAST(c.value AS REAL) AS grade,
             NULLIF({_at("b.positions", "c.key")}, 0) AS position,
             json_array_length(b.models) AS shown, {_at("b.chars", "c.key")} AS chars,
@@ -126,13 +125,13 @@ _POSTGRESQL = {
         " jsonb_array_elements_text(CAST(b.models AS JSONB)) c)"
     ),
     "v_matchups": f"""
-        SELECT {_S}, m.human, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
+        SELECT {_SESSION}, m.human, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
             {_pair("wins")}, {_pair("losses")}, {_pair("ties")}, {_pair("p_beats")}
         FROM sessions s JOIN matchups m ON m.session = s.session
             {_rows("x", model="m.models")} {_rows("y", model="m.models")}
         WHERE {_CLOSED} AND y.place > x.place""",
     "v_votes": f"""
-        SELECT {_B}, b.paired, {_whole("c.model")} AS model, {_whole("c.own")} AS own,
+        SELECT {_BALLOT}, b.paired, {_whole("c.model")} AS model, {_whole("c.own")} AS own,
             {_double("c.share")} AS share, {_double("c.grade")} AS grade,
             NULLIF({_whole("c.position")}, 0) AS position,
             jsonb_array_length(CAST(b.models AS JSONB)) AS shown, {_whole("c.chars")} AS chars,
@@ -141,7 +140,7 @@ _POSTGRESQL = {
             {_rows("c", model="b.models", **_VOTES, grade="b.grades", position="b.positions")}
         WHERE {_CLOSED}""",
     "v_pairs": f"""
-        SELECT {_B}, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
+        SELECT {_BALLOT}, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
             {_whole("x.own")} AS i_own, {_whole("y.own")} AS j_own,
             {_double("x.share")} AS i_share, {_double("y.share")} AS j_share,
             {_whole("x.chars")} AS i_chars, {_whole("y.chars")} AS j_chars
@@ -149,7 +148,8 @@ _POSTGRESQL = {
             {_rows("x", model="b.models", **_VOTES)} {_rows("y", model="b.models", **_VOTES)}
         WHERE {_CLOSED} AND y.place > x.place""",
     "v_grades": f"""
-        SELECT {_B}, {_whole("k.criterion")} AS criterion, c.place, {_whole("c.model")} AS model,
+        SELECT {_BALLOT}, {_whole("k.criterion")} AS criterion, c.place,
+            {_whole("c.model")} AS model,
             {_whole("c.own")} AS own,
             {_double(
                 "(CAST(b.criterion_grades AS JSONB) -> CAST(k.place - 1 AS INTEGER)"
@@ -182,3 +182,84 @@ def with_views(sql: str, dialect: Dialect) -> str:
         # Else every item of a list is taken out of its text anew wherever a query names it.
         own = own.replace(" AS (", " AS MATERIALIZED (", 1)
     return f"WITH {views},\n{own}"
+
+
+_LAKE_SESSION = "session, at_us, bucket, category, simulated, rejudged"
+_LAKE_BALLOT = f"{_LAKE_SESSION}, ballot, human, reviewer"
+
+_LAKE_PLAIN: Mapping[str, str] = {
+    "v_sessions": f"SELECT {_LAKE_SESSION}, kendall_w, agreement FROM lake_sessions",
+    "v_standings": "SELECT * FROM lake_standings",
+    "v_matchups": "SELECT * FROM lake_matchups",
+    "v_answers": f"""
+        SELECT {_LAKE_SESSION}, model, chars, seconds, cost_usd, failed FROM lake_answers""",
+}
+
+_OF_A_BALLOT = f"{_LAKE_BALLOT}, abstained, repaired, flat, kept, compared"
+
+_LAKE_LOG = "CASE WHEN chars > 0 THEN LN(chars) END AS log_chars"
+
+DUCKDB_VIEWS: Mapping[str, str] = {
+    **_LAKE_PLAIN,
+    "v_ballots": f"""
+        SELECT {_OF_A_BALLOT},
+            len(list_filter(models, lambda m, n: list_position(models, m) < n)) AS twins
+        FROM lake_ballots""",
+    "v_votes": f"""
+        SELECT * REPLACE (NULLIF(position, 0) AS position), {_LAKE_LOG}
+        FROM (
+            SELECT {_LAKE_BALLOT}, paired, len(models) AS shown, unnest(models) AS model,
+                unnest(own) AS own, unnest(shares) AS share, unnest(grades) AS grade,
+                unnest(positions) AS position, unnest(chars) AS chars
+            FROM lake_ballots)""",
+    "v_pairs": f"""
+        SELECT {_LAKE_BALLOT}, models[a] AS i, models[b] AS j, own[a] AS i_own, own[b] AS j_own,
+            shares[a] AS i_share, shares[b] AS j_share, chars[a] AS i_chars, chars[b] AS j_chars
+        FROM (
+            SELECT *, unnest(range(a + 1, len(models) + 1)) AS b
+            FROM (
+                SELECT {_LAKE_BALLOT}, models, own, shares, chars,
+                    unnest(range(1, len(models))) AS a
+                FROM lake_ballots))""",
+    "v_grades": f"""
+        SELECT * REPLACE (NULLIF(position, 0) AS position), {_LAKE_LOG}
+        FROM (
+            SELECT {_LAKE_BALLOT}, criterion, len(models) AS shown,
+                unnest(range(len(models))) AS place, unnest(models) AS model, unnest(own) AS own,
+                unnest(grades) AS grade, unnest(positions) AS position, unnest(chars) AS chars
+            FROM (
+                SELECT {_LAKE_BALLOT}, models, own, positions, chars, unnest(criteria) AS criterion,
+                    unnest(criterion_grades) AS grades
+                FROM lake_ballots
+                WHERE len(criteria) > 0))""",
+}
+
+SPARK_VIEWS: Mapping[str, str] = {
+    **_LAKE_PLAIN,
+    "v_ballots": f"""
+        SELECT {_OF_A_BALLOT}, size(models) - size(array_distinct(models)) AS twins
+        FROM lake_ballots""",
+    "v_votes": f"""
+        SELECT {_LAKE_BALLOT}, paired, size(models) AS shown, c.models AS model, c.own AS own,
+            c.shares AS share, c.grades AS grade, NULLIF(c.positions, 0) AS position,
+            c.chars AS chars, CASE WHEN c.chars > 0 THEN LN(c.chars) END AS log_chars
+        FROM lake_ballots
+            LATERAL VIEW explode(
+                arrays_zip(models, own, shares, grades, positions, chars)) e AS c""",
+    "v_pairs": f"""
+        SELECT {_LAKE_BALLOT}, models[a] AS i, models[b] AS j, own[a] AS i_own, own[b] AS j_own,
+            shares[a] AS i_share, shares[b] AS j_share, chars[a] AS i_chars, chars[b] AS j_chars
+        FROM lake_ballots
+            LATERAL VIEW posexplode(models) x AS a, i_model
+            LATERAL VIEW posexplode(models) y AS b, j_model
+        WHERE b > a""",
+    "v_grades": f"""
+        SELECT {_LAKE_BALLOT}, g.criteria AS criterion, size(models) AS shown, place,
+            c.models AS model, c.own AS own, c.criterion_grades AS grade,
+            NULLIF(c.positions, 0) AS position, c.chars AS chars,
+            CASE WHEN c.chars > 0 THEN LN(c.chars) END AS log_chars
+        FROM lake_ballots
+            LATERAL VIEW explode(arrays_zip(criteria, criterion_grades)) k AS g
+            LATERAL VIEW posexplode(
+                arrays_zip(models, own, g.criterion_grades, positions, chars)) e AS place, c""",
+}

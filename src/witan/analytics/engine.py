@@ -16,13 +16,19 @@ has another one before them on it. What is unknown is NULL, a position too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
+from witan.analytics.views import with_views
 from witan.core.stats.sums import Names
-from witan.core.window import Window
+from witan.core.window import EPOCH, Window
+from witan.history.database import Database
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -95,3 +101,78 @@ def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
         conditions.append("category = :category")
         bounds["category"] = window.category
     return " AND ".join(conditions), bounds
+
+
+_NOUGHTS: Mapping[Any, str] = MappingProxyType(
+    {NDArray[np.int64]: "CAST(0 AS BIGINT)", NDArray[np.float64]: "0.0"}
+)
+
+
+def columns_of(table: type[Any], **given: str) -> str:
+    """Every column of a table in its order: what is given under its name, noughts elsewhere.
+
+    Queries of one table can then be put one under the other. Whole numbers are cast, since sums of
+    them are decimals on one engine and integers of 128 bits on another.
+
+    Raises
+    ------
+    TypeError
+        If there is no such column.
+    """
+    columns = {column.name: _NOUGHTS[column.type] for column in fields(table)}
+    strange = given.keys() - columns.keys()
+    if strange:
+        raise TypeError(f"{table.__name__} has no column {min(strange)!r}")
+    return ",\n    ".join(f"{text} AS {name}" for name, text in {**columns, **given}.items())
+
+
+SESSIONS_AT_ONCE = 10_000
+"""Sessions of a span; their matches take 20 MB."""
+
+
+class SqlEngine:
+    """The database that holds a history.
+
+    Several queries are of one moment inside ``with database.snapshot()``.
+
+    Parameters
+    ----------
+    sessions_at_once
+        How many `spans` have each.
+    """
+
+    def __init__(self, database: Database, *, sessions_at_once: int = SESSIONS_AT_ONCE) -> None:
+        self._database = database
+        self._sessions_at_once = sessions_at_once
+
+    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+        """Run one query over the views."""
+        return self._database.columns(with_views(sql, self._database.dialect), params)
+
+    def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
+        """Run queries one after another: a database sums on disk where memory does not do."""
+        for number, query in enumerate(queries):
+            yield number, self.columns(*query.within(window))
+
+    def names(self) -> Names:
+        """Every code and its name."""
+        return Names(dict(self._database.rows("SELECT code, name FROM names")))
+
+    def spans(self, window: Window) -> Sequence[Window]:
+        """Windows of about so many sessions each as are read at once."""
+        sql = """
+            SELECT at_us FROM (
+                SELECT at_us, ROW_NUMBER() OVER (ORDER BY at_us) AS place FROM sessions
+                WHERE at_us > :since_us AND at_us < :until_us
+            ) placed
+            WHERE place % :size = 0 ORDER BY at_us"""
+        given = {
+            "since_us": window.since_us,
+            "until_us": window.until_us,
+            "size": self._sessions_at_once,
+        }
+        cuts = dict.fromkeys(
+            EPOCH + timedelta(microseconds=at_us) for (at_us,) in self._database.rows(sql, given)
+        )
+        ends = [window.since, *cuts, window.until]
+        return [Window(since, until, window.category) for since, until in pairwise(ends)]

@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from witan.analytics.engines.engine import Columns, SumQuery
-from witan.analytics.engines.sql_engine import SqlEngine
-from witan.analytics.engines.sql_views import with_views
+from witan.analytics.engine import Columns, SqlEngine, SumQuery
+from witan.analytics.views import with_views
 from witan.core.window import EPOCH, Window
 from witan.errors import HistoryError
 from witan.history.counting import SUPERSEDED_SESSIONS

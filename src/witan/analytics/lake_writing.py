@@ -17,8 +17,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from witan.analytics.lake.columns import DAILY, EXPORT, TABLES, arrow, key_of, repeating, schema_of
-from witan.analytics.lake.lists import Listed, begin_list, write_list
+from witan.analytics.lake_files import (
+    DAILY,
+    EXPORT,
+    TABLES,
+    Listed,
+    arrow,
+    begin_list,
+    key_of,
+    repeating,
+    schema_of,
+    write_list,
+)
 from witan.errors import HistoryError
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database
@@ -27,7 +37,6 @@ from witan.history.schema import code_of
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["LakeWritten", "write_lake", "write_table"]
 
 Columns = dict[str, list[Any]]
 
@@ -69,7 +78,8 @@ class HistoryRecorder(Protocol):
     """A history: whatever has a database in its schema."""
 
     @property
-    def database(self) -> Database: ...
+    def database(self) -> Database:
+        """The database that holds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,616 @@
+"""The columns of a lake: what each of its folders holds.
+
+    sessions/   a row per session, and the only place where its name stands
+    standings/  a row per session, kind, rule and model
+    matchups/   a row per session, kind and pair of models
+    ballots/    a row per ballot that counts, with lists in the order of its candidates
+    answers/    a row per answer
+    names/      code → name; a name may stand in several files
+
+The first five are parted into ``day=YYYY-MM-DD/*.parquet``. Each row carries what its session is
+filtered by, so that no table has to be joined to another. `session` is a key of 64 bits made of the
+session's name: a number is grouped and joined faster than a text. Pairs are rows and not lists:
+summing rows took half the time of taking lists apart.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from witan.core.stats.sums import Names
+from witan.core.window import Window
+from witan.errors import HistoryError, MissingExtra
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+_SESSION = {
+    "session": "int64",
+    "at_us": "int64",
+    "bucket": "int16",
+    "category": "string",
+    "simulated": "int8",
+    "rejudged": "int8",
+}
+
+TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "sessions": {
+            **_SESSION,
+            "name": "string",
+            "kendall_w": "float64",
+            "agreement": "float64",
+        },
+        "standings": {
+            **_SESSION,
+            "human": "int8",
+            "rule": "string",
+            "model": "int64",
+            "score": "float64",
+            "z": "float64",
+            "votes": "int32",
+            "offered": "int32",
+            "wins": "float64",
+        },
+        "matchups": {
+            **_SESSION,
+            "human": "int8",
+            "i": "int64",
+            "j": "int64",
+            "wins": "float64",
+            "losses": "float64",
+            "ties": "float64",
+            "p_beats": "float64",
+        },
+        "ballots": {
+            **_SESSION,
+            "ballot": "int32",
+            "human": "int8",
+            "reviewer": "int64",
+            "paired": "int8",
+            "abstained": "int8",
+            "repaired": "int8",
+            "flat": "int8",
+            "kept": "int32",
+            "compared": "int32",
+            "weight": "float64",
+            "models": "[int64]",
+            "own": "[int8]",
+            "shares": "[float64]",
+            "grades": "[float64]",
+            "positions": "[int32]",
+            "chars": "[int32]",
+            "criteria": "[int64]",
+            "criterion_grades": "[[float64]]",
+        },
+        "answers": {
+            **_SESSION,
+            "seat": "string",
+            "model": "int64",
+            "chars": "int32",
+            "seconds": "float64",
+            "cost_usd": "float64",
+            "failed": "int8",
+        },
+        "names": {"code": "int64", "name": "string"},
+    }
+)
+"""Type by column by table; a list in brackets."""
+
+MEASURED = {"z", "p_beats", "seconds", "cost_usd", "kendall_w", "agreement"}
+"""The columns of which hardly two rows have the same value, so that no dictionary is of use."""
+
+DAILY = tuple(table for table in TABLES if table != "names")
+"""The tables that are parted by day."""
+
+EXPORT = "witan.export"
+"""Under what the metadata of a file of a day have the mark of its export, one for all tables."""
+
+
+@cache
+def arrow() -> ModuleType:
+    """Arrow and its Parquet, imported when a lake is used."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("a lake of Parquet files", "lake") from None
+    return cast("ModuleType", pyarrow)
+
+
+@cache
+def schema_of(table: str) -> "pyarrow.Schema":
+    """The Arrow schema of a table."""
+    return arrow().schema([(name, _typed(kind)) for name, kind in TABLES[table].items()])
+
+
+@cache
+def repeating(table: str) -> list[str]:
+    """The columns of a table that are worth a dictionary, as Parquet names what lists hold."""
+    return [
+        name + kind.count("[") * ".list.element"
+        for name, kind in TABLES[table].items()
+        if name not in MEASURED
+    ]
+
+
+def _typed(kind: str) -> Any:
+    if kind.startswith("["):
+        return arrow().list_(_typed(kind[1:-1]))
+    return getattr(arrow(), kind)()
+
+
+def key_of(session: str) -> int:
+    """The key of a session: 64 bits of a hash of its name; among a million two rarely share one.
+
+    With n sessions the chance that any two do is about n²/2⁶⁵: 3 in 10⁸ for a million.
+    """
+    digest = blake2b(session.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, int]:
+    """Column to the one value that it has in every row of all files; others are left out.
+
+    Parameters
+    ----------
+    columns
+        Of whole numbers: the least and the greatest of texts may be cut short in a file.
+    """
+    held: dict[str, set[int | None]] = {name: set() for name in columns}
+    for file in files:
+        metadata = arrow().parquet.read_metadata(file)
+        for group in range(metadata.num_row_groups):
+            for name, value in _of_group(metadata.row_group(group), columns):
+                held[name].add(value)
+    return {
+        name: value
+        for name, values in held.items()
+        if len(values) == 1 and (value := next(iter(values))) is not None
+    }
+
+
+def _of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
+    """Column to its only value in a group of rows; None: it has several, or nothing is said."""
+    for at in range(group.num_columns if group.num_rows else 0):
+        column = group.column(at)
+        if column.path_in_schema in columns:
+            said = column.statistics
+            known = said is not None and said.has_min_max and said.has_null_count
+            alone = known and said.null_count == 0 and said.min == said.max
+            yield column.path_in_schema, int(said.min) if alone else None
+
+
+FOLDER = "_exports"
+"""A name that begins so is no table to any reader of Parquet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the end of a file says: its rows, and the mark of its export, if it has one."""
+
+    rows: int
+    export: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file as its export wrote it, by its place within the lake, which has slashes."""
+
+    file: str
+    rows: int
+    export: str
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """What stands in a list; it is not complete while the first export still writes."""
+
+    complete: bool
+    files: tuple[Listed, ...]
+
+
+Lists = Mapping[Path, _List]
+"""The lists of a lake by their paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """A listed file that is not as it was written."""
+
+    file: Listed
+    rows: int
+    """Of its rows, those that are not there; fewer than none where there are more."""
+    path: Path
+    """Of the list."""
+
+
+def begin_list(root: Path, source: str) -> None:
+    """Say that an export has begun, where none has ended yet."""
+    path = _path(root, source)
+    if not path.exists():
+        _write(path, _List(complete=False, files=()))
+
+
+def write_list(root: Path, source: str, files: Sequence[Listed]) -> None:
+    """Say what an export has written, whole or not at all."""
+    order = sorted(files, key=lambda one: (DAILY.index(_table(one.file)), one.file))
+    _write(_path(root, source), _List(complete=True, files=tuple(order)))
+
+
+def _path(root: Path, source: str) -> Path:
+    return root / FOLDER / f"{source}.json"
+
+
+def _table(file: str) -> str:
+    return file.partition("/")[0]
+
+
+def _write(path: Path, listed: _List) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial")
+    try:
+        partial.write_text(json.dumps(asdict(listed), indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def read_lists(root: Path) -> Lists:
+    """Every list of a lake by its path, to be read before the files: it is written after them.
+
+    Raises
+    ------
+    HistoryError
+        If one cannot be read.
+    """
+    return {path: _read_list(path) for path in sorted((root / FOLDER).glob("*.json"))}
+
+
+def refuse_lost(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
+    """Refuse a lake that lacks rows that an export wrote into it.
+
+    Parameters
+    ----------
+    held
+        By place within the lake, what there is.
+
+    Raises
+    ------
+    HistoryError
+        With the first file that is missing, or the rows; if a first export never ended.
+    """
+    for path, listed in lists.items():
+        if not listed.complete:
+            problem = "holds an export that never ended, or still runs"
+            remedy = f"let it end, or export the history again; else delete {_place(path)}"
+            raise HistoryError(str(root), problem, remedy)
+    lacking = [
+        lack
+        for path, listed in lists.items()
+        for one in listed.files
+        if (lack := _lack(one, held, path)) is not None
+    ]
+    known = {one.file for listed in lists.values() for one in listed.files}
+    others = Counter[str]()
+    for file, found in held.items():
+        if file not in known:
+            others[_table(file)] += found.rows
+    lost = [lack for table in DAILY for lack in _lost(lacking, table, others[table])]
+    if lost:
+        raise _error(root, lost, others)
+
+
+def refuse_mixed(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
+    """Refuse a day of which one table was exported with other rows than another was.
+
+    A file that other tools wrote anew has lost its mark. Where its export is listed, its rows were
+    compared by `refuse_lost`; where nothing is listed, nothing is compared.
+
+    Raises
+    ------
+    HistoryError
+        With a file of the day, and the table that is not of its export.
+    """
+    marks = {(_table(file), one.export): file for file, one in held.items() if one.export}
+    listed = {
+        (_table(one.file), one.export): one.file for list_ in lists.values() for one in list_.files
+    }
+    unmarked = {_table(file) for file, one in held.items() if one.export is None}
+    for (_, mark), file in sorted(marks.items()):
+        for table in (table for table in DAILY if (table, mark) not in marks):
+            if lists:
+                known = listed.get((table, mark))
+                is_there = known is not None
+            else:
+                known = table + file.removeprefix(_table(file))
+                is_there = table in unmarked
+            beside = None if known is None else held.get(known)
+            if not is_there or (beside is not None and beside.export is not None):
+                raise _mixed(root, file, table)
+
+
+def _mixed(root: Path, file: str, table: str) -> HistoryError:
+    problem = f"holds tables of two exports: {file} has no {table} of its own"
+    remedy = "let an export that is running end, or export the history again"
+    return HistoryError(str(root), problem, remedy)
+
+
+def _lack(one: Listed, held: Mapping[str, Held], path: Path) -> _Lack | None:
+    found = held.get(one.file)
+    if found is None:
+        return _Lack(one, one.rows, path)
+    # One with another mark was written by a later export, whose list is still to come.
+    if found.rows == one.rows or found.export not in (None, one.export):
+        return None
+    return _Lack(one, one.rows - found.rows, path)
+
+
+def _lost(lacking: Sequence[_Lack], table: str, others: int) -> list[_Lack]:
+    """What of a table is nowhere: the rows of other files do not make up for it."""
+    here = [lack for lack in lacking if _table(lack.file.file) == table]
+    n = sum(lack.rows for lack in here)
+    return [] if n in (0, others) else [lack for lack in here if lack.rows > 0]
+
+
+def _error(root: Path, lost: Sequence[_Lack], others: Mapping[str, int]) -> HistoryError:
+    first = lost[0]
+    table = _table(first.file.file)
+    n = sum(lack.rows for lack in lost if _table(lack.file.file) == table) - others[table]
+    if n > 0 and others[table]:
+        problem = f"lacks {_rows(n)} of {table} that an export wrote"
+    else:
+        whole = first.rows == first.file.rows
+        place = first.file.file
+        problem = (
+            f"lacks {place} with its {_rows(first.rows)}"
+            if whole
+            else f"lacks {_rows(first.rows)} of {place}"
+        )
+        more = len(lost) - 1
+        problem += f", and {more:,} more file{'s' if more > 1 else ''}" if more else ""
+    remedy = (
+        "put back what is missing, or export the history again; "
+        f"if it was taken out on purpose, delete {_place(first.path)}"
+    )
+    return HistoryError(str(root), problem, remedy)
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row{'s' if n > 1 else ''}"
+
+
+def _place(path: Path) -> str:
+    return f"{FOLDER}/{path.name}"
+
+
+def _read_list(path: Path) -> _List:
+    try:
+        return TypeAdapter(_List).validate_json(path.read_bytes())
+    except (ValidationError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.errors()[0]["msg"]
+        problem = f"is no list of the files of an export: {reason}"
+        raise HistoryError(str(path), problem, "export the history again, or delete it") from error
+
+
+BALLOTS_AT_ONCE = 400_000
+"""Ballots that a sum over their pairs and peers takes in at a time; what bounds its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Day:
+    day: date
+    ballots: int
+
+
+class Lake:
+    """A folder of Parquet files in the columns of `TABLES`.
+
+    Parameters
+    ----------
+    folder
+        It holds ``sessions/day=…/*.parquet`` and the other tables.
+    ballots_at_once
+        How many ballots a span is to have at most, as far as can be told from the days.
+
+    Raises
+    ------
+    HistoryError
+        If the folder is no lake, or holds no session; if a file is missing, is damaged, has other
+        columns, or is of another export than the tables beside it; the file is named.
+    MissingExtra
+        Without pyarrow.
+    """
+
+    def __init__(self, folder: str | Path, *, ballots_at_once: int = BALLOTS_AT_ONCE) -> None:
+        arrow()
+        self._at_once = ballots_at_once
+        self.folder = Path(folder)
+        lists = read_lists(self.folder)
+        self.files = self._found(lists)
+        days: dict[date, int] = {}
+        held: dict[str, Held] = {}
+        for table, paths in self.files.items():
+            for path in paths:
+                checked = _checked(path, table)
+                day = _day_of(path)
+                if table == "ballots" and day is not None:
+                    days[day] = days.get(day, 0) + checked.rows
+                if table in DAILY:
+                    held[path.relative_to(self.folder).as_posix()] = checked
+        refuse_lost(self.folder, lists, held)
+        refuse_mixed(self.folder, lists, held)
+        self._days = [_Day(day, ballots) for day, ballots in sorted(days.items())]
+
+    def _found(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
+        """The files of each table, of which each has some."""
+        patterns = {table: "day=*/*.parquet" if table in DAILY else "*.parquet" for table in TABLES}
+        files = {
+            table: tuple(sorted((self.folder / table).glob(pattern)))
+            for table, pattern in patterns.items()
+        }
+        missing = [table for table, paths in files.items() if not paths]
+        if missing == list(DAILY):
+            refuse_lost(self.folder, lists, {})
+            problem = "is a lake that holds no session yet"
+            remedy = "ask a question, or import ballots, then export the history again"
+            raise HistoryError(str(self.folder), problem, remedy)
+        for table in missing:
+            problem = f"is no lake: it has no {table}/{patterns[table]}"
+            remedy = "name a folder that witan export wrote as a lake"
+            raise HistoryError(str(self.folder), problem, remedy)
+        return files
+
+    def names(self) -> Names:
+        """Every code and its name."""
+        held: dict[int, str] = {}
+        for path in self.files["names"]:
+            table = _read_table(path)
+            pairs = zip(table["code"].to_pylist(), table["name"].to_pylist(), strict=True)
+            for code, name in pairs:
+                if held.setdefault(code, name) != name:
+                    problem = f"{name!r} and {held[code]!r} share a code"
+                    raise HistoryError(str(path), problem, "give one of them another name")
+        return Names(held)
+
+    def spans(self, window: Window) -> tuple[Window, ...]:
+        """The window cut into ones of few enough ballots each.
+
+        They cover it without a gap whatever the folders are called, so that each session is in one.
+        """
+        cuts: list[datetime] = []
+        held = 0
+        for day in self._days:
+            midnight = datetime(day.day.year, day.day.month, day.day.day, tzinfo=UTC)
+            pieces = -(-day.ballots // self._at_once)
+            if held + day.ballots > self._at_once:
+                cuts += [midnight + timedelta(days=1) * piece / pieces for piece in range(pieces)]
+                held = 0
+            held += day.ballots
+        return _cut(window, cuts)
+
+    def refuse_doubles(self) -> None:
+        """Refuse a lake of which a session would be counted twice: two histories imported it.
+
+        Raises
+        ------
+        HistoryError
+            With the name of one such session, and the files that hold it.
+        """
+        twice = self._twice()
+        # Held for another reading, which an engine does by itself.
+        arrow().default_memory_pool().release_unused()
+        if twice:
+            name = min(twice)
+            n = f"{len(twice):,} session{'s' if len(twice) > 1 else ''}"
+            files = " and ".join(twice[name])
+            problem = f"holds {n} more than once: {name!r} is in {files}"
+            remedy = "export the histories to folders of their own, or forget it in one of them"
+            raise HistoryError(str(self.folder), problem, remedy)
+
+    def _twice(self) -> dict[str, list[str]]:
+        """Sessions that stand in several rows, and the files of each."""
+        keys = [
+            _read_table(path, ["session"])["session"].to_numpy() for path in self.files["sessions"]
+        ]
+        held = np.concatenate(keys)
+        held.sort()
+        several = held[1:][held[1:] == held[:-1]]
+        twice: dict[str, list[str]] = {}
+        for path, mine in zip(self.files["sessions"], keys, strict=True):
+            if several.size and np.isin(mine, several).any():
+                named = _read_table(path, ["name"])["name"].to_pylist()
+                for at in np.flatnonzero(np.isin(mine, several)).tolist():
+                    place = path.relative_to(self.folder).as_posix()
+                    twice.setdefault(named[at], []).append(place)
+        return twice
+
+    def damaged(self) -> HistoryError | None:
+        """Read every file to its end, and say which one cannot be; None: each can."""
+        for path in (path for paths in self.files.values() for path in paths):
+            try:
+                file = arrow().parquet.ParquetFile(path)
+                with file:
+                    for _ in file.iter_batches():
+                        pass
+            except (OSError, arrow().ArrowException) as error:
+                return _damage(path, error)
+        return None
+
+
+def _cut(window: Window, cuts: Iterable[datetime]) -> tuple[Window, ...]:
+    ends: list[datetime | None] = [window.since]
+    for cut in cuts:
+        since, until = ends[-1], window.until
+        if (since is None or since < cut) and (until is None or cut < until):
+            ends.append(cut)
+    ends.append(window.until)
+    return tuple(Window(since, until, window.category) for since, until in pairwise(ends))
+
+
+def _day_of(path: Path) -> date | None:
+    """The day that the folder of a file is called after; None: no day."""
+    try:
+        return date.fromisoformat(path.parent.name.removeprefix("day="))
+    except ValueError:
+        return None
+
+
+def _checked(path: Path, table: str) -> Held:
+    """What the end of a file says, which has the columns of its table."""
+    try:
+        with arrow().parquet.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+    except (OSError, arrow().ArrowException) as error:
+        raise _damage(path, error) from error
+    for field in schema_of(table):
+        found: Sequence[int] = schema.get_all_field_indices(field.name)
+        if len(found) != 1:
+            problem = f"has no column {field.name!r}" if not found else (
+                f"has the column {field.name!r} {len(found)} times"
+            )  # fmt: skip
+            raise HistoryError(str(path), problem, _REMEDY)
+        held = schema.field(found[0]).type
+        if not _alike(held, field.type):
+            problem = f"has {held} in the column {field.name!r}, where {field.type} is expected"
+            raise HistoryError(str(path), problem, _REMEDY)
+    mark = dict(schema.metadata or {}).get(EXPORT.encode())
+    return Held(int(rows), None if mark is None else mark.decode(errors="replace"))
+
+
+_REMEDY = "take the file out of the lake, or write the lake again"
+
+
+def _alike(held: Any, wanted: Any) -> bool:
+    """Of one type; how a list names its elements does not matter."""
+    types = arrow().types
+    if types.is_list(held) and types.is_list(wanted):
+        return _alike(held.value_type, wanted.value_type)
+    return bool(held == wanted)
+
+
+def _read_table(path: Path, columns: list[str] | None = None) -> Any:
+    try:
+        return arrow().parquet.ParquetFile(path, pre_buffer=False).read(columns, use_threads=False)
+    except (OSError, arrow().ArrowException) as error:
+        raise _damage(path, error) from error
+
+
+def _damage(path: Path, error: Exception) -> HistoryError:
+    problem = f"is no readable Parquet file: {str(error).splitlines()[0]}"
+    return HistoryError(str(path), problem, _REMEDY)

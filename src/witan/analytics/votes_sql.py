@@ -1,0 +1,356 @@
+"""Sums of votes: beside the others, by place on the sheet, beside lengths, beside people.
+
+One text per table of `witan.core.stats.sums`, as in `standings_sql`. Where a variance is the
+difference of two sums, equal values are found by their least and greatest: rounding would leave a
+remainder.
+Centred within a ballot: Σ(l − l̄)(x − x̄) is Σlx − ΣlΣx/n, and 0 where either is the same throughout.
+Of the pairs that people decided, the smaller code stands first; a side is 1 for it, −1 for the
+other, 0 for neither.
+"""
+
+# Put together from texts of our own; values are parameters.
+# ruff: noqa: S608
+
+from witan.analytics.engine import columns_of
+from witan.core.stats.sums import BallotSums, LengthSums
+
+_KEY = {"bucket": "bucket", "reviewer": "reviewer", "human": "human"}
+
+_OF_BALLOTS = columns_of(
+    BallotSums,
+    **_KEY,
+    ballots="COUNT(*)",
+    abstained="CAST(SUM(abstained) AS BIGINT)",
+    repaired="CAST(SUM(repaired) AS BIGINT)",
+    flat="CAST(SUM(flat) AS BIGINT)",
+    kept="CAST(SUM(kept) AS BIGINT)",
+    compared="CAST(SUM(compared) AS BIGINT)",
+)
+
+BALLOTS = f"""
+SELECT
+    {_OF_BALLOTS}
+FROM v_ballots
+WHERE {{window}}
+GROUP BY bucket, reviewer, human
+"""
+
+VOTES = """
+SELECT
+    bucket,
+    reviewer,
+    human,
+    model,
+    own,
+    COUNT(share) AS votes,
+    COALESCE(SUM(share), 0.0) AS total,
+    COUNT(grade) AS graded,
+    COALESCE(SUM(grade), 0.0) AS grades
+FROM v_votes
+WHERE {window}
+GROUP BY bucket, reviewer, human, model, own
+"""
+
+_TOLD = """
+        COUNT(share) AS n_shares, SUM(share) AS shares,
+        COUNT(grade) AS n_grades, SUM(grade) AS grades"""
+
+
+def _beside(one: str, other: str, before: str = "") -> str:
+    """Sums of two columns that are there together, and of their squares and products."""
+    products = {"x": one, "y": other}
+    products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
+    return ",\n    ".join(
+        f"COALESCE(SUM({text}), 0.0) AS {before}{name}" for name, text in products.items()
+    )
+
+
+# The others are whoever is not the same reviewer: sums over all reviewers less those of one. One
+# that votes on a candidate once is its vote; where it may vote again, its votes are added up first.
+BESIDE = f"""
+WITH votes AS (
+    SELECT session, bucket, human, reviewer, model, share, grade, position, shown
+    FROM v_votes
+    WHERE {{window}} AND own = 0
+),
+several AS (
+    SELECT session
+    FROM v_ballots
+    WHERE {{window}}
+    GROUP BY session, human, reviewer
+    HAVING COUNT(*) > 1 OR MAX(twins) > 0
+),
+mine AS (
+    SELECT session, human, reviewer, model,{_TOLD}
+    FROM votes
+    WHERE session IN (SELECT session FROM several)
+    GROUP BY session, human, reviewer, model
+),
+theirs AS (
+    SELECT session, human, model,{_TOLD}
+    FROM votes
+    GROUP BY session, human, model
+),
+beside AS (
+    SELECT v.bucket, v.reviewer, v.human, v.position, v.shown, v.share, v.grade,
+        CASE WHEN v.share IS NOT NULL THEN (t.shares - COALESCE(m.shares, v.share))
+            / NULLIF(t.n_shares - COALESCE(m.n_shares, 1), 0) END AS others_share,
+        CASE WHEN v.grade IS NOT NULL THEN (t.grades - COALESCE(m.grades, v.grade))
+            / NULLIF(t.n_grades - COALESCE(m.n_grades, 1), 0) END AS others_grade
+    FROM votes v
+    JOIN theirs t ON t.session = v.session AND t.human = v.human AND t.model = v.model
+    LEFT JOIN mine m ON m.session = v.session AND m.human = v.human AND m.reviewer = v.reviewer
+        AND m.model = v.model
+),
+compared AS (
+    SELECT bucket, reviewer, human, COALESCE(position, 0) AS position, shown, share,
+        others_share, CASE WHEN others_share IS NOT NULL THEN share END AS own_share,
+        others_grade, CASE WHEN others_grade IS NOT NULL THEN grade END AS own_grade
+    FROM beside
+)
+SELECT
+    bucket,
+    reviewer,
+    human,
+    position,
+    shown,
+    COUNT(own_grade) AS n_grades,
+    {_beside("own_grade", "others_grade")},
+    COUNT(own_share) AS n_shares,
+    {_beside("own_share", "others_share", "share_")},
+    COUNT(share) AS votes,
+    COALESCE(SUM(share), 0.0) AS total,
+    COUNT(own_share) AS excess_votes,
+    COALESCE(SUM(own_share - others_share), 0.0) AS excess
+FROM compared
+GROUP BY bucket, reviewer, human, position, shown
+"""
+
+
+def _of_a_candidate(x: str) -> str:
+    return f"""
+        COUNT({x}) AS n_{x}, SUM({x}) AS x_{x}, SUM({x} * {x}) AS xx_{x},
+        MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
+        MIN(CASE WHEN {x} IS NOT NULL THEN reviewer END) AS one_{x},
+        MAX(CASE WHEN {x} IS NOT NULL THEN reviewer END) AS another_{x}"""
+
+
+def _over_candidates(x: str) -> str:
+    """Sums over candidates that two reviewers or more judged."""
+    several = f"one_{x} < another_{x}"
+    deviations = f"(n_{x} * xx_{x} - x_{x} * x_{x}) / NULLIF(n_{x} - 1, 0)"
+    within = f"{several} AND least_{x} < greatest_{x}"
+    return f"""
+    COUNT(CASE WHEN {several} THEN 1 END) AS {x}_units,
+    CAST(SUM(CASE WHEN {several} THEN n_{x} ELSE 0 END) AS BIGINT) AS {x}_n,
+    SUM(CASE WHEN {several} THEN x_{x} ELSE 0.0 END) AS {x}_total,
+    SUM(CASE WHEN {several} THEN xx_{x} ELSE 0.0 END) AS {x}_squares,
+    SUM(CASE WHEN {within} THEN {deviations} ELSE 0.0 END) AS {x}_within,
+    SUM(CASE WHEN {within} THEN {deviations} / n_{x} ELSE 0.0 END) AS {x}_variance"""
+
+
+# Ballots that compare two are left out of shares and grades, and not of all grades.
+UNITS = f"""
+WITH votes AS (
+    SELECT session, bucket, human, model, reviewer,
+        CASE WHEN paired = 0 THEN share END AS share,
+        CASE WHEN paired = 0 THEN grade END AS grade,
+        grade AS any_grade
+    FROM v_votes
+    WHERE {{window}} AND own = 0
+),
+candidates AS (
+    SELECT session, bucket, human, model,{_of_a_candidate("share")},{_of_a_candidate("grade")},{
+    _of_a_candidate("any_grade")
+}
+    FROM votes
+    GROUP BY session, bucket, human, model
+)
+SELECT
+    bucket,
+    human,{_over_candidates("share")},{_over_candidates("grade")},{_over_candidates("any_grade")}
+FROM candidates
+GROUP BY bucket, human
+"""
+
+
+def _on_a_sheet(x: str) -> str:
+    """Sums on a ballot of a column beside the log lengths that it has."""
+    length = f"{x}_length"
+    return f"""
+        COUNT({x}) AS n_{x}, SUM({x}) AS s_{x}, SUM({x} * {x}) AS ss_{x},
+        SUM({length}) AS l_{x}, SUM({length} * {length}) AS ll_{x}, SUM({length} * {x}) AS lx_{x},
+        MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
+        MIN({length}) AS short_{x}, MAX({length}) AS long_{x}"""
+
+
+def _over_sheets(x: str, named: str) -> str:
+    """What is summed of these over ballots."""
+    varied, longer = f"least_{x} < greatest_{x}", f"short_{x} < long_{x}"
+    return f"""
+    SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {named}ll,
+    SUM(CASE WHEN {longer} AND {varied}
+        THEN lx_{x} - l_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}lx,
+    SUM(CASE WHEN {varied} THEN ss_{x} - s_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}xx"""
+
+
+# One reading of all ballots for three tables: grouping votes by ballot is what takes long.
+SHEETS = f"""
+WITH votes AS (
+    SELECT bucket, reviewer, human, session, ballot, grade,
+        CASE WHEN own = 0 AND log_chars IS NOT NULL THEN share END AS shared,
+        CASE WHEN own = 0 AND share IS NOT NULL THEN log_chars END AS shared_length,
+        CASE WHEN own = 0 AND log_chars IS NOT NULL THEN grade END AS graded,
+        CASE WHEN own = 0 AND grade IS NOT NULL THEN log_chars END AS graded_length
+    FROM v_votes
+    WHERE {{window}}
+),
+sums AS (
+    SELECT bucket, reviewer, human, session, ballot,
+        COUNT(grade) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
+        MIN(grade) AS least, MAX(grade) AS greatest,{_on_a_sheet("shared")},{_on_a_sheet("graded")}
+    FROM votes
+    GROUP BY bucket, reviewer, human, session, ballot
+),
+sheets AS (
+    SELECT bucket, reviewer, human, n,
+        CASE WHEN least < greatest THEN (xx - x * x / n) / n ELSE 0.0 END AS variance,
+        n_shared, s_shared, ss_shared, l_shared, ll_shared, lx_shared,
+        least_shared, greatest_shared, short_shared, long_shared,
+        n_graded, s_graded, ss_graded, l_graded, ll_graded, lx_graded,
+        least_graded, greatest_graded, short_graded, long_graded
+    FROM sums
+)
+SELECT
+    bucket,
+    reviewer,
+    human,
+    COUNT(CASE WHEN n > 1 THEN 1 END) AS gradings,
+    SUM(CASE WHEN variance > 0.0 THEN SQRT(variance) ELSE 0.0 END) AS spread,
+    COUNT(CASE WHEN n_shared > 1 OR n_graded > 1 THEN 1 END) AS measured,
+    COUNT(CASE WHEN n_shared > 1 THEN 1 END) AS ballots,
+    CAST(SUM(CASE WHEN n_shared > 1 THEN n_shared ELSE 0 END) AS BIGINT) AS n,{
+    _over_sheets("shared", "")
+},
+    CAST(SUM(CASE WHEN n_graded > 1 THEN n_graded ELSE 0 END) AS BIGINT) AS n_grades,{
+    _over_sheets("graded", "grade_")
+}
+FROM sheets
+GROUP BY bucket, reviewer, human
+"""
+
+_IN_PAIRS = columns_of(
+    LengthSums,
+    **_KEY,
+    decided="COUNT(*)",
+    longer="""CAST(SUM(CASE WHEN i_chars > j_chars AND i_share > j_share THEN 1
+        WHEN i_chars < j_chars AND i_share < j_share THEN 1 ELSE 0 END) AS BIGINT)""",
+)
+
+PAIRS = f"""
+SELECT
+    {_IN_PAIRS}
+FROM v_pairs
+WHERE {{window}} AND i_own = 0 AND j_own = 0 AND i_share <> j_share AND i_chars <> j_chars
+    AND i_chars > 0 AND j_chars > 0
+GROUP BY bucket, reviewer, human
+"""
+
+
+_SIDE = """
+        CASE WHEN i < j THEN i ELSE j END AS low,
+        CASE WHEN i < j THEN j ELSE i END AS high,
+        CASE WHEN i_share = j_share THEN 0
+            WHEN i < j AND i_share > j_share THEN 1
+            WHEN i > j AND i_share < j_share THEN 1
+            ELSE -1 END AS side"""
+
+_PEOPLE = (
+    """
+WITH sides AS (
+    SELECT session,"""
+    + _SIDE
+    + """
+    FROM v_pairs
+    WHERE {window} AND human = 1 AND i_own = 0 AND j_own = 0 AND i <> j
+        AND i_share IS NOT NULL AND j_share IS NOT NULL
+),
+people AS (
+    SELECT session, low, high, CASE WHEN SUM(side) > 0 THEN 1 ELSE -1 END AS truth
+    FROM sides
+    GROUP BY session, low, high
+    HAVING SUM(side) <> 0
+)"""
+)
+
+HUMANS = (
+    _PEOPLE
+    + """,
+models AS (
+    SELECT session, bucket, reviewer,"""
+    + _SIDE
+    + """
+    FROM v_pairs
+    WHERE {window} AND human = 0 AND i_own = 0 AND j_own = 0 AND i <> j
+        AND i_share IS NOT NULL AND j_share IS NOT NULL
+        AND session IN (SELECT session FROM people)
+),
+opinions AS (
+    SELECT m.session, m.bucket, m.reviewer, m.low, m.high, MIN(p.truth) * CASE
+        WHEN SUM(m.side) > 0 THEN 1 WHEN SUM(m.side) < 0 THEN -1 ELSE 0 END AS x
+    FROM models m
+    JOIN people p ON p.session = m.session AND p.low = m.low AND p.high = m.high
+    GROUP BY m.session, m.bucket, m.reviewer, m.low, m.high
+)
+SELECT
+    a.bucket,
+    a.reviewer,
+    b.reviewer AS other,
+    COUNT(*) AS n,
+    CAST(SUM(a.x) AS BIGINT) AS x,
+    CAST(SUM(b.x) AS BIGINT) AS y,
+    CAST(SUM(a.x * a.x) AS BIGINT) AS xx,
+    CAST(SUM(b.x * b.x) AS BIGINT) AS yy,
+    CAST(SUM(a.x * b.x) AS BIGINT) AS xy
+FROM opinions a
+JOIN opinions b ON b.session = a.session AND b.low = a.low AND b.high = a.high
+GROUP BY a.bucket, a.reviewer, b.reviewer
+"""
+)
+
+# A cast to an integer cuts off on some engines and rounds on others, so bands are counted out.
+_BAND = "10" + "".join(
+    f"\n        + CASE WHEN confidence >= {k / 20} THEN 1 ELSE 0 END" for k in range(11, 20)
+)
+
+CALIBRATION = (
+    _PEOPLE
+    + """,
+sure AS (
+    SELECT m.bucket,
+        CASE WHEN m.p_beats > 0.5 THEN m.p_beats ELSE 1.0 - m.p_beats END AS confidence,
+        CASE WHEN (m.p_beats > 0.5 AND m.i < m.j) OR (m.p_beats < 0.5 AND m.i > m.j)
+            THEN p.truth ELSE -p.truth END AS matched
+    FROM v_matchups m
+    JOIN people p ON p.session = m.session
+        AND p.low = CASE WHEN m.i < m.j THEN m.i ELSE m.j END
+        AND p.high = CASE WHEN m.i < m.j THEN m.j ELSE m.i END
+    WHERE {window} AND m.human = 0 AND m.p_beats <> 0.5
+),
+banded AS (
+    SELECT bucket, confidence, matched,
+        """
+    + _BAND
+    + """ AS band
+    FROM sure
+)
+SELECT
+    bucket,
+    band,
+    COUNT(*) AS pairs,
+    CAST(SUM(CASE WHEN matched > 0 THEN 1 ELSE 0 END) AS BIGINT) AS matched,
+    SUM(confidence) AS confidence
+FROM banded
+GROUP BY bucket, band
+"""
+)

@@ -46,7 +46,7 @@ def keep(place: Path, *pieces: Iterable[Event]) -> None:
 
 def listed(witan: Callable[..., Any], *arguments: object) -> list[dict[str, Any]]:
     """The sessions that the history lists."""
-    return witan("sessions", "--all", "--json", *arguments).json["sessions"]
+    return witan("sessions", "--json", *arguments).json["sessions"]
 
 
 def interrupted(*arguments: object, kind: str = "answer_done", times: int = 2) -> tuple[int, str]:

@@ -197,7 +197,7 @@ def test_it_is_asked_and_stopped_as_a_user_without_rights(builder, container, co
         page = ask(port, "/")
         health = [text.replace("8717", str(port)) for text in configured["Healthcheck"]["Test"][1:]]
         builder("run", container, "--", *health)
-        kept = builder("run", container, "--", "witan", "sessions", "--all", "--json")
+        kept = builder("run", container, "--", "witan", "sessions", "--json")
         os.kill(server, signal.SIGTERM)
         _, said = process.communicate(timeout=60)
 

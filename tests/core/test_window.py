@@ -65,7 +65,7 @@ def test_what_is_no_time_is_refused(given):
 @pytest.mark.parametrize("until", [MAY, MAY - timedelta(microseconds=1)])
 def test_a_window_that_holds_nothing_is_refused(until):
     """The start must be before the end."""
-    with pytest.raises(InvalidParameter, match="a time before until, 2026-0"):
+    with pytest.raises(InvalidParameter, match="a time before `until`, 2026-0"):
         Window(MAY, until)
 
 

@@ -40,7 +40,7 @@ def run(capsys):
 
 def test_every_session_is_listed(run, history):
     """The list has the sessions, their status and who came of whom."""
-    listed = run("sessions", "--all", "--history", history, "--json")["sessions"]
+    listed = run("sessions", "--history", history, "--json")["sessions"]
 
     found = {each["session"]: [each["status"], each["parent"]] for each in listed}
     assert found == {name: held["listed"] for name, held in SESSIONS.items()}

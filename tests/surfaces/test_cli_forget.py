@@ -36,7 +36,7 @@ def aside(tmp_path):
 
 
 def listed(witan):
-    return {line["session"] for line in witan("sessions", "--all", "--json").json["sessions"]}
+    return {line["session"] for line in witan("sessions", "--json").json["sessions"]}
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ class TestSessions:
             ["--limit", "0"],
             ["--limit", "99999999999999999999"],
             ["--status", "done"],
-            ["--simulated", "--all"],
+            ["--after", "yesterday"],
         ],
     )
     def test_misuse_is_one_sentence(self, witan, arguments):
@@ -232,17 +232,14 @@ class TestSessions:
 
 
 class TestScripts:
-    """Sessions in which scripts sat are kept, and listed where they are asked for."""
+    """Sessions in which scripts sat are listed, marked, and can be left out."""
 
-    def test_a_list_without_them_says_that_they_are_there(self, witan, place):
+    def test_they_are_marked(self, witan, place):
         """With nothing else kept, the history does not pass for empty."""
         keep(place, *stages("s1", simulated=True))
-        said = witan("sessions")
 
-        assert (said.status, said.out) == (0, "")
-        assert "no session of models yet" in said.err
-        assert "--all lists them" in said.err
-        assert "s1" in witan("sessions", "--all").out
+        assert "simulated, complete" in witan("sessions").out
+        assert "no matching sessions" in witan("sessions", "--no-simulated").err
 
 
 class TestForget:

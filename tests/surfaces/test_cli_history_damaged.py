@@ -57,7 +57,7 @@ def test_the_commands_that_are_named_save_what_can_be_read(full, witan, tmp_path
     """All sessions but the damaged one are written, and come into a new history."""
     monkeypatch.chdir(tmp_path)
     flip_text(full, b'{"event": "answer_done"')
-    reader = witan("sessions", "--history", full, "--all")
+    reader = witan("sessions", "--history", full)
     doctor = witan("doctor", "--history", full)
     export, again = re.findall(r"witan (export .*?|import .*?)(?:,|$)", doctor.out, re.MULTILINE)
 

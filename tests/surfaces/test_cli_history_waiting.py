@@ -171,7 +171,7 @@ def test_a_window_that_ends_before_it_begins_is_said_as_it_was_asked(witan):
 
     assert said.status == 2
     assert "--since cannot be '2026-02-01T00:00:00+00:00'" in said.err
-    assert "expected a time before that of --until, 2026-01-01T00:00:00+00:00" in said.err
+    assert "expected a time before --until, 2026-01-01T00:00:00+00:00" in said.err
 
 
 @pytest.mark.usefixtures("place")
@@ -181,9 +181,9 @@ def test_the_leader_has_one_name(witan, tmp_path):
     [leader] = session_from_json(asked.out).outcome.leaders
     [line] = [
         line
-        for line in witan("sessions", "--all", "--json").json["sessions"]
+        for line in witan("sessions", "--json").json["sessions"]
         if line["session"] == asked.json["session"]
     ]
 
     assert line["leader_seat"] == leader
-    assert f" {leader} " in witan("sessions", "--all").out
+    assert f" {leader} " in witan("sessions").out

@@ -38,7 +38,7 @@ def ballot(session="q1", reviewer="r1", **fields):
 
 
 def listed(witan, place):
-    said = witan("sessions", "--all", "--limit", 5000, "--history", place, "--json")
+    said = witan("sessions", "--limit", 5000, "--history", place, "--json")
     return sorted(said.json["sessions"], key=lambda one: one["session"])
 
 
@@ -67,13 +67,13 @@ class TestComingIn:
         witan("ask", "Is it so?", *write_council(tmp_path), "--history", place)
         witan("import", write("old.jsonl", *old), "--history", place)
         witan("import", write("new.jsonl", ballot("new")), "--history", place)
-        lines = witan("sessions", "--all", "--json", "--history", place).json["sessions"]
+        lines = witan("sessions", "--json", "--history", place).json["sessions"]
         sits = write_config(tmp_path)
         with History.open(place) as history, served(councils(sits, history)) as server:
             shown = httpx2.get(f"{server.url}/api/sessions").json()["sessions"]
 
         names = [line["session"] for line in lines]
-        rows = witan("sessions", "--all", "--limit", 2, "--history", place).lines[1:]
+        rows = witan("sessions", "--limit", 2, "--history", place).lines[1:]
         assert ["imported from new.jsonl" in row for row in rows] == [True, False]
         assert [line["imported"] for line in lines] == [True, False, True]
         assert (names[0], names[2]) == ("new", "old")

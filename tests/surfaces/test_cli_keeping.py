@@ -154,11 +154,11 @@ def test_a_log_that_is_read_meanwhile_is_noted(witan, place):
 def test_a_session_under_way_is_called_running(witan, place):
     """List and show say so while its process lives, and interrupted once it has died."""
     with holding(place) as holder:
-        listed = witan("sessions", "--all", "--json").json["sessions"]
-        only = witan("sessions", "--all", "--status", "interrupted", "--json").json["sessions"]
+        listed = witan("sessions", "--json").json["sessions"]
+        only = witan("sessions", "--status", "interrupted", "--json").json["sessions"]
         shown, record = witan("show", "s1"), witan("show", "s1", "--json").json
         holder.kill()
-    after = witan("sessions", "--all", "--status", "interrupted", "--json").json["sessions"]
+    after = witan("sessions", "--status", "interrupted", "--json").json["sessions"]
     ended = witan("show", "s1")
 
     assert [each["status"] for each in listed] == ["running"]

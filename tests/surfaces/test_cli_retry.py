@@ -48,7 +48,7 @@ class TestRetrying:
         planned = witan("retry", "last", "--plan", "--json")
         text = witan("retry", "last", "--plan")
         refused = witan("retry", "last", "--plan", "--events")
-        sessions = witan("sessions", "--all", "--json").json
+        sessions = witan("sessions", "--json").json
         again = witan("retry", "last", "--json").json
 
         assert (planned.status, text.status, refused.status) == (0, 0, 2)
@@ -63,7 +63,7 @@ class TestRetrying:
 
         assert f"retried as {again}\n" in witan("show", first).out
         assert f"retries {first}: bob asked again\n" in witan("show", again).out
-        [row] = [line for line in witan("sessions", "--all").lines if "retries" in line]
+        [row] = [line for line in witan("sessions").lines if "retries" in line]
         assert again.startswith(row.split()[0])
         assert first.startswith(row.rpartition("retries ")[2])
 

@@ -43,7 +43,7 @@ class Window:
             raise InvalidParameter(name, given, "a time with its zone, such as UTC")
         if self.since is not None and self.until is not None and not self.since < self.until:
             raise InvalidParameter(
-                "since", self.since.isoformat(), f"a time before until, {self.until.isoformat()}"
+                "since", self.since.isoformat(), f"a time before `until`, {self.until.isoformat()}"
             )
 
     @property

@@ -131,13 +131,25 @@ class SessionSummary:
 
     Parameters
     ----------
+    session, at
+        Its name, and when its question was asked.
     status
         ``running``: a process of this machine records it now; ``interrupted``: it is not closed,
         and no such process is known.
+    category
+        The kind of question; None: not given.
+    simulated
+        A script sat in it.
+    question
+        What was asked; empty: not known.
+    rule
+        Its ballots are counted by this rule; None: they are not counted.
     leader
         The model with the highest score under the session's rule; None: none, or several.
     leader_seat
         The name of its seat in the session; None: none, or several.
+    cost_usd
+        Its price in dollars; None: unknown.
     source
         ``council``, or the file that it came from.
     parent, relation

@@ -52,6 +52,8 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
             Row("forget", "Delete a session.", "forget"),
             Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
             Row("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),
+            Row("sessions", "List the sessions in the history.", "session_list"),
+            Row("profiles", "List the councils that can be asked.", "profiles"),
             Row("rules", "List the rules, and when to take which.", "rules"),
             Row("rubrics", "List the rubrics, or show one.", "rubrics"),
         )

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import anyio
 
 from witan.service.catalogue import Operation, redact
+from witan.service.operations.profiles import ProfileService
 from witan.service.parameters import Parameters
 from witan.service.reports import ReportService
 from witan.service.served_sessions import ServedSessions
@@ -22,6 +23,7 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
         object: lambda _, __: None,
         ReportService: lambda service, _: service.reports,
         SessionStore: ServedSessions,
+        ProfileService: lambda service, _: service,
     }
 )
 """Provides what an operation works on, by the type that its handler asks for."""

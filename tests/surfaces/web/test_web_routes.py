@@ -638,7 +638,7 @@ class TestReports:
         assert [row.one("a").attrs["href"] for row in rows] == ["/sessions/q00"]
         law = page(browser.get("/history?category=law&simulated=no"))
         assert len(law.one("ol", class_="sessions").all("li")) == 4
-        assert "No session is like that" in browser.get("/history?text=nothinglikeit").text
+        assert "No matching sessions" in browser.get("/history?text=nothinglikeit").text
         for wrong in ("since=soon", "status=lost", "simulated=perhaps"):
             assert page(browser.get(f"/history?{wrong}"), 422).one(role="alert").text
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import anyio
 
@@ -14,7 +13,7 @@ from witan.service.import_redaction import redact_import
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
 from witan.service.operations.recount import recounted_import, settings_given
 from witan.service.redaction import redact_summaries
-from witan.service.sessions import Profile, Service
+from witan.service.sessions import Service
 from witan.service.worker_pool import run_counting
 
 
@@ -79,21 +78,3 @@ async def _history_of_import(service: Service, whole: str) -> History | None:
         return None
     held = await anyio.to_thread.run_sync(history.has_record, whole)
     return None if held else history
-
-
-def profiles(service: Service) -> dict[str, Any]:
-    """Who sits in each council that can be asked, and why one cannot be."""
-    return {"profiles": [_profile(profile) for profile in service.profiles.values()]}
-
-
-def _profile(profile: Profile) -> dict[str, Any]:
-    return {
-        "name": profile.name,
-        "about": profile.about,
-        "seats": [{"name": s.name, "source": s.source} for s in profile.seats],
-        "jury": [{"name": s.name, "source": s.source} for s in profile.jury],
-        "chairmen": [{"name": s.name, "source": s.source} for s in profile.chairmen],
-        "simulated": profile.simulated,
-        "notes": profile.notes,
-        "problem": None if profile.problem is None else as_request(profile.problem),
-    }

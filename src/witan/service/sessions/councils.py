@@ -17,6 +17,7 @@ from witan.models.seats import SeatSpec
 from witan.service.config.configuration import Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
+from witan.service.error_wording import as_request
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_seats, redact_words, why_unseated
 from witan.service.sessions.requests import CouncilRequest
@@ -122,7 +123,7 @@ class Councils:
             try:
                 council = seat_council(self._configure(name, {}), self._environment)
             except WitanError as error:
-                problem = why_unseated(error)
+                problem = as_request(why_unseated(error))
                 profiles[name] = Profile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)

@@ -26,7 +26,7 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = (
     "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
     "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "init", "doctor",
-    "serve", "mcp", "tally", "compare", "explain", "rules", "rubrics", "convert",
+    "serve", "mcp", "tally", "compare", "explain", "rules", "rubrics", "profiles", "convert",
 )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     status: Callable[[R], int] = lambda _: 0,
     formats: Mapping[str, tuple[str, Callable[[R], str]]] = NO_FORMATS,
     charts: Mapping[str, tuple[str, Callable[[R], Any]]] = NO_FORMATS,
+    remarks: Callable[[R], Iterable[str]] = lambda _: (),
     examples: str = "",
     notes: str = "",
 ) -> click.Command:
@@ -67,6 +68,8 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         Option to its help and to the text that it prints in place of the usual one.
     charts
         Option to its help and to what draws the result.
+    remarks
+        What is said of the result on standard error, beside its text.
     notes
         What only the command has: its files, its exit statuses.
     """
@@ -88,7 +91,11 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         elif wanted:
             echo(formats[wanted[0]][1](result))
         else:
-            echo("\n".join(text(Page.of(sys.stdout), result)))
+            for line in text(Page.of(sys.stdout), result):
+                echo(line)
+            for remark in remarks(result):
+                words = with_options(remark, operation.parameters)
+                echo(Page.of(sys.stderr).sentence(words, "dim", hang=2), err=True)
         _draw({path: charts[name][1](result) for name, path in paths.items()})
         return status(result)
 
@@ -136,7 +143,8 @@ def named_options(declared: type[Parameters]) -> Iterator[None]:
         options = {each.name: each.option for each in parameters_of(declared)}
         if error.name not in options:
             raise
-        raise type(error)(options[error.name], error.value, error.expected) from None
+        expected = with_options(str(error.expected), declared)
+        raise type(error)(options[error.name], error.value, expected) from None
 
 
 def _check_charts(paths: Iterable[str]) -> None:

@@ -143,26 +143,6 @@ EVENTS = {
     **refused(404, 409),
 }
 
-FOUND = {
-    200: told(
-        "The sessions, the latest first.",
-        {
-            "history": "sqlite",
-            "sessions": [
-                {
-                    "session": SESSION,
-                    "at": "2026-11-22T04:36:40.231196+00:00",
-                    "status": "complete",
-                    "question": "Is a hash map always faster than a sorted array?",
-                    "leader": "openai:gpt-5",
-                    "cost_usd": 0.0123,
-                }
-            ],
-        },
-    ),
-    **refused(409),
-}
-
 _OUTCOMES = {"witan": "0.1.0", "sessions": [OUTCOME]}
 
 COUNTED = {

@@ -1,11 +1,9 @@
 """What tools take, beside what requests over HTTP hold, too."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from witan.core.window import Window
-from witan.service.dates import moment
 from witan.surfaces.http.schemas import (
     JudgingBody,
     Name,
@@ -135,33 +133,3 @@ class ExplainArguments(BallotsArguments):
     session: Annotated[
         Name | None, Field(description="Needed where the ballots are of several sessions.")
     ] = None
-
-
-class _Windowed(_Arguments):
-    since: Annotated[
-        str | None, Field(description="Sessions from then on: 30d, 12h, 2026-01-31 and so on.")
-    ] = None
-    until: Annotated[str | None, Field(description="Sessions before then.")] = None
-    category: Annotated[Name | None, Field(description="Sessions of this category.")] = None
-
-    def window(self) -> Window:
-        """Which sessions are meant.
-
-        Raises
-        ------
-        InvalidParameter
-            If a time is none.
-        """
-        return Window(moment("since", self.since), moment("until", self.until), self.category)
-
-
-class SessionsArguments(_Windowed):
-    """Which sessions are listed."""
-
-    text: Annotated[str | None, Field(description="Words of the question or closing text.")] = None
-    status: Literal["complete", "degraded", "failed", "interrupted"] | None = None
-    limit: Annotated[int, Field(ge=1, le=1000, description="So many at most.")] = 20
-    simulated: Annotated[
-        bool | None, Field(description="Those in which scripts sat, or the others; unset: all.")
-    ] = None
-    parent: Annotated[Name | None, Field(description="Those that came of this session.")] = None

@@ -1,6 +1,6 @@
 """What a client can read by an address of its own: sessions, leaderboard, audit, catalogues."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -14,13 +14,14 @@ from witan.history import SessionSummary
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations import reports
 from witan.service.operations.audit import audit
 from witan.service.operations.imported_sessions import record_object
 from witan.service.operations.leaderboard import leaderboard
+from witan.service.operations.profiles import profiles
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
-from witan.service.operations.sessions import history_of, imported_of, profiles
+from witan.service.operations.session_list import sessions
+from witan.service.operations.sessions import imported_of
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
@@ -123,13 +124,11 @@ async def read(service: Service, uri: str) -> tuple[str, str]:
         if uri.endswith(PAGE):
             return await _page(service, name), HTML
         return await _record(service, name), JSON
-    if uri in REPORTS:
-        operation = REPORTS[uri]
-        return await dispatch(operation, service, LOCAL, operation.parameters(), to_json), JSON
-    if uri not in READ:
+    operation = REPORTS.get(uri)
+    if operation is None:
         named = [template.uri_template for template in templates()]
         raise UnknownName("resource", uri, [*FIXED, *named])
-    return await READ[uri](service), JSON
+    return await dispatch(operation, service, LOCAL, operation.parameters(), to_json), JSON
 
 
 async def _record(service: Service, name: str) -> str:
@@ -150,30 +149,14 @@ async def _page(service: Service, name: str) -> str:
     )
 
 
-async def _sessions(service: Service) -> str:
-    history = history_of(service)
-    return await anyio.to_thread.run_sync(
-        lambda: to_json(reports.sessions(history, history.find(limit=LATEST)))
-    )
-
-
-async def _profiles(service: Service) -> str:
-    return to_json(profiles(service))
-
-
 REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
     {
+        "witan://sessions": sessions,
         "witan://leaderboard": leaderboard,
         "witan://audit": audit,
+        "witan://profiles": profiles,
         "witan://rules": rules,
         "witan://rubrics": rubrics,
     }
 )
 """Operations that can be read as they are without any parameter given."""
-
-READ: Mapping[str, Callable[[Service], Awaitable[str]]] = MappingProxyType(
-    {
-        "witan://sessions": _sessions,
-        "witan://profiles": _profiles,
-    }
-)

@@ -11,9 +11,8 @@ from witan.surfaces.text.session import relation_text
 from witan.surfaces.text.tables import Column, table
 
 if TYPE_CHECKING:
-    from witan.history import History, SessionSummary
-
-__all__ = ["origin_text", "sessions_text"]
+    from witan.history import SessionSummary
+    from witan.service.operations.session_list import SessionList
 
 BESIDE = 75
 """Columns that a terminal needs for the rest of the table."""
@@ -36,14 +35,11 @@ def origin_text(line: "SessionSummary", parent: str | None = None) -> str:
     return ", ".join(told)
 
 
-def sessions_text(
-    page: Page, history: "History", found: "Sequence[SessionSummary]"
-) -> Iterator[str]:
+def sessions_text(page: Page, found: "SessionList") -> Iterator[str]:
     """The lines of a list of sessions."""
-    if not found:
+    if not found.sessions:
         return
-    parents = (line.parent for line in found if line.parent is not None)
-    short = history.short_names([*(line.session for line in found), *parents])
+    short = found.short
     columns = [
         Column("session", "left", elastic=True),
         Column("asked, UTC", "left", keep=40),
@@ -65,10 +61,18 @@ def sessions_text(
             _cost(line.cost_usd),
             origin_text(line, None if line.parent is None else short[line.parent]),
         ]
-        for line in found
+        for line in found.sessions
     ]
     kept = [k for k, c in enumerate(columns) if c.title not in AS_NEEDED or _any(rows, k)]
     yield from table(page, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows])
+
+
+def sessions_remarks(found: "SessionList") -> Iterator[str]:
+    """Say that nothing was found, or that there is more."""
+    if not found.sessions:
+        yield "no matching sessions"
+    if found.next is not None:
+        yield f"there are more than these {len(found.sessions):,}; a higher `limit` lists more"
 
 
 def _any(rows: Sequence[Sequence[str]], column: int) -> bool:

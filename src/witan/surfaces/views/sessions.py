@@ -12,8 +12,6 @@ from witan.service.trust import cost_text
 from witan.surfaces.text.session import relation_text
 from witan.surfaces.text.sessions import origin_text
 
-__all__ = ["SessionRow", "latest_rows", "session_rows"]
-
 UNDER_WAY = "under way"
 
 

@@ -56,9 +56,13 @@ def form_fields(
         Names to choose from where the declaration leaves them open, such as rules.
     """
     return tuple(
-        _field(each, query.get(each.name, ""), each.choices or choices.get(each.name, ()))
+        _field(each, query.get(each.name, ""), _choices(each) or choices.get(each.name, ()))
         for each in parameters_of(operation.parameters)
     )
+
+
+def _choices(parameter: Parameter) -> tuple[str, ...]:
+    return ("yes", "no") if parameter.kind is bool and parameter.nullable else parameter.choices
 
 
 def _field(parameter: Parameter, value: str, choices: tuple[str, ...]) -> Field:
@@ -76,7 +80,7 @@ def _field(parameter: Parameter, value: str, choices: tuple[str, ...]) -> Field:
         label,
         parameter.doc.text,
         value or default,
-        tuple((each, each) for each in choices),
+        (*((("", "any"),) if parameter.nullable else ()), *((each, each) for each in choices)),
     )
 
 

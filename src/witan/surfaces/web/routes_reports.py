@@ -1,26 +1,24 @@
 """The pages over all sessions: history, leaderboard, audit."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlencode
 
-import anyio
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from witan.analytics.sources import check_rule
 from witan.core.settings import AUTO
-from witan.core.window import Window
-from witan.errors import InvalidParameter, WitanError
-from witan.history import History, PageCursor, Search, SessionSummary
-from witan.service.dates import moment
-from witan.service.dispatch import perform
+from witan.errors import WitanError
+from witan.history import SessionSummary
+from witan.service.dispatch import dispatch, perform
 from witan.service.operations.audit import AuditParameters, audit
 from witan.service.operations.leaderboard import (
     LeaderboardParameters,
     leaderboard,
     scores_over_time,
 )
+from witan.service.operations.session_list import sessions
 from witan.service.operations.sessions import history_of
 from witan.service.text import clean
 from witan.surfaces.http.access import ClientOf, ServiceOf
@@ -37,119 +35,42 @@ from witan.surfaces.web.responses import Page, site_of
 router = APIRouter()
 
 
-STATUSES = ("complete", "degraded", "failed", "interrupted")
-
-PAGE = 30
-"""Sessions on a page of the history."""
-
-SIMULATED = {"": None, "yes": True, "no": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the filters of a page say, as they were written."""
-
-    text: str = ""
-    since: str = ""
-    until: str = ""
-    category: str = ""
-    status: str = ""
-    simulated: str = ""
-
-    @property
-    def window(self) -> Window:
-        """Which sessions are meant.
-
-        Raises
-        ------
-        InvalidParameter
-            If a time is none.
-        """
-        since, until = moment("since", self.since or None), moment("until", self.until or None)
-        return Window(since, until, self.category or None)
-
-
-def _asked(
-    since: str = "",
-    until: str = "",
-    category: str = "",
-    *,
-    text: str = "",
-    status: str = "",
-    simulated: str = "",
-) -> Filters:
-    return Filters(text, since, until, category.strip(), status, simulated)
-
-
-AskedOf = Annotated[Filters, Depends(_asked)]
-
-
 Show = Annotated[str, Query()]
 """What of a report is asked for."""
 
 
 @router.get("/history")
+@takes_query(sessions)
 async def history_page(
-    request: Request,
-    service: ServiceOf,
-    asked: AskedOf,
-    *,
-    at: str = "",
-    after: str = "",
+    request: Request, service: ServiceOf, client: ClientOf, **query: str
 ) -> Response:
     """List sessions, and search them."""
     site, refused = site_of(request), None
-    shown, following = list[SessionSummary](), None
-    where = "" if service.history is None else service.history.database.dialect
+    shown, where, following = tuple[SessionSummary, ...](), "", None
+    searched = {name: value for name, value in query.items() if value and name != "after"}
     try:
-        held = history_of(service)
-        below = moment("at", at or None)
-        place = None if below is None else (below, after)
-        shown, following = await anyio.to_thread.run_sync(_found, held, asked, place)
+        given = read_query(sessions, query)
+        found = await dispatch(sessions, service, client, given, lambda result: result)
+        shown, where, following = found.sessions, found.history, found.next
     except WitanError as error:
         refused = error
     html = render(
         "history.html",
         site=site,
-        given=asked,
+        fields=[each for each in form_fields(sessions, query) if each.name != "after"],
         where=clean(where),
-        statuses=STATUSES,
         rows=session_rows(shown, service.under_way),
-        older="" if following is None else _link(site, asked, following),
-        latest=_link(site, asked),
-        paged=bool(at),
-        searched=asked != Filters(),
+        older="" if following is None else _link(site, {**searched, "after": following}),
+        latest=_link(site, searched),
+        paged=bool(query["after"]),
+        searched=bool(searched),
         problem="" if refused is None else clean(said_of(request, refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
 
-def _found(
-    history: History, asked: Filters, place: PageCursor | None
-) -> tuple[list[SessionSummary], PageCursor | None]:
-    """The sessions of a page, and where the next one begins."""
-    window = asked.window
-    if asked.simulated not in SIMULATED:
-        raise InvalidParameter("simulated", asked.simulated, "yes, no or nothing")
-    if asked.status not in ("", *STATUSES):
-        raise InvalidParameter("status", asked.status, " or ".join(STATUSES))
-    search = Search(
-        asked.text or None,
-        window.since,
-        window.until,
-        window.category,
-        asked.status or None,
-        simulated=SIMULATED[asked.simulated],
-    )
-    return history.page(search, PAGE, place)
-
-
-def _link(site: Site, asked: Filters, place: PageCursor | None = None) -> str:
-    fields = {name: getattr(asked, name) for name in Filters.__slots__ if getattr(asked, name)}
-    if place is not None:
-        at, fields["after"] = place
-        fields["at"] = at.isoformat()
-    return f"{site.at('history')}{'?' if fields else ''}{urlencode(fields)}"
+def _link(site: Site, query: Mapping[str, str]) -> str:
+    return f"{site.at('history')}{'?' if query else ''}{urlencode(query)}"
 
 
 @router.get("/leaderboard")

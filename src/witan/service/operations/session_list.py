@@ -1,0 +1,126 @@
+"""List the sessions of a history."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from witan.core.window import Window
+from witan.errors import InvalidParameter
+from witan.history import PageCursor, Search, SessionSummary
+from witan.service.catalogue import operation, redacts
+from witan.service.operations.leaderboard import Category, Since, Until
+from witan.service.parameters import Doc, Parameters
+from witan.service.redaction import redact_summaries
+from witan.service.stored_sessions import SessionStore
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsParameters(Parameters):
+    """Which sessions are listed."""
+
+    text: Annotated[
+        str | None,
+        Doc("Only sessions whose question or final answer has these words.", positional="words"),
+    ] = None
+    since: Since = None
+    until: Until = None
+    category: Category = None
+    status: Annotated[
+        Literal["complete", "degraded", "failed", "interrupted"] | None,
+        Doc("Only sessions that ended so, or did not end.", "Which sessions"),
+    ] = None
+    simulated: Annotated[
+        bool | None, Doc("Only simulated sessions, or only the others.", "Which sessions")
+    ] = None
+    parent: Annotated[
+        str | None, Doc("Only sessions that came of this one.", "Which sessions", "ID")
+    ] = None
+    limit: Annotated[int, Ge(1), Le(10_000), Doc("List at most this many.", "Which sessions")] = 20
+    after: Annotated[
+        str | None,
+        Doc("Continue a list: the `next` of the page before.", "Which sessions", "PLACE"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no list can be of, before anything is opened."""
+        _ = self.search, self.cursor
+
+    @property
+    def search(self) -> Search:
+        """The sessions that are meant."""
+        window = Window(self.since, self.until, self.category)
+        return Search(
+            self.text,
+            window.since,
+            window.until,
+            window.category,
+            self.status,
+            simulated=self.simulated,
+            parent=self.parent,
+        )
+
+    @property
+    def cursor(self) -> PageCursor | None:
+        """The last session of the page before."""
+        if self.after is None:
+            return None
+        at, _, name = self.after.partition(" ")
+        try:
+            moment = datetime.fromisoformat(at)
+        except ValueError:
+            moment = None
+        if moment is None or moment.utcoffset() is None or not name:
+            raise InvalidParameter("after", self.after, "the `next` of a list of sessions")
+        return moment, name
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """Sessions, the latest first.
+
+    Parameters
+    ----------
+    history
+        Where they are stored; to clients of a server only what kind of database it is.
+    sessions
+        A line for each.
+    short
+        Name of a session, or of its parent, to a beginning of it that no other session has.
+    next
+        Where the next page begins, for `after`; null: this is the last page.
+    """
+
+    history: str
+    sessions: tuple[SessionSummary, ...]
+    short: Mapping[str, str]
+    next: str | None
+
+
+@redacts(SessionList)
+def _redact(found: SessionList) -> SessionList:
+    return replace(
+        found,
+        history=found.history.partition(":")[0],
+        sessions=tuple(redact_summaries(found.sessions)),
+    )
+
+
+@operation("sessions", get="/sessions", tag="sessions")
+def sessions(store: SessionStore, given: SessionsParameters) -> SessionList:
+    """List sessions, the latest first; with `text` those that have its words.
+
+    An imported session stands by its own time, or where its file says none by that of the import.
+    Simulated sessions are marked.
+    """
+    history = store.history
+    found, cursor = history.page(given.search, given.limit, given.cursor)
+    parents = (line.parent for line in found if line.parent is not None)
+    return SessionList(
+        history.url,
+        tuple(found),
+        history.short_names([*(line.session for line in found), *parents]) if found else {},
+        None if cursor is None else f"{cursor[0].isoformat()} {cursor[1]}",
+    )

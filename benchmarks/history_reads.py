@@ -28,8 +28,8 @@ from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import Reductions
 from witan.core.entries import SessionEntry
-from witan.core.leaderboard import Terms
-from witan.core.leaderboard import leaderboard as board_of
+from witan.core.stats.leaderboard import Terms
+from witan.core.stats.leaderboard import leaderboard as board_of
 from witan.core.stats.sums import AnswerSums, MatchupSums, StandingSums
 from witan.core.window import Window
 from witan.history import History

@@ -34,7 +34,7 @@ from witan.analytics.lake_engine import DuckLake
 from witan.analytics.lake_writing import write_table
 from witan.analytics.sources import LakeSource
 from witan.analytics.spark_engine import SparkLake
-from witan.core.leaderboard import Terms
+from witan.core.stats.leaderboard import Terms
 from witan.core.window import ALWAYS
 from witan.history.schema import code_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import reference_sums as by_hand
 from reference_gradings import grading_sums
 from reference_rows import names_of
-from witan.core.audit import Audit, AuditTables, audit
 from witan.core.ballot import Kind
 from witan.core.entries import BallotEntry, Entries, SessionEntry
+from witan.core.stats.audit import Audit, AuditTables, audit
 
 __all__ = ["Biased", "audit_of", "ballot", "biased_sessions", "session", "tables_of"]
 

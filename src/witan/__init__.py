@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from witan.core.comparison import compare_rules as compare_rules
     from witan.core.explanation import Explanation as Explanation
     from witan.core.explanation import explain as explain
-    from witan.core.leaderboard import Leaderboard as Leaderboard
     from witan.core.outcome import Interval as Interval
     from witan.core.outcome import Outcome as Outcome
     from witan.core.outcome import Standing as Standing
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from witan.core.rubrics import RUBRICS as RUBRICS
     from witan.core.rules import RULES as RULES
     from witan.core.settings import Settings as Settings
+    from witan.core.stats.leaderboard import Leaderboard as Leaderboard
     from witan.core.stats.ratings import Ratings as Ratings
     from witan.core.stats.ratings import rate as rate
     from witan.core.tally import tally as tally
@@ -68,7 +68,7 @@ _HOMES = {
     "witan.core.ballot": ("Ballot",),
     "witan.core.comparison": ("compare_rules", "Comparison"),
     "witan.core.explanation": ("explain", "Explanation"),
-    "witan.core.leaderboard": ("Leaderboard",),
+    "witan.core.stats.leaderboard": ("Leaderboard",),
     "witan.core.outcome": ("Outcome", "Standing", "Interval"),
     "witan.core.stats.ratings": ("rate", "Ratings"),
     "witan.core.rubric": ("Rubric",),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leaderboard_sums import NAMES, standing_sums
-from witan.core.leaderboard import Terms, leaderboard
+from witan.core.stats.leaderboard import Terms, leaderboard
 
 ALL = Terms(min_sessions=1)
 

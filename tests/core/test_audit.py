@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from audited import audit_of, ballot, session
-from witan.core.concerns import concerns
+from witan.core.stats.audit import concerns
 from witan.errors import InvalidParameter
 
 

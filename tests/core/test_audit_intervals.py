@@ -5,9 +5,8 @@ import pytest
 
 import reference_sums as by_hand
 from audited import Biased, audit_of, ballot, biased_sessions, session
-from witan.core.audit_length import Lengths
-from witan.core.audit_preference import Preferences
-from witan.core.audit_reviewers import Reviewers, ReviewerTables
+from witan.core.stats.audit_biases import Lengths, Preferences
+from witan.core.stats.audit_reviewers import Reviewers, ReviewerTables
 from witan.history.schema import code_of
 
 # Hundreds of histories are drawn and counted by hand.

@@ -8,7 +8,9 @@ import pytest
 import reference_sums as by_hand
 from audited import ballot, session
 from reference_rows import names_of
-from witan.core.audit_panel import (
+from witan.core.entries import StandingEntry
+from witan.core.stats.agreement import effective_votes, shared_error
+from witan.core.stats.audit import (
     alphas,
     criteria_lines,
     mean_agreement,
@@ -16,8 +18,6 @@ from witan.core.audit_panel import (
     shared_votes,
     stability,
 )
-from witan.core.entries import StandingEntry
-from witan.core.stats.agreement import effective_votes, shared_error
 
 # Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), section C: four observers,
 # twelve units, missing values; α for interval data is .849.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from witan.core.concerns import CHECKS, concern_of
 from witan.core.outcome import Interval
+from witan.core.stats.audit import CHECKS, concern_of
 from witan.core.stats.measures import Measure
 
 OF = {check.measure: check for check in CHECKS}

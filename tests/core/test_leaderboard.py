@@ -18,7 +18,7 @@ from leaderboard_sums import (
     split,
     standing_sums,
 )
-from witan.core.leaderboard import Leaderboard, Terms, leaderboard
+from witan.core.stats.leaderboard import Leaderboard, Terms, leaderboard
 from witan.core.stats.sums import Names
 from witan.core.window import Window
 from witan.errors import InvalidParameter, NothingToCount, UnknownName

@@ -5,8 +5,7 @@ from itertools import chain
 
 import pytest
 
-from witan.core.leaderboard import Effort, Leaderboard, LeaderboardLine, Terms
-from witan.core.leaderboard_wording import conclusion
+from witan.core.stats.leaderboard import Effort, Leaderboard, LeaderboardLine, Terms, conclusion
 
 
 def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leaderboard_sums import NAMES, code, matchup_sums, shuffled, standing_sums
-from witan.core.leaderboard import Terms, leaderboard
+from witan.core.stats.leaderboard import Terms, leaderboard
 from witan.core.stats.ratings import rate_sums
 from witan.core.stats.sums import (
     HumanSums,

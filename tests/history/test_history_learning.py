@@ -11,10 +11,10 @@ from lessons import MODELS, lessons
 from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import Reductions
-from witan.core.audit_panel import shared_votes
 from witan.core.ballot import Ballot
-from witan.core.leaderboard import Terms
+from witan.core.stats.audit import shared_votes
 from witan.core.stats.calibration import calibrate
+from witan.core.stats.leaderboard import Terms
 from witan.core.stats.learning import learn_reliability_from_people
 from witan.history import History
 

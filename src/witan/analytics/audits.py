@@ -12,13 +12,11 @@ from witan.analytics.leaderboards import renamed_standings
 from witan.analytics.sources import Source, check_rule, nothing, open_source
 from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import Found
-from witan.core import audit as core
-from witan.core.audit import AuditTables
-from witan.core.audit_gradings import GradingAudit
-from witan.core.audit_panel import CriterionAudit, PanelAudit
-from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.concerns import Concern, concerns
 from witan.core.display import Displayed, quoted
+from witan.core.stats import audit as core
+from witan.core.stats.audit import AuditTables, Concern, CriterionAudit, PanelAudit, concerns
+from witan.core.stats.audit_gradings import GradingAudit
+from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration, calibrate
 from witan.core.stats.sums import (
     BallotSums,

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from witan.core.audit import PEOPLE
 from witan.core.ballot import Ballot, Groups, is_unnamed
 from witan.core.blind_vote import (
     Agreement,
@@ -19,6 +18,7 @@ from witan.core.entering import entries_of
 from witan.core.entries import Entries
 from witan.core.escaping import is_blank
 from witan.core.settings import Settings
+from witan.core.stats.audit import PEOPLE
 from witan.core.tally import tally_sessions
 from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from operator import attrgetter
 
-from witan.core.audit_gradings import GradingAudit
-from witan.core.audit_panel import CriterionAudit, PanelAudit
-from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.stats.audit import CriterionAudit, PanelAudit
+from witan.core.stats.audit_gradings import GradingAudit
+from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.measures import Measure
 
 

@@ -6,8 +6,8 @@ from html import escape
 from witan.analytics.audits import AuditReport
 from witan.core.comparison import Comparison
 from witan.core.explanation import Explanation
-from witan.core.leaderboard import Leaderboard
 from witan.core.outcome import Outcome
+from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra

@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt, Lt
 
 from witan.analytics.leaderboards import board_of, boards_over_time
 from witan.analytics.sources import check_rule
-from witan.core.leaderboard import Leaderboard, Terms
+from witan.core.stats.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
 from witan.service.catalogue import operation, public

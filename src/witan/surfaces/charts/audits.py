@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.audit_gradings import GradingAudit
-from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.concerns import CHECKS, concern_of
+from witan.core.stats.audit import CHECKS, concern_of
+from witan.core.stats.audit_gradings import GradingAudit
+from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
 from witan.service.audit_words import GRADING_WORDS, REVIEWER_WORDS, Word

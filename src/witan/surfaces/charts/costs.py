@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from witan.core.leaderboard import Leaderboard
+from witan.core.stats.leaderboard import Leaderboard
 from witan.errors import NothingToCount
 from witan.service.text import counted
 from witan.surfaces.charts.grammar import FAINT, NAME_LIMIT, Spec, frame, name_pixels

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from witan.core.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, clean, counted, number
 from witan.surfaces.charts.grammar import (

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.audit import PEOPLE
-from witan.core.audit_panel import CriterionAudit, PanelAudit
-from witan.core.audit_reviewers import ReviewerAudit
-from witan.core.concerns import CHECKS, concern_of
+from witan.core.stats.audit import CHECKS, PEOPLE, CriterionAudit, PanelAudit, concern_of
+from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration
 from witan.core.stats.measures import Measure
 from witan.service.audit_words import (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from witan.core.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.rules import RULES
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.service.text import UNKNOWN, Page, counted, decimals, number
 from witan.surfaces.text.tables import Column, table
 

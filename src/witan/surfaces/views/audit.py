@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from witan.core.audit_gradings import GradingAudit
-from witan.core.audit_panel import PanelAudit
-from witan.core.audit_reviewers import ReviewerAudit
+from witan.core.stats.audit import PanelAudit
+from witan.core.stats.audit_gradings import GradingAudit
+from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration
 from witan.core.stats.measures import Measure
 from witan.service.audit_words import (

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from witan.core.leaderboard import Leaderboard
 from witan.core.rules import RULES
+from witan.core.stats.leaderboard import Leaderboard
 from witan.service.text import counted, number
 from witan.surfaces.charts.leaderboards import line_of
 from witan.surfaces.text.tables import Column

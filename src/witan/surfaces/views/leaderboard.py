@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from witan.core.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
 from witan.service.text import clean, number
 from witan.surfaces.charts.leaderboards import (

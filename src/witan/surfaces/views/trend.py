@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from witan.core.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.rules import RULES
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
 from witan.service.text import UNKNOWN, clean, counted, number
 from witan.surfaces.text.tables import Column

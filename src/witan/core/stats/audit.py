@@ -1,14 +1,19 @@
-"""What an audit says of all reviewers together: agreement, shared error, criteria, stability."""
+"""An audit of reviewers, one by one and together, from sums that an engine returns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.audit_length import LengthAudit
+from witan.core.level import check_level
 from witan.core.outcome import Interval
 from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
+from witan.core.stats.audit_biases import LengthAudit, Lengths, Preferences
+from witan.core.stats.audit_gradings import Gradings
+from witan.core.stats.audit_reviewers import ReviewerAudit, Reviewers, ReviewerTables
 from witan.core.stats.measures import (
     Count,
     Measure,
@@ -21,23 +26,20 @@ from witan.core.stats.measures import (
     ratio,
     undefined,
 )
-from witan.core.stats.sums import CriterionSums, HumanSums, Names, PanelSums, StandingSums, UnitSums
-
-__all__ = [
-    "MIN_CANDIDATES",
-    "MIN_SESSIONS",
-    "MIN_STABLE",
-    "SPLITS",
-    "Alphas",
-    "CriterionAudit",
-    "PanelAudit",
-    "alphas",
-    "criteria_lines",
-    "mean_agreement",
-    "mean_kendall_w",
-    "shared_votes",
-    "stability",
-]
+from witan.core.stats.sums import (
+    BallotSums,
+    CriterionSums,
+    GradingSums,
+    HumanSums,
+    LengthSums,
+    Names,
+    PanelSums,
+    PositionSums,
+    ReviewerSums,
+    StandingSums,
+    UnitSums,
+    VoteSums,
+)
 
 Array = NDArray[np.float64]
 
@@ -58,6 +60,16 @@ SPLITS = 200
 
 OVERALL = -1
 """The code of the overall grade among criteria."""
+
+Wish = Literal["none", "even", "no more", "chance", "above", "rare"]
+
+OFTEN = 0.1
+"""A rate whose interval lies above this is too high: one ballot in ten."""
+
+HALF = 0.5
+
+PEOPLE = "people"
+"""The name of the line of all people together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,3 +355,265 @@ def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SP
     if not found:
         return undefined(count, "correlation", "undefined: no two models to rank in both halves")
     return Measure(float(np.mean(found)), None, round(n), "sessions", MIN_STABLE, "correlation")
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """A measure that is not as one would wish, beyond noise.
+
+    Parameters
+    ----------
+    measure
+        Its name.
+    sentence
+        What it says of the reviewer: "grades lower than the others".
+    """
+
+    measure: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """When a measure is a concern.
+
+    Parameters
+    ----------
+    measure
+        Its name; of a measure of length, that within ``length``.
+    wish
+        ``none``: an interval without 0 is a concern. ``even``: one without ½. ``no more``: one
+        above 0. ``chance``: one below ½. ``above``: one that is not above the bound. ``rare``: one
+        above `OFTEN`.
+    low, high
+        What is said where the value is below, and above, what one would wish.
+    """
+
+    measure: str
+    wish: Wish
+    low: str = ""
+    high: str = ""
+    bound: float = 0.0
+
+    def of(self, line: ReviewerAudit) -> Measure:
+        """The measure of a reviewer."""
+        found: Measure = attrgetter(self.measure)(line)
+        return found
+
+
+CHECKS = (
+    Check("self_preference", "none", "places its own answers lower than the others do",
+          "places its own answers higher than the others do"),
+    Check("family_preference", "none", "places its family lower than outsiders do",
+          "places its family higher than outsiders do"),
+    Check("position_effect", "none", "prefers what stands last on the sheet",
+          "prefers what stands first on the sheet"),
+    Check("first_shown", "even", "picks the second shown of two more often than the first",
+          "picks the first shown of two more often than the second"),
+    # A noisier reviewer goes less by length, as by anything: only more than people is a concern.
+    Check("length.shares_beyond_people", "no more",
+          high="ranks long answers higher than people do"),
+    Check("length.longer_wins_beyond_people", "no more",
+          high="picks the longer answer more often than people do"),
+    Check("severity", "none", "grades lower than the others", "grades higher than the others"),
+    Check("discrimination", "above", "is not shown to tell answers apart by its grades"),
+    Check("agreement", "above", "is not shown to agree with the others"),
+    Check("agreement_with_people", "above", "is not shown to side with people more than a coin",
+          bound=HALF),
+    Check("order_consistency", "chance", "keeps its choice in fewer than half of the pairs "
+          "that it sees in both orders"),
+    Check("abstention_rate", "rare", high="abstains on more than one ballot in ten"),
+    Check("repair_rate", "rare", high="needs a second attempt on more than one ballot in ten"),
+    Check("flat_rate", "rare", high="tells nobody apart on more than one ballot in ten"),
+)  # fmt: skip
+"""Every check, in the order of an audit."""
+
+FLAGS = {
+    "dead": "never brought a vote",
+    "constant": "tells nobody apart on nine ballots in ten",
+}
+
+
+def concerns(line: ReviewerAudit) -> tuple[Concern, ...]:
+    """What stands out of one reviewer, each measure judged by its own interval.
+
+    A measure without an interval is no concern: nothing is known of its noise. Among a hundred
+    measures with nothing behind them about five stand out by chance, or fewer.
+    """
+    return tuple(_all(line))
+
+
+def _all(line: ReviewerAudit) -> Iterator[Concern]:
+    for flag in line.flags:
+        yield Concern(flag, FLAGS[flag])
+    for check in CHECKS:
+        sentence = concern_of(check, check.of(line))
+        if sentence is not None:
+            yield Concern(check.measure, sentence)
+
+
+def concern_of(check: Check, measure: Measure) -> str | None:
+    """What is to be said of a measure; None: it is as one would wish, or that is not known."""
+    if measure.value is None or measure.interval is None:
+        return None
+    return _JUDGED[check.wish](check, measure.interval.low, measure.interval.high)
+
+
+def _apart(bound: float) -> Callable[[Check, float, float], str | None]:
+    def judged(check: Check, low: float, high: float) -> str | None:
+        if low > bound:
+            return check.high
+        return check.low if high < bound else None
+
+    return judged
+
+
+_JUDGED: dict[Wish, Callable[[Check, float, float], str | None]] = {
+    "none": _apart(0.0),
+    "even": _apart(HALF),
+    "no more": lambda check, low, _: check.high if low > 0 else None,
+    "chance": lambda check, _, high: check.low if high < HALF else None,
+    "above": lambda check, low, _: check.low if low <= check.bound else None,
+    "rare": lambda check, low, _: check.high if low > OFTEN else None,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditTables:
+    """All that an audit is made of; `standings` of one rule, among the ballots of models."""
+
+    standings: StandingSums
+    ballots: BallotSums
+    votes: VoteSums
+    reviewers: ReviewerSums
+    positions: PositionSums
+    lengths: LengthSums
+    units: UnitSums
+    criteria: CriterionSums
+    gradings: GradingSums
+    humans: HumanSums
+    panel: PanelSums
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """How reviewers judge, one by one and together.
+
+    Parameters
+    ----------
+    reviewers
+        The models that review, by name.
+    persons
+        The people that voted, by name.
+    people
+        All of them as one line; None: nobody voted.
+    panel
+        The models together.
+    level
+        Of all intervals.
+    """
+
+    reviewers: tuple[ReviewerAudit, ...]
+    persons: tuple[ReviewerAudit, ...]
+    people: ReviewerAudit | None
+    panel: PanelAudit
+    level: float
+
+    def __getitem__(self, reviewer: str) -> ReviewerAudit:
+        if self.people is not None and reviewer == PEOPLE:
+            return self.people
+        for line in self.lines:
+            if line.reviewer == reviewer:
+                return line
+        raise KeyError(reviewer)
+
+    @property
+    def lines(self) -> tuple[ReviewerAudit, ...]:
+        """Every line: models, people one by one, and people together."""
+        together = () if self.people is None else (self.people,)
+        return (*self.reviewers, *self.persons, *together)
+
+
+def audit(
+    tables: AuditTables,
+    names: Names,
+    families: Mapping[str, str],
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+) -> Audit:
+    """Measure how reviewers judge.
+
+    Parameters
+    ----------
+    tables : AuditTables
+        Sums of the sessions in question.
+    names : Names
+        Of models, reviewers and criteria.
+    families : mapping
+        Model → family; a model without one is a family of its own.
+    rng : Generator
+        For the halvings of the history that `PanelAudit.stability` is a mean of.
+    level : float
+        Of all intervals, between 0 and 1.
+
+    Returns
+    -------
+    Audit
+        A measure without enough data has no value, and says what it needs.
+
+    Raises
+    ------
+    InvalidParameter
+        If `level` is not between 0 and 1.
+    """
+    check_level(level)
+    coded = {code: families[name] for code, name in names.of.items() if name in families}
+    preferences = Preferences(tables.votes, coded, level)
+    parts = ReviewerTables(
+        ballots=tables.ballots,
+        reviewers=tables.reviewers,
+        positions=tables.positions,
+        lengths=tables.lengths,
+        humans=tables.humans,
+    )
+    models = Reviewers(parts, preferences, human=False, level=level)
+    people = Reviewers(parts, preferences, human=True, level=level)
+    graded, by_people = (
+        Gradings(tables.gradings, names, human=human, level=level) for human in (False, True)
+    )
+    return Audit(
+        reviewers=_lines(models, graded, names),
+        persons=_lines(people, by_people, names),
+        people=_together(people, by_people),
+        panel=_panel(tables, names, rng, level),
+        level=level,
+    )
+
+
+def _lines(reviewers: Reviewers, graded: Gradings, names: Names) -> tuple[ReviewerAudit, ...]:
+    named = sorted((names[code], code) for code in reviewers.codes)
+    return tuple(
+        replace(reviewers.line(code, name), criteria=graded.of([code])) for name, code in named
+    )
+
+
+def _together(people: Reviewers, graded: Gradings) -> ReviewerAudit | None:
+    if not people.codes:
+        return None
+    return replace(people.together(PEOPLE), criteria=graded.of(people.codes))
+
+
+def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: float) -> PanelAudit:
+    rho, votes = shared_votes(tables.humans, level=level)
+    return PanelAudit(
+        alpha=alphas(tables.units, human=0, level=level),
+        people_alpha=alphas(tables.units, human=1, level=level),
+        kendall_w=mean_kendall_w(tables.panel, level=level),
+        agreement=mean_agreement(tables.panel, level=level),
+        shared_error=rho,
+        effective_votes=votes,
+        length=Lengths(tables.lengths, level).of(tables.lengths.human == 0),
+        criteria=criteria_lines(tables.criteria, names, level=level),
+        stability=stability(tables.standings, rng),
+    )

@@ -1,4 +1,4 @@
-"""One line of an audit: how one reviewer, or all people together, judge."""
+"""One line of an audit: the measures of one reviewer, or of all people together."""
 
 from dataclasses import dataclass, fields
 from typing import Literal, TypeVar
@@ -6,10 +6,15 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.audit_gradings import MIN_BALLOTS, MIN_ENDS, MIN_JUDGED, GradingAudit
-from witan.core.audit_length import LengthAudit, Lengths
-from witan.core.audit_preference import MIN_VOTES, Preferences
-from witan.core.slopes import Slopes, over
+from witan.core.stats.audit_biases import MIN_VOTES, LengthAudit, Lengths, Preferences
+from witan.core.stats.audit_gradings import (
+    MIN_BALLOTS,
+    MIN_ENDS,
+    MIN_JUDGED,
+    GradingAudit,
+    Slopes,
+    over,
+)
 from witan.core.stats.measures import (
     Count,
     Measure,
@@ -24,16 +29,6 @@ from witan.core.stats.measures import (
     undefined,
 )
 from witan.core.stats.sums import BallotSums, HumanSums, LengthSums, PositionSums, ReviewerSums
-
-__all__ = [
-    "MIN_CONSTANT",
-    "MIN_DEAD",
-    "MIN_PAIRS",
-    "Flag",
-    "ReviewerAudit",
-    "ReviewerTables",
-    "Reviewers",
-]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

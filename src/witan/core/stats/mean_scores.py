@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from witan.core.stats.measures import MIN_BUCKETS
 from witan.core.stats.sums import StandingSums
 
-__all__ = ["MeanScores", "mean_scores"]
-
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 

@@ -1,6 +1,6 @@
 """Councils over HTTP: time against the critical path, CPU against bare calls, and many at once.
 
-Five members, eleven calls (five answers and a closing text streamed, five reviews), against a
+Five members, eleven calls (five answers and a final answer streamed, five reviews), against a
 server of ours that takes 100 ms for each. `bare` makes the same eleven calls over one shared
 connection pool of httpx2 and reads them as JSON. The figure asked for is 20 ms where those bare
 calls take 3.4 ms, so it is printed as a ratio too.

@@ -236,7 +236,7 @@ def forbids(
 
 
 def of_reviews(made: Fault) -> Fault:
-    """A fault that answers and closing texts are spared."""
+    """A fault that answers and final answers are spared."""
 
     @wraps(made)
     def spared(manner: Manner, request: Received, **given: Any) -> Manner:

@@ -64,7 +64,7 @@ def worth_of(name: str) -> int:
 
 
 def good_reply(asked: Asked, worth: Mapping[str, int]) -> str:
-    """An answer that says what it is worth, a review by that, or a closing text."""
+    """An answer that says what it is worth, a review by that, or a final answer."""
     if asked.stage in ("review", "repair"):
         return json.dumps(good_review(asked.texts, asked.criteria))
     if asked.stage == "answer":

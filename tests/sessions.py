@@ -83,7 +83,7 @@ class Story:
         return self.tell(e.BallotAbstained, seat=seat, reason=reason, spent=spent())
 
     def closing(self, text: str, **fields: Any) -> "Story":
-        """A chairman writes the closing text."""
+        """A chairman writes the final answer."""
         self.tell(e.SynthesisStarted, chairman="chair", mode="consensus")
         done = {"chairman": "chair", "mode": "consensus", "labels": {}, "spent": spent()}
         return self.tell(e.SynthesisDone, **{**done, "text": text, **fields})

@@ -92,7 +92,7 @@ def test_a_good_review_is_read_as_the_schema_says(stage, schema):
 
 @pytest.mark.parametrize("stage", ["answer", "synthesis"])
 def test_a_verdict_is_given_where_one_is_asked_for(stage):
-    """Answers and closing texts end with a verdict in that mode alone."""
+    """Answers and final answers end with a verdict in that mode alone."""
     plain, verdict = (
         good_reply(Asked(request(stage, verdict=asked)), WORTH) for asked in (False, True)
     )

@@ -452,7 +452,7 @@ NOTHING = {
     "empty": ("", "says nothing"),
     "blank": (" \n\t", "says nothing"),
     "null": ("null", "says nothing"),
-    "a refusal": ("I'm sorry, I can't compare these.", "holds no ranking of the labels"),
+    "a refusal": ("I'm sorry, I can't compare these.", "has no usable ranking"),
     "prose": ("A is better than B, and B beats C. Ranking: A first.", "holds no ranking"),
     "a list in prose": ("My ranking:\n1. A\n2. B\n3. C", "holds no ranking"),
     "a bare list": ('["A", "B", "C"]', "holds no ranking"),

@@ -165,11 +165,11 @@ class TestRetries:
     async def test_what_will_not_pass_is_not_tried_again(self):
         """A refused key is final."""
         table = Table()
-        script = Script(fails(ModelError("m", "refused the key in M_KEY (401)", 401)))
+        script = Script(fails(ModelError("m", "rejected the API key in M_KEY (401)", 401)))
 
         failed = await table.ask(script)
 
-        assert failed.reason == "refused the key in M_KEY (401)"
+        assert failed.reason == "rejected the API key in M_KEY (401)"
         assert (script.requests, table.notices) == (1, [])
 
     async def test_the_provider_says_how_long_to_wait(self):

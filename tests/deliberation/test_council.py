@@ -313,7 +313,7 @@ class TestResuming:
         assert broken.cost.committed_usd == pytest.approx(broken.cost.known_usd + 2 * worst)
 
     async def test_resuming_does_not_renew_the_ceiling(self):
-        """However often a session is broken off and taken up, no more is called than it allows.
+        """However often a session is interrupted and taken up, no more is called than it allows.
 
         Once what is left does not suffice, it is refused before a call.
         """

@@ -88,7 +88,7 @@ def cast(session: Session) -> list[e.BallotCast]:
 
 
 async def test_a_whole_council(aimock):
-    """Nine calls: four answers, four reviews as the schema says, and the closing text."""
+    """Nine calls: four answers, four reviews as the schema says, and the final answer."""
     play(aimock)
     drawn = sheets(await asked(aimock))
     aimock.reset()
@@ -155,7 +155,7 @@ async def test_chaos_at_a_review(aimock, rate, reason, more):
 
 @TABLE
 async def test_chaos_at_the_synthesis(aimock, rate, reason, more):
-    """The next in the chain writes the closing text."""
+    """The next in the chain writes the final answer."""
     play(aimock, says("x", {rate: 1.0}, model="chair"))
 
     session = await asked(aimock, **BRIEF)

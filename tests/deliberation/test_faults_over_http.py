@@ -20,7 +20,7 @@ WORTH = {"ada": 9, "bob": 8, "cyd": 6, "dan": 4, "eve": 2}
 SEED = 17191
 """Draws waits of less than 0.1 s between the attempts of these calls."""
 
-NO_BALLOT = "holds no ranking of the labels on its sheet"
+NO_BALLOT = "has no usable ranking"
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ ROWS = {
     "a slow stream": Row("slow stream", given={"seconds": 0.005}),
     "hangs": Row("hang", "timed out after 0.4 s", limits=BRIEF),
     "never ends": Row("never done", "timed out", given={"lingers": True}, limits=BRIEF),
-    "401": Row("401", "wants a key (401): Unauthorized"),
-    "403": Row("403", "wants a key (403): Forbidden"),
+    "401": Row("401", "needs an API key (401): Unauthorized"),
+    "403": Row("403", "needs an API key (403): Forbidden"),
     "404": Row("404", "does not know the model"),
     "422": Row("422", "refused the call (422)"),
     "408": Row("408", "cannot answer now (408): Request Timeout", 2),

@@ -75,7 +75,7 @@ class TestCalls:
     """Which calls are planned."""
 
     def test_five_members_make_eleven_calls(self):
-        """Five answers, five reviews and a closing text; if needed, repairs and another text."""
+        """Five answers, five reviews and a final answer; if needed, repairs and another text."""
         made = plan(5)
 
         assert calls(made) == {"answer": 5, "review": 5, "repair": 5, "synthesis": 2}
@@ -131,7 +131,7 @@ class TestCalls:
         assert make_plan(members, [], Procedure(), "Why?").lines[-1].seat == "dear"
 
     def test_lines_come_stage_by_stage_in_seat_order(self):
-        """Answers, reviews, repairs, the closing text."""
+        """Answers, reviews, repairs, the final answer."""
         lines = [(line.stage, line.seat) for line in plan(2).lines]
 
         assert lines == [

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 
 class TestStages:
-    """The jury reviews, the ballots are counted, the closing text is written."""
+    """The jury reviews, the ballots are counted, the final answer is written."""
 
     async def test_the_jury_decides_about_the_same_answers(self):
         """Seats and answers are those of the first session, ballots and outcome the jury's."""
@@ -154,7 +154,7 @@ class TestStages:
 
 
 class TestClosing:
-    """Who writes the closing text of what others answered."""
+    """Who writes the final answer of what others answered."""
 
     async def test_the_jurys_chairman_writes(self):
         """The chairman that was seated with the jury is asked."""
@@ -175,7 +175,7 @@ class TestClosing:
         assert again.synthesis.chairman == "b"
 
     async def test_the_best_answer_needs_no_call(self):
-        """In the mode best, what the jury ranks first is the closing text."""
+        """In the mode best, what the jury ranks first is the final answer."""
         again = await judged(await held(), mode="best")
 
         assert again.text == says("e")
@@ -324,7 +324,7 @@ class TestMoney:
     """What was spent on the answers is not spent again."""
 
     async def test_only_the_jury_costs(self):
-        """The cost is that of reviews and closing text; the answers keep what they took."""
+        """The cost is that of reviews and final answer; the answers keep what they took."""
         priced = [replace(seat, price=Price(1e6, 1e6)) for seat in members("abc")]
         first = await held(priced)
         again = await judged(first, members("xyz"))
@@ -334,7 +334,7 @@ class TestMoney:
         assert again.answers["a"].spent == first.answers["a"].spent
 
     async def test_the_plan_is_of_reviews_and_closing_text(self):
-        """One review a juror, then one closing text; the worst cost bounds what is spent."""
+        """One review a juror, then one final answer; the worst cost bounds what is spent."""
         jury = [replace(seat, price=Price(1.0, 2.0)) for seat in members("xyz", "ebacd")]
         again = await judged(await held(), jury)
 
@@ -369,7 +369,7 @@ class TestResuming:
     """An interrupted rejudging is taken up at its last finished seat."""
 
     async def test_from_any_event_it_ends_the_same(self):
-        """Broken off after any event, and resumed, it comes to the same closing text."""
+        """Interrupted after any event, and resumed, it comes to the same final answer."""
         first = await held()
         whole = await judged(first)
         for kept in range(1, len(whole.events)):

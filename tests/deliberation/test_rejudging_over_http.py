@@ -38,7 +38,7 @@ def council(server, names, chairman="chair") -> Council:
 
 
 async def test_a_jury_reviews_what_others_answered(aimock):
-    """Four calls and no more: three reviews and a closing text; Ada never reads her own answer."""
+    """Four calls and no more: three reviews and a final answer; Ada never reads her own answer."""
     chairs = {"systemMessage": "You are the chairman"}
     answers = [
         says(f"It is {len(name)} deep, says {name.upper()}.", model=name) for name in AUTHORS

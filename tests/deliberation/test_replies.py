@@ -286,7 +286,7 @@ class TestSessions:
         assert heard_of(told, e.SynthesisDelta) == "Four. [B]"
 
     async def test_a_template_that_opens_by_itself_is_known_from_then_on(self):
-        """Where the answer ended its reasoning with a tag alone, the closing text waits for it."""
+        """Where the answer ended its reasoning with a tag alone, the final answer waits for it."""
         thinker = seat("thinker", answer="Hm.\n</think>\nFour.", synthesis="Hm.\n</think>\nFive.")
         async with council([thinker, member("b")], [thinker]) as held:
             told: list[e.Event] = []
@@ -299,7 +299,7 @@ class TestSessions:
         assert all(one.seq < other.seq for one, other in pairwise(told))
 
     async def test_a_chairman_is_known_from_one_question_to_the_next(self):
-        """Whose closing text had to be withdrawn once is not heard thinking at later questions."""
+        """Whose final answer had to be withdrawn once is not heard thinking at later questions."""
         chair = seat("chair", synthesis="Hm.\n</think>\nFive.")
         withdrawn, heard = [], []
         async with council([member("a"), member("b")], [chair]) as held:

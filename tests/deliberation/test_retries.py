@@ -47,7 +47,7 @@ async def retried(session, seats, again, chairmen=(), listener=None, **options):
 
 
 class TestAReviewerThatAbstained:
-    """Only its review is asked; the count and the closing text follow."""
+    """Only its review is asked; the count and the final answer follow."""
 
     async def test_only_its_review_and_the_closing_text_are_asked(self):
         """The others' answers and ballots stand, and nobody is asked for them again."""
@@ -77,7 +77,7 @@ class TestAReviewerThatAbstained:
         assert len([x for x in after.events if isinstance(x, e.SheetDrawn)]) == 3
 
     async def test_it_fails_again_and_nobody_else_is_asked(self):
-        """The closing text of the parent stands where no ballot was added."""
+        """The final answer of the parent stands where no ballot was added."""
         before = await first(seated(b={"reviews": DOWN}))
         after, calls = await retried(before, None, seated(b={"reviews": DOWN}))
 
@@ -196,7 +196,7 @@ class TestAMemberThatFailed:
 
 
 class TestAChairmanThatFailed:
-    """Only the closing text is written again."""
+    """Only the final answer is written again."""
 
     async def test_only_the_closing_text_is_asked_for(self):
         """Answers, ballots and outcome stand."""
@@ -394,7 +394,7 @@ class TestTakingUp:
             assert planned(plan) <= planned(whole.opened.plan)
 
     async def test_who_is_done_is_planned_no_more(self):
-        """Once the closing text is begun, it alone is left."""
+        """Once the final answer is begun, it alone is left."""
         whole = await asked(members("abc"))
         kinds = [event.kind for event in whole.events]
         half = plan_remaining(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))

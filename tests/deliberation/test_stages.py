@@ -147,7 +147,7 @@ class TestAnswers:
         assert all(ballot.abstained for ballot in session.ballots)
 
     async def test_one_answer_is_returned_without_a_ranking(self):
-        """With a single answer there is nothing to rank: it is the closing text."""
+        """With a single answer there is nothing to rank: it is the final answer."""
         seated = [member("a"), *(member(x, answers=[DOWN]) for x in "bc")]
 
         session = await asked(council(seated, attempts=1))
@@ -260,7 +260,7 @@ class TestReviews:
         assert session.ballots[2].groups[0] == ("b",)
 
     async def test_too_few_ballots_declare_no_outcome(self):
-        """Below the quorum there is no outcome, and the closing text says nothing of one."""
+        """Below the quorum there is no outcome, and the final answer says nothing of one."""
         silent = [member(x, reviews=["Sorry."]) for x in "bcd"]
 
         session = await asked(council([*members("a", "bcd"), *silent]))
@@ -340,7 +340,7 @@ class TestSynthesis:
         assert session.missing[0] == "chair did not write the final answer: is overloaded"
 
     async def test_at_last_the_best_answer_stands(self):
-        """With no chairman left the winner's answer is the closing text."""
+        """With no chairman left the winner's answer is the final answer."""
         seated = [member(x, "cab", synthesis=[DOWN]) for x in "abc"]
 
         session = await asked(council(seated, attempts=1))
@@ -358,7 +358,7 @@ class TestSynthesis:
         assert session.synthesis.chairman is None
 
     async def test_the_best_answer_needs_no_call(self):
-        """In the mode best nobody is asked for a closing text."""
+        """In the mode best nobody is asked for a final answer."""
         session = await asked(council(members(), mode="best"))
 
         assert session.text == says("c")

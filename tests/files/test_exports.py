@@ -200,7 +200,7 @@ class TestBallots:
 
     @pytest.mark.parametrize("name", ["b.jsonl", "b.csv", "b.parquet"])
     def test_scripts_stay_scripts(self, tmp_path, name):
-        """Ballots of a session in which scripts sat are simulated when they come back."""
+        """Ballots of a simulated session are simulated when they come back."""
         cast = tuple(ballot(f"r{k}: x > y", session="q1", notes=n) for k, n in enumerate("ab"))
         write_session_ballots([Imported("q1", NOON, ballots=cast, simulated=True)], tmp_path / name)
         write_session_ballots([Imported("q1", NOON, ballots=cast)], tmp_path / f"real-{name}")

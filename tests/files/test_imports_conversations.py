@@ -114,7 +114,7 @@ def test_prose_in_which_labels_occur_is_no_ballot(tmp_path):
 
     [ballot] = one.ballots
     assert ballot.abstained
-    assert ballot.reason == "holds no ranking of the labels on its sheet"
+    assert ballot.reason == "has no usable ranking"
     assert ballot.groups == ()
 
 

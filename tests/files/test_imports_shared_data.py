@@ -56,7 +56,7 @@ def test_raw_reviews_come_in_as_comparisons():
 
 
 def test_fifteen_questions_come_in_with_what_was_expected():
-    """60 ballots in 15 sessions with four answers and a closing text each."""
+    """60 ballots in 15 sessions with four answers and a final answer each."""
     sessions = read(DATA / "governance_listwise" / "trials.jsonl")
 
     assert len(sessions) == 15
@@ -66,7 +66,7 @@ def test_fifteen_questions_come_in_with_what_was_expected():
 
 
 def test_a_log_of_events_is_one_session():
-    """Four answers, four ballots, the question and the closing text of one council."""
+    """Four answers, four ballots, the question and the final answer of one council."""
     [one] = read(DATA / "ori_listwise_run" / "689b624a.jsonl")
 
     assert list(one.answers) == ["Claude Opus 4.6", "GPT-5.3-Codex", "Gemini-3.1-Pro", "Grok 4"]

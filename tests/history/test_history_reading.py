@@ -106,7 +106,7 @@ class TestFinding:
         ],
     )
     def test_it_is_searched_by_words(self, history, text, expected):
-        """Every word has to stand in the question or the closing text, in any case, literally."""
+        """Every word has to stand in the question or the final answer, in any case, literally."""
         keep(history, "s1", question="Who ate the éclair?")
         keep(history, "s2", question="Are you sure?", closing="It's 100% sure.")
 

@@ -119,7 +119,7 @@ class TestFiles:
         assert history.session("s1").status == "complete"
 
     def test_an_imported_session_comes_out_as_it_came_in(self, history):
-        """Question, category, time, ballots, texts, lengths and closing text."""
+        """Question, category, time, ballots, texts, lengths and final answer."""
         one = imported(VOTE)
         history.add([one], "f", "d")
 

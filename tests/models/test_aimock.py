@@ -175,7 +175,7 @@ async def test_a_stream_that_is_cut_off(aimock, model):
 @pytest.mark.parametrize(
     ("status", "kind", "problem"),
     [
-        (401, "authentication_error", r"refused the key in K \(401\)"),
+        (401, "authentication_error", r"rejected the API key in K \(401\)"),
         (404, "not_found_error", r"does not know the model"),
     ],
 )

@@ -196,8 +196,8 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("fault", "given", "problem", "transient"),
         [
-            ("401", {"words": "No."}, "refused the key in TEST_KEY (401): No.", False),
-            ("403", {}, "refused the key in TEST_KEY (403): Forbidden", False),
+            ("401", {"words": "No."}, "rejected the API key in TEST_KEY (401): No.", False),
+            ("403", {}, "rejected the API key in TEST_KEY (403): Forbidden", False),
             ("404", {"words": "None."}, "does not know the model m at {url} (404): None.", False),
             ("400", {"words": "No."}, "refused the call (400): No.", False),
             ("402", {}, "refused the call (402): Payment Required", False),
@@ -294,9 +294,9 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("given", "problem"),
         [
-            ({"key": None}, "wants a key; set TEST_KEY (401)"),
-            ({"key": " ", "key_variable": None}, "wants a key (401)"),
-            ({"key_variable": None}, "refused its key (401)"),
+            ({"key": None}, "needs an API key; set TEST_KEY (401)"),
+            ({"key": " ", "key_variable": None}, "needs an API key (401)"),
+            ({"key_variable": None}, "rejected its API key (401)"),
         ],
     )
     async def test_whose_key(self, server, connections, given, problem):

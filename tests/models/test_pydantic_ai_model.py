@@ -349,7 +349,7 @@ class TestFailing:
         [
             (
                 refuses(401, f"invalid x-api-key {KEY}", "authentication_error"),
-                "refused the key in ANTHROPIC_API_KEY (401): invalid x-api-key ***",
+                "rejected the API key in ANTHROPIC_API_KEY (401): invalid x-api-key ***",
                 False,
             ),
             (

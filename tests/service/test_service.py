@@ -156,7 +156,7 @@ class TestAsking:
 
 
 class TestEnding:
-    """A session ends by itself, or is broken off; nothing of it is lost."""
+    """A session ends by itself, or is interrupted; nothing of it is lost."""
 
     @pytest.fixture
     async def slow(self, tmp_path, history):

@@ -131,10 +131,14 @@ BRIEF = ("--call-seconds", 0.4)
 CALLS = {
     "slow": ("slow", {}, ""),
     "hangs": ("hang", {}, "timed out after 0.4 s"),
-    "401": ("401", {}, "refused the key in COUNCIL_KEY (401): Unauthorized"),
-    "401, with the key in its words": ("echoes key", {}, "refused the key in COUNCIL_KEY (401)"),
+    "401": ("401", {}, "rejected the API key in COUNCIL_KEY (401): Unauthorized"),
+    "401, with the key in its words": (
+        "echoes key",
+        {},
+        "rejected the API key in COUNCIL_KEY (401)",
+    ),
     "500, with the key in its words": ("echoes key", {"status": 500}, "cannot answer now (500)"),
-    "403": ("403", {}, "refused the key in COUNCIL_KEY (403): Forbidden"),
+    "403": ("403", {}, "rejected the API key in COUNCIL_KEY (403): Forbidden"),
     "408": ("408", {}, "cannot answer now (408): Request Timeout"),
     "429": ("429", {}, "asks for fewer calls (429): Too Many Requests"),
     "429, once": ("429", {"times": 1, "retry_after": 0.1}, ""),
@@ -185,9 +189,9 @@ def test_a_call_that_goes_wrong(ask, server, fault, stage):
 
 
 REVIEWS = {
-    "prose": "holds no ranking of the labels on its sheet",
-    "wrong schema": "holds no ranking of the labels on its sheet",
-    "bare labels": "holds no ranking of the labels on its sheet",
+    "prose": "has no usable ranking",
+    "wrong schema": "has no usable ranking",
+    "bare labels": "has no usable ranking",
     "duplicate labels": "",
     "unknown labels": "",
     "lower-case labels": "",
@@ -243,7 +247,7 @@ class TestStatus:
         said = ask()
 
         assert (said.status, said.out) == (3, "")
-        assert " · failed: ada did not answer: refused the key in COUNCIL_KEY" in said.err
+        assert " · failed: ada did not answer: rejected the API key in COUNCIL_KEY" in said.err
         assert said.err.count("did not answer") == 4
 
     def test_a_tie(self, ask, server):

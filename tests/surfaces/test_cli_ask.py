@@ -280,7 +280,7 @@ class TestMisuse:
             (["Q", "SEATS", "--member", "opnai:gpt"], "openai"),
             (["Q", "SEATS", "--member", ""], "empty"),
             (["Q", "SEATS", "--config", "nowhere.toml"], "nowhere.toml"),
-            (["Q", "SEATS", "--continue", "bare.json"], "bare.json: has no closing text"),
+            (["Q", "SEATS", "--continue", "bare.json"], "bare.json: has no final answer"),
             (["Q", "SEATS", "--continue", "half.json"], "half.json: was interrupted before"),
         ],
     )

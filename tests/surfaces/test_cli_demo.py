@@ -53,7 +53,7 @@ class TestPiped:
         assert all(seat["simulated"] for seat in events[0]["seats"])
 
     def test_the_text_cites_the_answers_that_it_speaks_of(self, witan, tmp_path):
-        """Every label in the closing text stands for an answer; none was left open."""
+        """Every label in the final answer stands for an answer; none was left open."""
         path = tmp_path / "demo.json"
         witan("demo", "--fast", "--save", path)
 
@@ -159,7 +159,7 @@ class TestTerminal:
             assert words in watched.drawn
 
     def test_the_text_stands_below_the_last_picture(self, watched):
-        """Once the closing text begins nothing is drawn over it; trust is the last line."""
+        """Once the final answer begins nothing is drawn over it; trust is the last line."""
         text = watched.drawn[watched.drawn.index("simulated | ") :]
 
         assert "\x1b[2K" not in text
@@ -212,6 +212,6 @@ class TestTerminal:
         seen = Terminal("ask", "Q?", *seats, "--chairman", f"script:{spare}")
 
         text = seen.drawn[seen.drawn.index("Half a") :]
-        assert text.startswith("Half a\n[broken off: chair failed: is gone; it starts again]\n")
+        assert text.startswith("Half a\n[interrupted: chair failed: is gone; it starts again]\n")
         assert "\nAll of it.\n" in text
         assert "chair did not write the final answer: is gone" in " ".join(text.split())

@@ -165,7 +165,7 @@ class TestScripts:
         everything = witan("export", "--kind", "ballots", "--all", "--history", demo)
 
         assert len(said.lines) == 10
-        assert "1 session in which scripts sat left out" in said.err
+        assert "1 simulated session left out" in said.err
         notes = [json.loads(line).get("notes", "") for line in everything.lines]
         assert sum(note.startswith("simulated") for note in notes) == len(notes) - 10 > 0
 
@@ -174,7 +174,7 @@ class TestScripts:
         said = witan("export", "--kind", "ballots", "--history", demo)
 
         assert (said.status, said.out) == (3, "")
-        assert "nothing but 1 session in which scripts sat" in said.err
+        assert "nothing but 1 simulated session" in said.err
 
 
 class TestLake:

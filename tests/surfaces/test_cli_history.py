@@ -70,7 +70,7 @@ class TestNames:
         assert witan("show", "last", "--json").out == asked.out
 
     def test_a_session_is_continued_by_name(self, witan, seats):
-        """``--continue`` goes on from a closing text in the history."""
+        """``--continue`` goes on from a final answer in the history."""
         witan("ask", "Is it so?", *seats)
         said = witan("ask", "And then?", "--continue", "last", "--json", *seats)
 
@@ -232,7 +232,7 @@ class TestSessions:
 
 
 class TestScripts:
-    """Sessions in which scripts sat are listed, marked, and can be left out."""
+    """Simulated sessions are listed, marked, and can be left out."""
 
     def test_they_are_marked(self, witan, place):
         """With nothing else kept, the history does not pass for empty."""

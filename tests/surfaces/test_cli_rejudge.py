@@ -44,7 +44,7 @@ class TestRejudging:
     """A new session of the same answers."""
 
     def test_the_jury_comes_to_its_own_outcome(self, witan, held, jury, place):
-        """Its closing text is printed; the answers are the same, the leader is another."""
+        """Its final answer is printed; the answers are the same, the leader is another."""
         said = witan("rejudge", held, *jury, "--history", place)
         again = witan("show", "last", "--history", place, "--json").json
         first = json.loads(held.read_text(encoding="utf-8"))

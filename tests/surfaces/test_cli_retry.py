@@ -75,7 +75,7 @@ class TestRetrying:
         write_council(tmp_path)
         gained = witan("retry", said.json["session"])
 
-        words = "nothing was gained: bob failed again, and what counts is as before"
+        words = "bob failed again; the result is unchanged"
         assert f" · {words} · degraded: bob cast no ballot" in " ".join(vain.err.split())
         assert "nothing was gained" not in said.err + gained.err
 

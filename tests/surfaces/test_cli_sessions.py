@@ -37,7 +37,7 @@ class TestShow:
     """A stored session as it was."""
 
     def test_it_tells_everything(self, witan, record):
-        """Question, answers, standings and closing text are there."""
+        """Question, answers, standings and final answer are there."""
         said = witan("show", record(council().closing("So: yes.").closed()))
 
         assert said.status == 0

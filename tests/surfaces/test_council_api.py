@@ -196,7 +196,7 @@ class TestOptions:
             ask(**{"question": "Is it so?", "members": [Echo(), Echo()], **asked})
 
     def test_a_verdict_needs_a_closing_text(self):
-        """The closing text is what approves, so it cannot be left out."""
+        """The final answer is what approves, so it cannot be left out."""
         with pytest.raises(InvalidParameter, match="synthesis cannot be False; expected True"):
             Council([Echo(), Echo()], mode="verdict", synthesis=False)
 

@@ -164,14 +164,14 @@ class TestWhole:
     """Everything a session produced, in the order of its stages."""
 
     def test_it_reads_from_question_to_trust(self):
-        """Question, answers, ballots, standings, closing text and trust follow each other."""
+        """Question, answers, ballots, standings, final answer and trust follow each other."""
         text = shown(three().closing("Yes, it says [A].", labels={"A": "a"}).closed())
 
         places = [
             text.index(part)
             for part in (
                 "Which?", "Yes.", "Perhaps.", "Ballots", "a: a > b > c", "s1 · borda",
-                "Closing text, written by chair", "Yes, it says [A].", "[A] a", "$0.070",
+                "Final answer, written by chair", "Yes, it says [A].", "[A] a", "$0.070",
             )
         ]  # fmt: skip
         assert places == sorted(places)
@@ -192,7 +192,7 @@ class TestWhole:
         assert "a: b [place 2] > c [place 1, grade 7.0]" in shown(story.closed())
 
     def test_letters_are_joined_as_they_were_written(self):
-        """Joiners of ordinary prose stay in question, answers, notes and closing text."""
+        """Joiners of ordinary prose stay in question, answers, notes and final answer."""
         joined = "می\u200cخواهم"
         story = Story("a", "b", question=joined).answers(a=joined, b="No.")
         text = shown(story.casts("b: a", notes=joined).closing(joined).closed())
@@ -225,21 +225,21 @@ class TestWhole:
         assert "degraded" in text.splitlines()[0]
 
     def test_answers_steer_no_terminal(self):
-        """An escape sequence in an answer, a note or a closing text is shown."""
+        """An escape sequence in an answer, a note or a final answer is shown."""
         story = Story("a", "b").answers(a="\x1b[2J", b="No.")
         story.casts("a: b", notes="\x1b[2J").closing("\x1b[2J")
 
         assert "\x1b" not in shown(story)
 
     def test_a_simulated_session_is_marked_at_every_part(self):
-        """Head, answers, ballots, closing text and trust each say that scripts played."""
+        """Head, answers, ballots, final answer and trust each say that scripts played."""
         text = shown(three(simulated=True).closing("Yes.").closed())
 
         assert text.count("simulated · ") == 9
 
 
 class TestInterrupted:
-    """A session that was broken off."""
+    """A session that was interrupted."""
 
     def test_reviewers_that_were_never_asked_did_not_abstain(self):
         """Its ballots, and its record, say how far each reviewer came."""

@@ -626,5 +626,5 @@ def _describe_problem(read: Sequence[Reading], sheet: Sheet) -> str:
     best = max(read, key=lambda reading: reading.fullness)
     judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded
     if not judged:
-        return "holds no ranking of the labels on its sheet"
+        return "has no usable ranking"
     return judges_only(len(judged), len(sheet.candidates))

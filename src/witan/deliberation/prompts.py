@@ -471,7 +471,7 @@ def _grades(candidate: str, rubric: Rubric | None, peers: Mapping[str, Ballot]) 
 
 _CHAIRMAN = """\
 You are the chairman of a council. Its members have answered a question, reviewers have ranked the \
-answers without knowing who wrote them, and you write the closing text. Whoever asked will read \
+answers without knowing who wrote them, and you write the final answer. Whoever asked will read \
 yours first, and perhaps nothing else."""
 
 _EVIDENCE = """\

@@ -34,7 +34,7 @@ class Cost:
     Parameters
     ----------
     committed_usd
-        The most that it may be: calls of unknown cost at their worst, those broken off included,
+        The most that it may be: calls of unknown cost at their worst, those interrupted included,
         as far as their prices are known.
     """
 
@@ -226,7 +226,7 @@ class Session(Displayed):
 
     @classmethod
     def of(cls, events: Iterable[e.Event]) -> "Session":
-        """Fold a stream of events, whole or broken off, into a session.
+        """Fold a stream of events, whole or interrupted, into a session.
 
         Raises
         ------

@@ -89,7 +89,7 @@ def write_session_ballots(
     """Write the ballots of sessions in one of the formats of `write_ballots`; return how many.
 
     A ballot that does not say when it was cast, or in which category, says it as its session does.
-    One of a session in which scripts sat says so in its notes. Seats are called by their models,
+    One of a simulated session says so in its notes. Seats are called by their models,
     as leaderboards call them; of a model that holds several, also by the seat.
     """
     return write_ballots(_ballots(sessions, passed_over), path, format=format)

@@ -10,12 +10,12 @@ MARK = "simulated"
 
 
 def marked(ballot: Ballot) -> Ballot:
-    """The ballot of a session in which scripts sat."""
+    """The ballot of a simulated session."""
     return replace(ballot, notes=MARK if ballot.notes is None else f"{MARK}; {ballot.notes}")
 
 
 def is_marked(ballot: Ballot) -> bool:
-    """Whether it is one of a session in which scripts sat."""
+    """Whether it is one of a simulated session."""
     notes = ballot.notes or ""
     return notes == MARK or notes.startswith(f"{MARK}; ")
 

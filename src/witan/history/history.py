@@ -233,7 +233,7 @@ class History:
         Parameters
         ----------
         text
-            Words in the question or the closing text, in any case.
+            Words in the question or the final answer, in any case.
         since, until
             From, and before, these times.
         simulated

@@ -38,7 +38,7 @@ class Search:
     Parameters
     ----------
     text
-        Words in the question or the closing text, in any case.
+        Words in the question or the final answer, in any case.
     since, until
         From, and before, these times.
     simulated

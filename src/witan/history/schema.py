@@ -12,7 +12,7 @@
 
 Times are UTC microseconds in an integer. Models and reviewers are stored as codes: 53 bits of a
 hash of their name, the same in every history. Lists are JSON text. `searched` is question and
-closing text, case-folded by our own code, so that every server searches alike.
+final answer, case-folded by our own code, so that every server searches alike.
 
 Migrations are numbered and only go forward; each is one transaction, and the table `migrations`
 lists those applied. A history of a later version is left unchanged.

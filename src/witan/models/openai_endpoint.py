@@ -62,8 +62,12 @@ class Endpoint:
     def refused_key(self) -> str:
         """What it means that the server refused the credentials, or their absence."""
         if self._keyed:
-            return f"refused the key in {self._variable}" if self._variable else "refused its key"
-        return f"wants a key; set {self._variable}" if self._variable else "wants a key"
+            return (
+                f"rejected the API key in {self._variable}"
+                if self._variable
+                else "rejected its API key"
+            )
+        return f"needs an API key; set {self._variable}" if self._variable else "needs an API key"
 
     def request(self, body: bytes) -> httpx2.Request:
         """One call with this body, on behalf of whoever makes it now."""

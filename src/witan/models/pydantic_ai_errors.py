@@ -72,8 +72,8 @@ class Translation:
         shown = "" if status is None else f" ({status})"
         if isinstance(error, ai.ModelAuthenticationError):
             held = self.key_variable
-            refused = "its credentials" if held is None else f"the key in {held}"
-            problem = f"refused {refused}{shown}: {words}"
+            rejected = "its credentials" if held is None else f"the API key in {held}"
+            problem = f"rejected {rejected}{shown}: {words}"
         elif isinstance(error, ai.ModelNotFoundError):
             problem = f"does not know the model {self.model!r}{shown}: {words}"
         else:

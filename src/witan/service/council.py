@@ -63,7 +63,7 @@ class Council(deliberation.Council):
     members
         Seats as they are written (``openai:gpt-5``), members, or models of your own.
     chairman
-        Who writes the closing text: likewise, or a member's name; a list is tried in order. None:
+        Who writes the final answer: likewise, or a member's name; a list is tried in order. None:
         the best-ranked member.
     jury
         Who reviews in place of the members, likewise, and answers nothing. None: members review
@@ -245,7 +245,7 @@ class Council(deliberation.Council):
             Who reviews, in place of who is configured; as of `Council`. Empty: members review each
             other.
         chairman
-            Who writes the closing text, in place of who is configured; as of `Council`.
+            Who writes the final answer, in place of who is configured; as of `Council`.
         procedure
             How they deliberate, as a whole, in place of what is configured.
         history

@@ -7,7 +7,7 @@ __all__ = ["check_continued"]
 
 
 def check_continued(name: str, session: Session) -> None:
-    """Refuse to go on from a session that came to no closing text.
+    """Refuse to go on from a session that came to no final answer.
 
     Raises
     ------
@@ -16,6 +16,6 @@ def check_continued(name: str, session: Session) -> None:
     """
     if session.status == "interrupted" and session.synthesis is None:
         remedy = f"take it up first, with witan resume {name}"
-        raise SessionFileError(name, f"was interrupted before its closing text; {remedy}")
+        raise SessionFileError(name, f"was interrupted before its final answer; {remedy}")
     if session.text is None:
-        raise SessionFileError(name, "has no closing text to go on from")
+        raise SessionFileError(name, "has no final answer to go on from")

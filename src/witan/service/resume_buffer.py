@@ -21,7 +21,7 @@ class TakenUp:
     """One session that goes on.
 
     Closed, it could never be taken up again, even if whoever was still to answer failed once more.
-    So what happens is held back until there is an answer, a ballot or a closing text more than
+    So what happens is held back until there is an answer, a ballot or a final answer more than
     before, or until a call is begun whose cost may not be forgotten.
 
     Parameters
@@ -83,7 +83,7 @@ class TakenUp:
 
 
 def _got_on(before: Session, after: Session) -> bool:
-    """Whether there is an answer, a ballot or a closing text more than before."""
+    """Whether there is an answer, a ballot or a final answer more than before."""
     had, has = (
         (len(s.answers), sum(not ballot.abstained for ballot in s.ballots), _has_ended(s))
         for s in (before, after)

@@ -30,7 +30,7 @@ class Record:
     ----------
     place
         The history it goes into; None: it is kept in a file, and only if that is asked for or the
-        session is broken off.
+        session is interrupted.
     save
         The file that was asked for.
     say

@@ -133,7 +133,7 @@ class Folding:
         return "".join(map(self._taken, text))
 
     def end(self) -> str:
-        """What was still held: the text is over, or broken off."""
+        """What was still held: the text is over, or interrupted."""
         return self._placed()
 
     def _taken(self, char: str) -> str:

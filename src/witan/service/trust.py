@@ -139,12 +139,12 @@ def session_trust(session: "Session") -> str:
     parts += rankings_text(session)
     if session.failed:
         parts.append(f"{listed([*session.failed])} failed the safety gate")
-    # When it was broken off is not known, only when something last happened in it.
+    # When it was interrupted is not known, only when something last happened in it.
     until = " until its last event" if session.status == "interrupted" else ""
     parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
     if session.in_vain:
         again = listed([*session.opened.retried])
-        parts.append(f"nothing was gained: {again} failed again, and what counts is as before")
+        parts.append(f"{again} failed again; the result is unchanged")
     if missing := missing_text(session):
         parts.append(missing)
     return " · ".join(parts)

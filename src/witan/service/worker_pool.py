@@ -39,7 +39,7 @@ async def run_counting(work: Callable[[], T], of: Of = "kept") -> T:
     Raises
     ------
     Busy
-        If all counting is broken off.
+        If all counting is interrupted.
     """
     under_way = _held(_under_way, _UnderWay)
     stopping = Busy("the server is about to stop", "ask again when it is back", 5)

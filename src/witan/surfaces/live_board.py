@@ -113,7 +113,7 @@ class Board:
     ending
         How the session ended; empty: it has not.
     writer
-        Who writes the closing text; None: nobody does, or not yet.
+        Who writes the final answer; None: nobody does, or not yet.
     outcome, counted
         The ballots so far, counted; how many there were.
     news
@@ -178,7 +178,7 @@ class Board:
         return replace(self, seats=seats, writer=None if writing else self.writer)
 
     def write(self, change: Callable[[Line], Line]) -> "Board":
-        """The board with whoever writes the closing text changed."""
+        """The board with whoever writes the final answer changed."""
         return self if self.writer is None else replace(self, writer=change(self.writer))
 
 

@@ -25,7 +25,7 @@ M_ARENA_MAX, MOST_ARENAS = -8, 2
 """The option of glibc's `mallopt`, and its value."""
 
 MOST_NAMED = 10
-"""Sessions that are said by name to have been broken off."""
+"""Sessions that are said by name to have been interrupted."""
 
 COUNTING_SECONDS = 5.0
 """What is counted still is told to stop, and given so long to hear it."""
@@ -72,7 +72,7 @@ async def serve(
 ) -> None:
     """Serve until a signal says to stop; then let sessions end, and break off what lasts longer.
 
-    A second signal breaks everything off at once. What was broken off is said, and how to go on.
+    A second signal stops everything at once. What was interrupted is said, and how to go on.
 
     Parameters
     ----------
@@ -148,11 +148,11 @@ def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iter
     """What is said of sessions that did not end; None: they are kept nowhere."""
     left = [running.id for running in under_way if running.stream.interrupted]
     if option is None and left:
-        yield f"broken off, and kept nowhere: {counted(len(left), 'session')}"
+        yield f"interrupted, and kept nowhere: {counted(len(left), 'session')}"
         return
     for session in left[:MOST_NAMED]:
-        yield f"broken off; resume with: witan resume {session}{option}"
+        yield f"interrupted; resume with: witan resume {session}{option}"
     more = len(left) - MOST_NAMED
     if more > 0:
         listing = f"witan sessions --status interrupted{option}"
-        yield f"broken off: {more} more; list them with: {listing}"
+        yield f"interrupted: {more} more; list them with: {listing}"

@@ -189,7 +189,7 @@ class TestStopped:
         assert taken < 5
         assert statuses(tmp_path) == {session: "interrupted"}
         again = f"witan resume {session} --history {tmp_path / 'history.sqlite'}"
-        assert any(line.strip() == f"broken off; resume with: {again}" for line in heard)
+        assert any(line.strip() == f"interrupted; resume with: {again}" for line in heard)
         assert not any(" error: " in line for line in heard)
 
     def test_of_many_that_are_broken_off_some_are_named(self, tmp_path):
@@ -222,7 +222,7 @@ class TestStopped:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
 
-        assert "broken off, and kept nowhere: 1 session\n" in heard
+        assert "interrupted, and kept nowhere: 1 session\n" in heard
 
     def test_without_anything_under_way_it_stops_at_once(self, tmp_path):
         """Also beside a connection that is kept open."""

@@ -34,7 +34,7 @@ def figure(metrics, name, client):
 
 
 async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
-    """Who takes it up is told of the rest; a call that was broken off has an unknown cost."""
+    """Who takes it up is told of the rest; a call that was interrupted has an unknown cost."""
     metrics = Metrics()
     slow = councils(priced(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}]))
     async with Service.open(slow, observers=[metrics]) as service:

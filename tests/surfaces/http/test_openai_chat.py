@@ -64,7 +64,7 @@ class TestReply:
         assert "ada leads" in choice.message.reasoning_content
 
     def test_usage_is_the_sum_over_all_calls(self, council, history):
-        """Answers, reviews and the closing text, and what they cost."""
+        """Answers, reviews and the final answer, and what they cost."""
         reply = ask(council, ("user", "Is it so?"))
         session = history.session(reply.witan["session"])
         spent = [each.spent.usage for each in session.events if hasattr(each, "spent")]

@@ -51,7 +51,7 @@ class TestSeating:
     """A council is a member like any other."""
 
     def test_a_council_sits_in_another(self, tmp_path):
-        """It answers with its closing text and reviews; its cost and tokens are known."""
+        """It answers with its final answer and reviews; its cost and tokens are known."""
         inner = free_port()
         (tmp_path / "inner").mkdir()
         with (

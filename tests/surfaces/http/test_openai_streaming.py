@@ -70,7 +70,7 @@ class TestStream:
     """A session comes as it happens."""
 
     def test_progress_comes_before_the_text_and_the_reason_to_stop_last(self, told):
-        """The role first; then who answers, votes and leads; then the closing text."""
+        """The role first; then who answers, votes and leads; then the final answer."""
         chunks = told(asked={"extra_body": {"witan": {"mark": False}}})
         kinds = [next(iter(each.choices[0].delta.model_fields_set), "end") for each in chunks]
         reasoning = said(chunks, "reasoning_content").splitlines()
@@ -81,7 +81,7 @@ class TestStream:
         assert chunks[-1].witan["status"] == "complete"
         assert kinds[-1] == "end"
         assert reasoning[0] == "simulated · the council sits: ada, bob and cyd"
-        assert reasoning[-1] == "simulated · ada writes the closing text …"
+        assert reasoning[-1] == "simulated · ada writes the final answer …"
         for line in ("ada answers …", "cyd has voted: 3 of 3", "after 3 ballots ada leads"):
             assert any(each.startswith(f"simulated · {line}") for each in reasoning)
 
@@ -141,7 +141,7 @@ class TestStream:
         session = history.session(chunks[-1].witan["session"])
 
         assert said(chunks) == (
-            "All told: n\n\n[broken off: ada failed: is overloaded; it starts again]\n\n"
+            "All told: n\n\n[interrupted: ada failed: is overloaded; it starts again]\n\n"
             f"{session.text}"
         )
         assert chunks[-1].witan["status"] == "degraded"
@@ -153,7 +153,7 @@ class TestStream:
         chunks = told(synthesis=[broken, whole], asked={"extra_body": {"witan": {"mark": False}}})
 
         assert said(chunks) == (
-            "All told: n\n\n[broken off: attempt 1 failed: is overloaded; it starts again]\n\n"
+            "All told: n\n\n[interrupted: attempt 1 failed: is overloaded; it starts again]\n\n"
             "All told: so."
         )
 
@@ -184,7 +184,7 @@ class TestFailing:
         ):
             chunk = next(iter(stream))
             server.portal.call(server.service.drain, 0)
-            with pytest.raises(openai.APIError, match="broken off") as caught:
+            with pytest.raises(openai.APIError, match="interrupted") as caught:
                 deque(stream)
 
         assert caught.value.code == "session_interrupted"

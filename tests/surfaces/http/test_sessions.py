@@ -279,7 +279,7 @@ class TestFollowing:
 
 
 class TestEnding:
-    """A session can be broken off, taken up, judged again and forgotten."""
+    """A session can be interrupted, taken up, judged again and forgotten."""
 
     def test_one_that_is_cancelled_is_interrupted_and_can_be_resumed(self, slow):
         """What came in is kept."""
@@ -292,7 +292,7 @@ class TestEnding:
         assert (resumed.status_code, resumed.json()["session"]) == (202, session)
 
     def test_one_that_is_resumed_is_under_way_again(self, slow):
-        """It can be followed, and broken off, like the first time."""
+        """It can be followed, and interrupted, like the first time."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
         until(slow, session, "review_started")
         slow.post(f"/api/sessions/{session}/cancel")

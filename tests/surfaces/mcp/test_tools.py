@@ -120,9 +120,9 @@ class TestVerdicts:
                 session = result.structured_content["session"]
                 standing = await client.call_tool("status", {"session": session})
 
-        assert text_of(standing).endswith("It came to no closing text; `result` says why.")
+        assert text_of(standing).endswith("It came to no final answer; `result` says why.")
         assert result.is_error
-        assert "There is no closing text." in text_of(result)
+        assert "There is no final answer." in text_of(result)
         assert "out of order" in text_of(result)
         assert result.structured_content["status"] == "failed"
 

@@ -147,7 +147,7 @@ def test_a_page_goes_on_once_its_session_is_resumed_elsewhere(context, tmp_path)
         first = asked(context, place)
         tabs = [first, another(context, first)]
         first.bring_to_front()
-        first.get_by_role("button", name="Break it off").click()
+        first.get_by_role("button", name="Stop").click()
         for tab in tabs:
             tab.bring_to_front()
             shows_interrupted(tab)
@@ -156,14 +156,14 @@ def test_a_page_goes_on_once_its_session_is_resumed_elsewhere(context, tmp_path)
         tabs[1].bring_to_front()
         expect(tabs[1].locator("#status")).to_contain_text("reviews: 0 of 3", timeout=6000)
 
-        tabs[1].get_by_role("button", name="Break it off").click()
+        tabs[1].get_by_role("button", name="Stop").click()
         shows_interrupted(tabs[1])
         place.resume(first.url.rpartition("/")[2])
         expect(tabs[1].locator("#h-shortfall")).to_be_hidden(timeout=6000)
 
 
 def test_a_session_that_was_broken_off_meanwhile_is_shown_as_such(context, chrome, tmp_path):
-    """It was taken up again, and broken off, before the page was back."""
+    """It was taken up again, and interrupted, before the page was back."""
     with started(tmp_path) as place:
         page = asked(context, place)
         place.kill()
@@ -174,7 +174,7 @@ def test_a_session_that_was_broken_off_meanwhile_is_shown_as_such(context, chrom
         tab = other.new_page()
         tab.goto(page.url)
         tab.get_by_role("button", name="Resume it").click()
-        tab.get_by_role("button", name="Break it off").click()
+        tab.get_by_role("button", name="Stop").click()
         expect(tab.locator("#h-shortfall")).to_be_visible(timeout=SECONDS)
         other.close()
         expect(page.locator("#connection")).to_be_visible()
@@ -201,7 +201,7 @@ def test_a_first_connection_that_fails_is_tried_again(context, tmp_path):
         while page.evaluate("window.first") and time.monotonic() < ends:
             page.wait_for_timeout(200)
         context.unroute("**/live?*")
-        page.get_by_role("button", name="Break it off").click()
+        page.get_by_role("button", name="Stop").click()
         shows_interrupted(page)
 
     assert len(failed) == 1
@@ -228,7 +228,7 @@ def test_a_busy_server_is_said_to_be_busy_and_left_in_peace(context, tmp_path):
         first.close()
         expect(page.locator("#connection")).to_be_hidden(timeout=SECONDS)
         same = page.evaluate("window.first")
-        page.get_by_role("button", name="Break it off").click()
+        page.get_by_role("button", name="Stop").click()
         shows_interrupted(page)
 
     assert same

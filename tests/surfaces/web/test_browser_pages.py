@@ -55,7 +55,7 @@ class TestFinding:
         here = window()
         page = here.open("/")
         page.get_by_role("link", name="History").click()
-        page.get_by_label("Words of the question or closing text").fill("which tree")
+        page.get_by_label("Words of the question or final answer").fill("which tree")
         page.get_by_role("button", name="Search").click()
         page.get_by_role("link", name="Which tree?").click()
 

@@ -32,7 +32,7 @@ def session(at_desk):
 
 
 class TestWatching:
-    """From the question to the closing text."""
+    """From the question to the final answer."""
 
     def test_a_question_is_asked_and_watched_to_its_end(self, window):
         """Answers grow, ballots fall in, the ranking stands, and the page ends as a stored one."""
@@ -82,13 +82,13 @@ class TestWatching:
         page = here.open("/")
         put(page, "So (hang)?")
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
-        page.get_by_role("button", name="Break it off").click()
+        page.get_by_role("button", name="Stop").click()
         expect(page.locator("#h-shortfall")).to_have_text("This session is interrupted")
         here.shoot("interrupted")
         page.get_by_role("button", name="Resume it").click()
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
         expect(page.locator(".lane .prose").first).to_contain_text("says so")
-        page.get_by_role("button", name="Break it off").click()
+        page.get_by_role("button", name="Stop").click()
         expect(page.locator("#h-shortfall")).to_be_visible()
 
     def test_a_seat_that_failed_is_asked_again(self, window):

@@ -40,7 +40,7 @@ class TestForm:
     """What can be asked, and of whom."""
 
     def test_a_question_is_put_to_a_council(self):
-        """Question, council and closing text are fields with labels, and need no script."""
+        """Question, council and final answer are fields with labels, and need no script."""
         form = page().all("form")[0]
 
         assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")

@@ -67,7 +67,7 @@ def opening(*seats: str) -> Story:
 
 
 def rest(story: Story) -> list[e.Event]:
-    """What follows: answers, ballots that move the ranking, and the closing text."""
+    """What follows: answers, ballots that move the ranking, and the final answer."""
     known = len(story.events)
     for seat in story.seats:
         story.tell(e.AnswerDone, seat=seat, text=f"{seat} *says*.", spent=spent())

@@ -26,7 +26,7 @@ class TestFile:
     """What is written."""
 
     def test_it_shows_everything(self, witan, saved, tmp_path):
-        """Question, closing text, standings, ballots, answers, trust, and that it is simulated."""
+        """Question, final answer, standings, ballots, answers, trust, and that it is simulated."""
         said = witan("show", saved, "--html", tmp_path / "s.html")
 
         assert (said.status, said.out) == (0, "")

@@ -394,7 +394,7 @@ class TestSession:
         asked(browser, f"{where}/cancel")
 
     def test_a_second_page_that_resumes_it_leads_to_it_as_it_is(self, browser):
-        """While it is under way again, and once it is over; what was broken off is resumed."""
+        """While it is under way again, and once it is over; what was interrupted is resumed."""
         where = asked(browser, question="So (hang)?")
         browser.post(f"{where}/cancel")
         first = asked(browser, f"{where}/resume")

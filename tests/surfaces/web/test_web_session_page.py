@@ -184,7 +184,7 @@ class TestFollowing:
         session = closed(simulated=True)
         here = tuple(Seat(each, f"script:/elsewhere/{each}.toml", "script") for each in seats)
         site = Site(councils=(Profile(DEMO, seats=(SOMEBODY,)), Profile("fine", seats=here)))
-        [link] = [a for a in page(session, site=site).all("a") if a.text == "Ask on from here"]
+        [link] = [a for a in page(session, site=site).all("a") if a.text == "Ask a follow-up"]
 
         asked = parse_qs(urlsplit(link.attrs["href"]).query)
 
@@ -472,7 +472,7 @@ class TestAnswers:
     """Side by side."""
 
     def test_a_citation_opens_the_answer(self):
-        """Every label of the closing text leads to a card on the page."""
+        """Every label of the final answer leads to a card on the page."""
         root = page(closed())
         ids = {each.attrs.get("id") for each in root.all("article")}
 
@@ -599,7 +599,7 @@ class TestRealSessions:
 
     @pytest.mark.anyio
     async def test_the_labels_of_a_session_are_known_before_its_closing_text(self):
-        """What was called A while the ballots came in is called A in the closing text."""
+        """What was called A while the ballots came in is called A in the final answer."""
         async with council(members("abcde", "cabde"), [member("chair")]) as sitting:
             session = await sitting.ask("Which sea?")
         before = [x for x in session.events if not isinstance(x, e.SynthesisDone | e.SessionClosed)]

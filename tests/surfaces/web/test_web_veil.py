@@ -121,7 +121,7 @@ class TestTheChairman:
     """Who knows who that is does not know its label by that."""
 
     def test_is_called_so_and_by_no_label(self, two):
-        """In notes, beside the closing text, and while it writes."""
+        """In notes, beside the final answer, and while it writes."""
         session = Session.of(two[0])
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
         live = parsed(render_live(LiveSession(two[0][:at], now=lambda: BEGAN)))
@@ -134,7 +134,7 @@ class TestLanes:
     """What a reader who watches sees of them."""
 
     def test_are_called_anew_where_labels_move_up(self, two):
-        """A seat that failed gets none of the closing text's, so that all lanes change at once."""
+        """A seat that failed gets none of the final answer's, so that all lanes change at once."""
         cast = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.BallotCast))
         live = LiveSession(two[0][: cast - 1], now=lambda: BEGAN)
         for each in two[0][cast - 1 : cast]:

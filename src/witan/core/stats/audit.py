@@ -429,7 +429,7 @@ CHECKS = (
 """Every check, in the order of an audit."""
 
 FLAGS = {
-    "dead": "never brought a vote",
+    "dead": "never cast a valid ballot",
     "constant": "tells nobody apart on nine ballots in ten",
 }
 

@@ -57,7 +57,7 @@ class ReviewerAudit:
     reviewer, human
         The model or person; all people together are one line of the name "people".
     ballots, abstentions
-        What it was asked for, and how many brought no vote.
+        What it was asked for, and how many cast no valid ballot.
     flags
         ``dead``: three ballots or more and never a vote. ``constant``: nine in ten of ten ballots
         or more tell no candidate apart.

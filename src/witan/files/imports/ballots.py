@@ -97,7 +97,7 @@ class _Log:
 
 
 def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
-    """The answers and the closing text of a session that stands on one line."""
+    """The answers and the final answer of a session that stands on one line."""
     given = record.get("stage1")
     answers = given if isinstance(given, dict) else {}
     closing, question = record.get("synthesis"), record.get("question")
@@ -110,7 +110,7 @@ def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
 
 
 def _of_event(record: Mapping[str, Any]) -> Imported | None:
-    """The question, an answer or the closing text of a session that is told in events."""
+    """The question, an answer or the final answer of a session that is told in events."""
     kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
     text = record.get("question" if kind == "config" else "response")
     if not isinstance(text, str) or not isinstance(run, str) or not run:

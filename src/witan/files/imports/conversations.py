@@ -1,7 +1,7 @@
 """Saved conversations of the web app karpathy/llm-council, one JSON object per conversation.
 
 Its files keep, per question, the answers (``stage1``), each reviewer's reply with the labels that
-the app read off it (``stage2``), and the closing text (``stage3``). They do not keep which label
+the app read off it (``stage2``), and the final answer (``stage3``). They do not keep which label
 stood for whom: the app gives "Response A", "Response B", … to the answers in the order of
 ``stage1``, the same for every reviewer.
 """

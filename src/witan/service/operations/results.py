@@ -92,7 +92,7 @@ def _pick(kind: type[T], whole: object, **own: Any) -> T:
 
 
 def verdict_object(session: Session, record_problem: str | None = None) -> dict[str, Any]:
-    """The closing text, who leads how surely, what is missing, and what it cost."""
+    """The final answer, who leads how surely, what is missing, and what it cost."""
     told: dict[str, Any] = {
         "session": session.id,
         "status": session.status,

@@ -94,7 +94,7 @@ class Service:
     ) -> "AsyncGenerator[Service, None]":
         """Seat the councils, and hold sessions while the block lasts.
 
-        Sessions that are under way at its end are broken off, and left to be resumed.
+        Sessions that are under way at its end are interrupted, and left to be resumed.
 
         Parameters
         ----------

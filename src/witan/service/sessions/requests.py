@@ -146,7 +146,7 @@ class QuestionRequest:
     category
         What kind of question it is.
     parent
-        The session whose closing text it goes on from: what was said there is the conversation.
+        The session whose final answer it goes on from: what was said there is the conversation.
     """
 
     question: str

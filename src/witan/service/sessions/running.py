@@ -86,7 +86,7 @@ class RunningSession:
         return not self._over.is_set()
 
     def cancel(self) -> None:
-        """Break it off: every call is cancelled, what came in is kept."""
+        """Stop: every call is cancelled, what came in is kept."""
         self.scope.cancel()
 
     async def opened(self) -> None:
@@ -102,7 +102,7 @@ class RunningSession:
             raise self._failure
 
     async def ended(self) -> Session:
-        """Wait until nothing follows; return the session, which may have been broken off.
+        """Wait until nothing follows; return the session, which may have been interrupted.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class RunningSession:
         self._session, self._failure = session, failure
         if session is None and failure is None and self._id is None:
             # Cancelled before anything was told.
-            self._failure = NothingToCount("the session was broken off before it was opened")
+            self._failure = NothingToCount("the session was interrupted before it was opened")
         self.stream.end(None if failure is None else public_error(failure))
         self._opened.set()
         self._over.set()

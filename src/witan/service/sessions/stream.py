@@ -82,7 +82,7 @@ class Stream:
         self._tell(event)
 
     def end(self, failure: str | None = None) -> None:
-        """Say that nothing follows: the session is closed, was broken off, or failed."""
+        """Say that nothing follows: the session is closed, was interrupted, or failed."""
         if self.ended:
             return
         self.tell_gathered()

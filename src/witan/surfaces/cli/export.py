@@ -197,8 +197,8 @@ def _whole(
 
 def _nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
-        n = counted(len(left_out), "session")
-        return f"there is nothing but {n} in which scripts sat; --all writes their {kind}, too"
+        n = counted(len(left_out), "simulated session")
+        return f"there is nothing but {n}; --all writes their {kind}, too"
     return "there is no such session to write; witan sessions --all lists what there is"
 
 
@@ -243,8 +243,8 @@ class _Done:
 
 def _tell(done: _Done, options: dict[str, Any], where: str) -> None:
     if done.of_scripts:
-        n = counted(done.of_scripts, "session")
-        echo(f"{n} in which scripts sat left out; --all writes them, too", err=True)
+        n = counted(done.of_scripts, "simulated session")
+        echo(f"{n} left out; --all writes them, too", err=True)
     if done.nothing:
         n = counted(sum(done.nothing.values()), "session")
         why = listed([f"{held:,} with {instead}" for instead, held in done.nothing.items()])

@@ -255,7 +255,7 @@ Hold = Callable[[Following], Awaitable[Session]]
 
 
 class _Voice:
-    """Says the closing text: on a terminal as it is written, elsewhere once it is whole."""
+    """Says the final answer: on a terminal as it is written, elsewhere once it is whole."""
 
     def __init__(self, telling: Telling, panel: Panel | None) -> None:
         self.mark, self.legend, self.panel = telling.mark, telling.legend, panel
@@ -315,7 +315,7 @@ class _Voice:
         if self.said:
             self.end_line()
             self.said = ""
-            echo(f"[broken off: {clean(why)}; it starts again]", err=True)
+            echo(f"[interrupted: {clean(why)}; it starts again]", err=True)
 
     def _say(self, text: str) -> None:
         if not self.said and self.panel is not None:

@@ -146,7 +146,7 @@ class Panel:
         elif board.phase == "reviews" or (board.phase == "synthesis" and self._settled and voted):
             doing = f"reviews: {voted} of {board.judging}"
         elif board.phase == "synthesis":
-            doing = "answers are in" if self._settled else "closing text"
+            doing = "answers are in" if self._settled else "final answer"
         else:
             doing = board.ending or "opening"
         parts = ["witan", doing, self._since(board.began or self._began)]

@@ -53,7 +53,7 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
     is the latest. The seats, the procedure and the seed are those of the session; keys are those
     of today. The record of a FILE is written back to it unless --save names another. Where no
-    answer, ballot or closing text was added, the session stays interrupted, and its record says
+    answer, ballot or final answer was added, the session stays interrupted, and its record says
     that it was tried. One that was not interrupted is shown as it is. Exit status: as for witan
     ask.
     """

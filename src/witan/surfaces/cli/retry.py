@@ -56,8 +56,8 @@ def command(
     """Ask the seats that failed in a session again; what does not depend on them is kept.
 
     Without --seat, every seat that failed or abstained. After a review the ballots are counted and
-    the closing text is written again; after an answer all reviews are made again as well; after a
-    chairman's failure only the closing text. What comes of it is a new session, which names the
+    the final answer is written again; after an answer all reviews are made again as well; after a
+    chairman's failure only the final answer. What comes of it is a new session, which names the
     other as its parent; that one stays as it was. Its cost is that of the new calls alone. Exit
     status: as for witan ask.
     """

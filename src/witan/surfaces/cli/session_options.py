@@ -112,7 +112,7 @@ def read_earlier(
     Raises
     ------
     SessionFileError
-        If it cannot be read, or came to no closing text.
+        If it cannot be read, or came to no final answer.
     HistoryError
         If the history cannot be read, or holds no such session.
     """
@@ -125,7 +125,7 @@ def read_earlier(
     with session_called(name, config, history) as (session, _):
         if isinstance(session, str):
             raise SessionFileError(
-                name, "came in as ballots, and has no closing text to go on from"
+                name, "came in as ballots, and has no final answer to go on from"
             )
     check_continued(name, session)
     return session

@@ -50,7 +50,7 @@ def command(
     events: bool,
     html: Path | None,
 ) -> None:
-    """Show a session: question, answers, ballots, standings, closing text.
+    """Show a session: question, answers, ballots, standings, final answer.
 
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
     is the latest. A FILE exists, ends in .json or has a path; - is standard input. With --events,

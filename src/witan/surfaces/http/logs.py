@@ -79,13 +79,13 @@ class SessionLog:
         return told
 
     def over(self, running: RunningSession) -> None:
-        """Write down that a session was broken off, or that its record is elsewhere."""
+        """Write down that a session was interrupted, or that its record is elsewhere."""
         if not running.named:
             return
         if running.stream.interrupted:
             failure = running.failure
             fields = {"session": running.id, "failure": None if failure is None else str(failure)}
-            _log.warning("session broken off", extra={"fields": fields})
+            _log.warning("session interrupted", extra={"fields": fields})
         if running.unkept is not None:
             fields = {"session": running.id, "problem": str(running.unkept)}
             _log.error("session not kept", extra={"fields": fields})

@@ -113,7 +113,7 @@ class Metrics:
         return told
 
     def over(self, running: RunningSession) -> None:
-        """Count a session that was broken off."""
+        """Count a session that was interrupted."""
         if not (running.named and running.stream.interrupted):
             return
         session = running.session

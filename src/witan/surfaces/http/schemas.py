@@ -55,7 +55,7 @@ class JudgingBody(_Body):
         ),
     ] = []
     chairman: Annotated[
-        Name | None, Field(description="The name of the seat that writes the closing text.")
+        Name | None, Field(description="The name of the seat that writes the final answer.")
     ] = None
     seed: Annotated[
         int | None, Field(ge=0, lt=2**53, description="Draws sheets and labels, to repeat them.")
@@ -110,7 +110,7 @@ class QuestionBody(JudgingBody):
         Name | None, Field(description="What leaderboards can be read by, such as coding.")
     ] = None
     parent: Annotated[
-        Name | None, Field(description="The session whose closing text it goes on from.")
+        Name | None, Field(description="The session whose final answer it goes on from.")
     ] = None
 
     def asked(self, hops: tuple[str, ...] = ()) -> QuestionRequest:

@@ -68,7 +68,7 @@ async def ask(
     responses=examples.RECORD,
 )
 async def show(session: SessionNamed, service: ServiceOf) -> Response:
-    """Give the record of a session: answers, ballots, outcome, closing text, every event.
+    """Give the record of a session: answers, ballots, outcome, final answer, every event.
 
     One that came in as ballots has no events; what is known of it stands in its place, marked by
     `witan_imported` in place of `witan_session`.
@@ -212,7 +212,7 @@ def _record(session: Session, running: RunningSession | None) -> Response:
     }
     record = session_to_json(session)
     if under_way:
-        # What is broken off looks the same in a record; this is not.
+        # What is interrupted looks the same in a record; this is not.
         record = to_json({**json.loads(record), "status": None, "missing": []})
     text = to_json(beside)[:-1] + ", " + record[1:]
     return Response(text, 200, media_type="application/json")

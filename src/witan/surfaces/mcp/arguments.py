@@ -49,7 +49,7 @@ class ResultArguments(SessionArguments):
     wait: Wait = 45
     full: Annotated[
         bool,
-        Field(description="All of it: answers, ballots, standings, not the closing text alone."),
+        Field(description="All of it: answers, ballots, standings, not the final answer alone."),
     ] = False
 
 

@@ -1,4 +1,4 @@
-"""Tools that hold sessions: asked, followed, broken off, taken up."""
+"""Tools that hold sessions: asked, followed, interrupted, taken up."""
 
 from functools import partial
 from math import inf
@@ -32,7 +32,7 @@ VERDICT = {
             "description": "complete, degraded, failed or interrupted; null: it goes on.",
         },
         "simulated": {"type": "boolean", "description": "Scripts sat in it."},
-        "text": {"type": ["string", "null"], "description": "The closing text."},
+        "text": {"type": ["string", "null"], "description": "The final answer."},
         "trust": {
             "type": ["string", "null"],
             "description": "Who voted, what is tied, what it cost, what is missing.",
@@ -147,7 +147,7 @@ ASKING: tuple[Tool[Any], ...] = (
         "ask",
         "Ask the council",
         "Put a question to several models at once: each answers, each reviews the others' answers "
-        "blind, the ballots are counted, and a chairman writes the closing text from the answers "
+        "blind, the ballots are counted, and a chairman writes the final answer from the answers "
         "that stood up. Returns the text with how sure it is: who voted, what is tied, what is "
         "missing. It takes from half a minute to several minutes and costs money; it reports its "
         "progress. If your calls are cut at 60 seconds, use `start` and `result` instead. The "
@@ -175,7 +175,7 @@ ASKING: tuple[Tool[Any], ...] = (
     Tool(
         "result",
         "What came of a session",
-        "The closing text of a session and how sure it is. Waits for its end for at most `wait` "
+        "The final answer of a session and how sure it is. Waits for its end for at most `wait` "
         "seconds; if it is still under way then, says how far it is: call it again.",
         ResultArguments,
         result,

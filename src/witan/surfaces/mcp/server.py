@@ -24,7 +24,7 @@ ABOUT = "Several models answer a question and review each other blind; the ballo
 
 INSTRUCTIONS = (
     "A council of models: `ask` puts a question to several of them, has each review the others' "
-    "answers blind, counts the ballots, and returns a closing text with how sure it is. Take it "
+    "answers blind, counts the ballots, and returns a final answer with how sure it is. Take it "
     "for questions where one model's answer is not enough; it takes minutes and costs money, which "
     "`plan` says beforehand. Where calls are cut short, `start` a session and fetch its `result`. "
     "Tell the user what the line of trust says: ties, missing seats, and that a session is "

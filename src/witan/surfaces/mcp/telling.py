@@ -28,7 +28,7 @@ PAGE = Page()
 
 
 class Steps:
-    """Counts how far a session has come: answers, ballots, the closing text and the end are steps.
+    """Counts how far a session has come: answers, ballots, the final answer and the end are steps.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def address(session: str) -> str:
 
 
 def verdict(session: Session, running: RunningSession | None) -> Reply:
-    """The closing text with its trust, and before it what it must not be read without."""
+    """The final answer with its trust, and before it what it must not be read without."""
     problem = None if running is None else running.problem
     text = "\n\n".join(part for part in _verdict(session, problem) if part)
     told = {**verdict_object(session, problem), "under_way": False}
@@ -107,7 +107,7 @@ def _warning(session: Session) -> str:
 def _body(session: Session) -> list[str]:
     if session.text is not None:
         return [readable(session.text.strip("\n"))]
-    said = ["There is no closing text."]
+    said = ["There is no final answer."]
     if session.status == "interrupted":  # else it is among what is missing
         said += [clean(f"{seat}: {why}") for seat, why in session.unanswered.items()]
     if session.outcome is not None:
@@ -119,7 +119,7 @@ def _body(session: Session) -> list[str]:
 def imported(found: ImportedSession, *, full: bool = False) -> Reply:
     """A session that came in as ballots, and what they come to; its record where it is asked for.
 
-    It is no failure that there is no closing text: nobody was to write one.
+    It is no failure that there is no final answer: nobody was to write one.
     """
     known = f"the whole record: {address(found.about.session)}"
     text = "\n".join(imported_text(PAGE, found, as_request))
@@ -185,7 +185,7 @@ def _standing(session: Session, voted: int, *, under_way: bool) -> str:
 def _ending(session: Session) -> str:
     """Where a session that is over leads to."""
     if session.text is not None:
-        return "`result` has its closing text."
+        return "`result` has its final answer."
     if session.status == "interrupted":
-        return "It has no closing text; `resume` takes it up."
-    return "It came to no closing text; `result` says why."
+        return "It has no final answer; `resume` takes it up."
+    return "It came to no final answer; `result` says why."

@@ -36,7 +36,7 @@ async def complete(
 ) -> Response:
     """Put the last message of the user to the council, after the conversation before it.
 
-    Streamed, what the council does comes as `reasoning_content`, then the closing text as it is
+    Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
     written. Who goes away before the end breaks the session off.
     """
     asked = body.asked(offered(service, body.model), hops)
@@ -89,7 +89,7 @@ async def _chunks(
 
 
 class _Followed(Response):
-    """A stream whose session is broken off once its reader is gone."""
+    """A stream whose session is interrupted once its reader is gone."""
 
     def __init__(self, stream: Response, running: RunningSession) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ _CHUNK = (
 )
 
 _REPLY: Any = told(
-    "The closing text, whole; or, where `stream` is set, what happens as it happens.",
+    "The final answer, whole; or, where `stream` is set, what happens as it happens.",
     {
         "id": "chatcmpl-20261122-043640-acfc3ee97f",
         "object": "chat.completion",

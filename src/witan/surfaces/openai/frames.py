@@ -87,7 +87,7 @@ class Frames:
 
 
 class _Voice:
-    """Says the closing text as it is written; what was said cannot be taken back."""
+    """Says the final answer as it is written; what was said cannot be taken back."""
 
     def __init__(self) -> None:
         self._said = ""
@@ -124,7 +124,7 @@ class _Voice:
 
 
 def _broken_off(why: str) -> str:
-    return f"\n\n[broken off: {clean(why)}]\n\n"
+    return f"\n\n[interrupted: {clean(why)}]\n\n"
 
 
 def _data(value: object) -> bytes:

@@ -19,7 +19,7 @@ __all__ = ["BEST", "Offered", "offered", "router"]
 NAME = "witan"
 
 BEST = f"{NAME}/best"
-"""The configured council, whose best answer stands for the closing text."""
+"""The configured council, whose best answer stands for the final answer."""
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
 

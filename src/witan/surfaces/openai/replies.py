@@ -101,7 +101,7 @@ def refusal(running: RunningSession) -> Refusal | None:
         )
         return Refusal(status_of(failure), words, "session_failed")
     if session.status == "interrupted" and session.synthesis is None:
-        words = f"the session {session.id} was broken off before its closing text; resume it"
+        words = f"the session {session.id} was interrupted before its final answer; resume it"
         return Refusal(503, words, "session_interrupted")
     if session.text is not None:
         return None

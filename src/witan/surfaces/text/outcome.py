@@ -108,7 +108,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         though = "" if winner in outcome.leaders else f", yet does not lead under {outcome.rule}"
         yield f"{winner} beats every rival head to head{though}."
     for ring in outcome.cycles:
-        yield f"{listed(ring)} beat each other in a ring; no order of them pleases every majority."
+        yield f"{listed(ring)} form a preference cycle: no order agrees with every majority."
     if outcome.kendall_w is not None:
         yield f"Kendall's W of the ballots is {number(outcome.kendall_w)} (0 no agreement, 1 full)."
     if outcome.tie_broken_by is not None:

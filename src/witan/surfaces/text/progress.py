@@ -132,8 +132,8 @@ def _(event: e.Decided, seen: Progress) -> str:  # noqa: ARG001
 @_said.register
 def _(event: e.SynthesisStarted, seen: Progress) -> str:  # noqa: ARG001
     if event.chairman is None:
-        return "the best answer stands for the closing text"
-    return f"{event.chairman} writes the closing text …"
+        return "the best answer stands for the final answer"
+    return f"{event.chairman} writes the final answer …"
 
 
 @_said.register

@@ -1,4 +1,4 @@
-"""A session as text: its closing text, its line of trust, and everything it produced."""
+"""A session as text: its final answer, its line of trust, and everything it produced."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ def relation_text(relation: str | None, parent: str) -> str:
 def session_text(
     page: Page, session: Session, came_of_it: Sequence[str] = (), votes: Sequence[Ballot] = ()
 ) -> Iterator[str]:
-    """The lines of a session: question, answers, standings, ballots, closing text, trust.
+    """The lines of a session: question, answers, standings, ballots, final answer, trust.
 
     `came_of_it` says which sessions are known to follow from it, a sentence each; `votes` are the
     ballots that people cast on it later, which its outcome does not count.
@@ -199,14 +199,14 @@ def _synthesis(page: Page, session: Session, mark: str) -> Iterator[str]:
     for chairman, why in held.failed.items():
         yield page.sentence(f"chairman {chairman} failed: {why}", "warning", hang=2)
     by = f"written by {held.chairman}" if held.chairman else "the answer ranked best"
-    yield page.sentence(f"{mark}Closing text, {by}", "bold")
+    yield page.sentence(f"{mark}Final answer, {by}", "bold")
     yield page.prose(held.text.strip("\n"))
     if legend := legend_text(session):
         yield page.sentence(legend, "dim", hang=2)
 
 
 def legend_text(session: Session) -> str:
-    """List the member behind each label; empty if the closing text has no label."""
+    """List the member behind each label; empty if the final answer has no label."""
     if session.synthesis is None:
         return ""
     held = session.synthesis

@@ -1,4 +1,4 @@
-"""The answers side by side, and the closing text with links into them."""
+"""The answers side by side, and the final answer with links into them."""
 
 from dataclasses import dataclass
 
@@ -56,7 +56,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The closing text.
+    """The final answer.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
 
 
 def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Verdict | None:
-    """The closing text; without one, the only answer there is; None: neither.
+    """The final answer; without one, the only answer there is; None: neither.
 
     `recounted`: the page counts otherwise than the session did.
     """

@@ -91,7 +91,7 @@ def _contested(outcome: Outcome, naming: Naming) -> Iterator[str]:
         yield f"The fit of the same ballots places {above} above {below}, beyond noise."
     for ring in outcome.cycles:
         names = listed([*map(naming.name, ring)])
-        yield f"{names} beat each other in a ring; no order of them pleases every majority."
+        yield f"{names} form a preference cycle: no order agrees with every majority."
     if outcome.tie_broken_by is not None:
         yield f"Equal scores were separated by {outcome.tie_broken_by}."
     dissents = [*_dissents(outcome, naming)]

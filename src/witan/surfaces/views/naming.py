@@ -31,7 +31,7 @@ class Naming:
     Parameters
     ----------
     labels
-        Seat to label: those of the closing text, which stay the same all over the page.
+        Seat to label: those of the final answer, which stay the same all over the page.
     others
         Whoever holds no seat, to what is said instead while names are hidden.
     places

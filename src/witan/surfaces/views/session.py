@@ -83,7 +83,7 @@ class SessionView:
     retry
         Seats that failed: as forms have them, and what they are called.
     may_follow
-        Whether there is a closing text to go on from.
+        Whether there is a final answer to go on from.
     council
         The name of the council that can be asked to go on; empty: the configured one.
     """

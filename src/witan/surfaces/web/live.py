@@ -27,7 +27,7 @@ from witan.surfaces.web.rendering import SITE, Site, part, render
 __all__ = ["LiveSession", "Status"]
 
 CLOSING = ""
-"""What the closing text is known by among those of the seats."""
+"""What the final answer is known by among those of the seats."""
 
 LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots.html"
 
@@ -109,7 +109,7 @@ class LiveSession:
         changes = self._changes
         match event:
             case e.SessionOpened():
-                # The page may be one of before the session was broken off, and taken up again.
+                # The page may be one of before the session was interrupted, and taken up again.
                 changes.writer = changes.closing_void = True
                 self._labels = self.naming.labels
             case e.AnswerDelta():
@@ -185,7 +185,7 @@ class LiveSession:
             "opening": "seating the council",
             "answers": f"answers: {board.done(('answered', 'failed'))} of {board.answering}",
             "reviews": f"reviews: {board.done(('voted', 'abstained'))} of {board.judging}",
-            "synthesis": "the closing text is being written",
+            "synthesis": "the final answer is being written",
             "closed": board.ending,
         }[board.phase]
         news = tuple(map(self.naming.said, board.news))
@@ -243,7 +243,7 @@ class LiveSession:
         return tuple(held[seat] for seat in self.naming.ordered(held))
 
     def writer(self) -> Lane | None:
-        """Who writes the closing text; None: nobody yet."""
+        """Who writes the final answer; None: nobody yet."""
         line = self._board.writer
         if line is None:
             return None
@@ -251,7 +251,7 @@ class LiveSession:
         return replace(shown, name=CHAIRMAN) if self.naming.veiled else shown
 
     def verdict_text(self) -> str:
-        """What there is of the closing text."""
+        """What there is of the final answer."""
         return readable(self.naming.quoted_so_far(self._synthesis))
 
     def patch(self) -> str:
@@ -272,7 +272,7 @@ class LiveSession:
         )
 
     def ended(self, problem: str = "") -> str:
-        """The whole page in place of the live one: the session is over, or was broken off."""
+        """The whole page in place of the live one: the session is over, or was interrupted."""
         view = session_view(self.session, revealed=self._revealed, councils=self._site.councils)
         body = render(
             "parts/body.html",
@@ -286,7 +286,7 @@ class LiveSession:
 
     def _patched_lanes(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
         if self.naming.veiled and self.naming.labels != self._labels:
-            # A seat that failed gets none of the labels of the closing text, so others move up.
+            # A seat that failed gets none of the labels of the final answer, so others move up.
             self._labels = self.naming.labels
             for seat, text in self._texts.items():
                 self._told[seat] = self.naming.quoted_so_far(text)

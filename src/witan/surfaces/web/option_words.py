@@ -22,7 +22,7 @@ MODES = (
     ("best", "the answer ranked best, without a chairman"),
     ("verdict", "approve or reject"),
 )
-"""What a closing text can be, in the words of the form."""
+"""What a final answer can be, in the words of the form."""
 
 _COUNTED = {each.name: each for each in FIELDS}
 
@@ -59,7 +59,7 @@ GROUPS: tuple[tuple[str, Mapping[str, Words]], ...] = (
             "max_tokens": Words("Tokens of one reply at most"),
             "session_seconds": Words("Seconds for the session", "Whatever came by then counts."),
             "stage_seconds": Words(
-                "Seconds for a stage", "A round of answers or reviews, or the closing text."
+                "Seconds for a stage", "A round of answers or reviews, or the final answer."
             ),
             "call_seconds": Words("Seconds for a call", "With all its attempts."),
             "attempts": Words("Attempts of a call", "The first included."),
@@ -77,9 +77,9 @@ GROUPS: tuple[tuple[str, Mapping[str, Words]], ...] = (
                 "At least two who only review; none chosen: as configured.",
                 "a name on each line",
             ),
-            "chairman": Words("Chairman", "Who writes the closing text.", "a name"),
-            "mode": Words("Closing text"),
-            "synthesis": Words("Write a closing text", "Else it ends with the ranking."),
+            "chairman": Words("Chairman", "Who writes the final answer.", "a name"),
+            "mode": Words("Final answer"),
+            "synthesis": Words("Write a final answer", "Else it ends with the ranking."),
         },
     ),
     (

@@ -115,7 +115,7 @@ def offered(
         Council, and name and words of each seat that can be chosen to answer or to judge; empty:
         names are written.
     chairmen
-        Name and words of each seat that can write the closing text; likewise.
+        Name and words of each seat that can write the final answer; likewise.
     without
         What the form asks for elsewhere.
     """

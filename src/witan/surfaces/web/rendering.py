@@ -138,7 +138,7 @@ def render_session(  # noqa: PLR0913 - all but one by name
     problem: str = "",
     misnamed: str = "",
 ) -> str:
-    """The page of a session that is over, or was broken off.
+    """The page of a session that is over, or was interrupted.
 
     Parameters
     ----------

@@ -285,4 +285,4 @@ def _problem(running: RunningSession | None) -> str:
         return ""
     if running.problem is not None:
         return running.problem
-    return "" if running.failure is None else f"It was broken off: {public_error(running.failure)}"
+    return "" if running.failure is None else f"It was interrupted: {public_error(running.failure)}"

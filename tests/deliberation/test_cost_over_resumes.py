@@ -101,7 +101,7 @@ class Slow:
     def keep(self, event: e.Event) -> None:
         self.taken.append(event)
 
-    def calling(self) -> None:
+    def flush(self) -> None:
         pass
 
     async def commit(self) -> int:

@@ -91,7 +91,7 @@ def story(rule: str = "borda") -> list[e.Event]:
         (e.BallotAbstained, {"seat": "b", "round": 2, "reason": "late", "spent": Spent()}),
         (e.OutcomeChanged, {"outcome": outcome, "counted": NAMES}),
         (e.Decided, {"leader": "a", "cancelled": ("c",)}),
-        (e.SittingInVain, {"since": 3}),
+        (e.FruitlessResume, {"since": 3}),
         (e.SynthesisStarted, {"chairman": "a", "mode": "verdict"}),
         (e.SynthesisDelta, {"chairman": "a", "text": "Yes"}),
         (e.SynthesisFailedOver, {"chairman": "a", "reason": "500", "next": None, "spent": SPENT}),

@@ -21,6 +21,8 @@ from witan.deliberation.session import Session
 from witan.models.scripted import Line
 from witan.service.trust import session_trust
 
+pytestmark = pytest.mark.anyio
+
 NAMES = "abcde"
 
 
@@ -172,9 +174,6 @@ class TestTheRest:
     def test_no_notes_stay_none(self):
         """Two ballots without notes make one without."""
         assert merge(cast("a > b"), cast("b > a")).ballot.notes is None
-
-
-pytestmark = pytest.mark.anyio
 
 
 def by_place(call: Call) -> str:

@@ -12,7 +12,7 @@ from witan.core.ballot import Ballot
 from witan.core.entries import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
-from witan.history import Added, History, Imported
+from witan.history import History, ImportCounts, Imported
 from witan.history.rows import Rows
 
 
@@ -36,7 +36,7 @@ class TestAdding:
         """Sessions, ballots, answers and standings are there, and listed with their file."""
         one = session("s1", answers={"b": "B!"}, lengths={"c": 7}, category="coding")
 
-        assert history.add([one], "votes.csv", "d1") == Added(1, 0, 3)
+        assert history.add([one], "votes.csv", "d1") == ImportCounts(1, 0, 3)
 
         assert history.ballots("s1") == list(one.ballots)
         assert history.answers("s1") == {"b": "B!"}
@@ -55,14 +55,14 @@ class TestAdding:
             raise AssertionError
             yield
 
-        assert history.add(unread(), "again.csv", "d1") == Added(0, 2, 0)
+        assert history.add(unread(), "again.csv", "d1") == ImportCounts(0, 2, 0)
         assert everything(history) == before
 
     def test_a_session_that_is_there_with_the_same_ballots_is_left_alone(self, history):
         """Another file with an old session and a new one brings the new one."""
         history.add([session("s1")], "old.csv", "d1")
 
-        assert history.add([session("s1"), session("s2")], "new.csv", "d2") == Added(1, 1, 3)
+        assert history.add([session("s1"), session("s2")], "new.csv", "d2") == ImportCounts(1, 1, 3)
         assert len(history.ballots("s1")) == 3
 
     def test_other_ballots_for_a_session_that_is_there_are_refused(self, history):
@@ -78,7 +78,7 @@ class TestAdding:
 
     def test_a_session_comes_once_in_a_file(self, history):
         """A session that a file brings twice is refused, or known where its ballots agree."""
-        assert history.add([session("s1"), session("s1")], "f", "d1") == Added(1, 1, 3)
+        assert history.add([session("s1"), session("s1")], "f", "d1") == ImportCounts(1, 1, 3)
         with pytest.raises(HistoryError, match="other ballots"):
             history.add([session("s2"), session("s2", "a: c > b")], "f", "d2")
 
@@ -140,7 +140,7 @@ class TestAdding:
 
         history.vote("s1", [ballot("eve: a > b", kind="human")])
 
-        assert history.add([session("s1", answers={"b": "B!"})], "f", "d2") == Added(0, 1, 0)
+        assert history.add([session("s1", answers={"b": "B!"})], "f", "d2") == ImportCounts(0, 1, 0)
         assert [b.reviewer for b in history.ballots("s1")] == ["a", "b", "c", "eve"]
         assert history.answers("s1") == {"b": "B!"}
 

@@ -9,7 +9,7 @@ from histories import ASKED, MODELS, told
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, InvalidBallot, UnknownName
-from witan.history import Added, Imported
+from witan.history import ImportCounts, Imported
 
 VOTE = ballot("ines: a > b > c", session="s1", kind="human")
 
@@ -79,8 +79,8 @@ class TestFiles:
         vote = Ballot("ines", tuple((name,) for name in MODELS), session="s1", kind="human")
         history.add([council()], "f", "d1")
 
-        assert history.add([council(vote)], "g", "d2") == Added(0, 1, 1, 1)
-        assert history.add([council(vote)], "h", "d3") == Added(0, 1, 0, 0)
+        assert history.add([council(vote)], "g", "d2") == ImportCounts(0, 1, 1, 1)
+        assert history.add([council(vote)], "h", "d3") == ImportCounts(0, 1, 0, 0)
         assert people(history) == [vote]
 
     @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ class TestFiles:
         history.add([council()], "f", "d1")
         broken = Session.of(told("s1")[:4])
 
-        assert history.add([Imported("s1", ASKED, session_record=broken)], "g", "d2") == Added(
-            0, 1, 0
-        )
+        assert history.add(
+            [Imported("s1", ASKED, session_record=broken)], "g", "d2"
+        ) == ImportCounts(0, 1, 0)
         assert history.session("s1").status == "complete"
 
     def test_an_imported_session_comes_out_as_it_came_in(self, history):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from witan.core.gate import SafetyCheck
 from witan.deliberation.calls import Caller
-from witan.deliberation.events import Event, SessionOpened, SittingInVain
+from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.jury import Authorship
 from witan.deliberation.masking import list_names
 from witan.deliberation.ports import Call, Clock, Member, Message, Stage
@@ -17,7 +17,7 @@ def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop the events of resumes that came to nothing."""
     standing: list[Event] = []
     for event in events:
-        if isinstance(event, SittingInVain):
+        if isinstance(event, FruitlessResume):
             standing = [before for before in standing if before.seq <= event.since]
         standing.append(event)
     return tuple(standing)

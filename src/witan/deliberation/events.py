@@ -6,7 +6,7 @@ SessionOpened
 ├── counting       OutcomeChanged, Decided
 ├── synthesis      SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone
 ├── any call       CallRetried, TextWithdrawn
-├── SittingInVain
+├── FruitlessResume
 └── SessionClosed
 
 Deltas are shown and not kept: the event that ends a text holds all of it.
@@ -400,7 +400,7 @@ class TextWithdrawn(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SittingInVain(Event):
+class FruitlessResume(Event):
     """A resume brought nothing but its cost.
 
     It can be taken up again where it stood before: at the event of the number `since`.
@@ -438,7 +438,7 @@ EVENTS: Mapping[str, type[Event]] = {
         SessionOpened, AnswerStarted, AnswerDelta, AnswerDone, AnswerFailed, GateVerdict,
         SheetDrawn, ReviewStarted, BallotRepaired, BallotCast, BallotAbstained, OutcomeChanged,
         Decided, SynthesisStarted, SynthesisDelta, SynthesisFailedOver, SynthesisDone, CallRetried,
-        TextWithdrawn, SittingInVain, SessionClosed,
+        TextWithdrawn, FruitlessResume, SessionClosed,
     )
 }  # fmt: skip
 """Every kind of event, by its name in records."""

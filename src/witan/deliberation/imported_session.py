@@ -50,12 +50,12 @@ class Imported:
     entries: Entries | None = None
 
 
-Shown = Callable[[Imported], tuple[Imported, Mapping[str, str]]]
-"""Shows what came in to somebody: with it, name to what is shown of it, where that is not all."""
+ImportRedactor = Callable[[Imported], tuple[Imported, Mapping[str, str]]]
+"""Redacts an import for a reader; also maps names that are not shown whole to what is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class ImportCounts:
     """Counts of what an import added.
 
     Parameters

@@ -35,7 +35,7 @@ class Journal(Protocol):
         """Take an event in as it happens; nothing is waited for."""
         ...
 
-    def calling(self) -> None:
+    def flush(self) -> None:
         """Hold nothing back any longer: a call is about to be made."""
         ...
 
@@ -135,7 +135,7 @@ class Recorder:
         recorded = False
         if self._journal is not None:
             last = self.events[-1].seq
-            self._journal.calling()
+            self._journal.flush()
             self._wanted.set()
             await self._next_round.wait()
             recorded = self._durable is not None and self._durable >= last

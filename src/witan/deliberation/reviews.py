@@ -164,7 +164,7 @@ SAME = "has nothing to judge: the other answers are the same as its own"
 IDLE = (ALONE, AUTHOR, SAME)
 """Why a reviewer is not asked at all."""
 
-Shown = tuple[tuple[Sheet, Call], ...]
+SheetCalls = tuple[tuple[Sheet, Call], ...]
 """One or two sheets that a reviewer sees, with the call for each."""
 
 
@@ -314,7 +314,7 @@ class _Round:
                     if event.seq <= self.context.final:
                         self.settled.add(event.seat)
 
-    async def _seat(self, member: Member, shown: Shown) -> None:
+    async def _seat(self, member: Member, shown: SheetCalls) -> None:
         results = (
             await self._ask_both(member, shown)
             if shown
@@ -324,7 +324,7 @@ class _Round:
         if await self.count.take(member.name, ballot):
             self._stop_waiting()
 
-    async def _ask_both(self, member: Member, shown: Shown) -> list[_SheetResult]:
+    async def _ask_both(self, member: Member, shown: SheetCalls) -> list[_SheetResult]:
         """Read the reviewer's one sheet, or both at once."""
         if len(shown) == 1:
             return [await self._ask(member, *shown[0], mirrored=False)]

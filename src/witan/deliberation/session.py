@@ -303,7 +303,7 @@ class Session(Displayed):
         return frozenset(seat.name for seat in self.opened.reviewers if seat.name not in done)
 
     @property
-    def in_vain(self) -> bool:
+    def is_fruitless(self) -> bool:
         """True if a retry heard none of the seats it asked."""
         opened = self.opened
         if not opened.retried or self.status == "interrupted":
@@ -521,7 +521,7 @@ class _Fold:
                 self.outcome = event.outcome
             case e.SynthesisFailedOver():
                 self.fell[event.chairman] = event.reason
-            case e.SittingInVain():
+            case e.FruitlessResume():
                 self.fell.clear()
             case e.SynthesisDone():
                 self.synthesis = Synthesis(

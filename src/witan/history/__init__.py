@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from witan.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import Added as Added
+    from witan.deliberation.imported_session import ImportCounts as ImportCounts
     from witan.deliberation.imported_session import Imported as Imported
     from witan.history.database import Database as Database
     from witan.history.forgetting import ForgetResult as ForgetResult
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from witan.history.writer import Recording as Recording
 
 _HOMES = {
-    "witan.deliberation.imported_session": ("Added", "Imported"),
+    "witan.deliberation.imported_session": ("ImportCounts", "Imported"),
     "witan.history.database": ("Database",),
     "witan.history.listing": ("HistorySummary", "PageCursor", "Search", "SessionSummary"),
     "witan.history.forgetting": ("ForgetResult",),

@@ -8,7 +8,7 @@ from typing import Self
 
 from witan.core.ballot import Ballot
 from witan.core.stats.learning import Learned
-from witan.deliberation.imported_session import Added, Imported
+from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Clock, SystemClock
 from witan.deliberation.session import Session
@@ -296,7 +296,7 @@ class History:
         """Read the answers of a session by seat, or by candidate."""
         return reading.read_answers(self.database, session)
 
-    def add(self, imported: Iterable[Imported], source: str, digest: str) -> Added:
+    def add(self, imported: Iterable[Imported], source: str, digest: str) -> ImportCounts:
         """Import a file, all of it or nothing; importing it again changes nothing.
 
         Parameters

@@ -11,7 +11,7 @@ from witan.core.ballot_records import to_record
 from witan.core.casts import Cast
 from witan.core.entering import entries_of_many
 from witan.core.entries import Entries
-from witan.deliberation.imported_session import Added, Imported
+from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, WitanError
 from witan.history.counting import SessionRows, count_session
@@ -39,7 +39,7 @@ _IMPORTS = ("digest", "path", "at_us", "n_sessions")
 
 def import_sessions(
     database: Database, imported: Iterable[Imported], source: str, digest: str, at: datetime
-) -> Added:
+) -> ImportCounts:
     """Import a file, all of it or nothing; importing it again changes nothing.
 
     Raises
@@ -52,7 +52,7 @@ def import_sessions(
     with database.transaction():
         row = (digest, make_storable(source), to_microseconds(at), 0)
         if not database.insert("imports", _IMPORTS, [row], ignore_existing=True):
-            return Added(0, find_import(database, digest) or 0, 0)
+            return ImportCounts(0, find_import(database, digest) or 0, 0)
         for block in _blocks(imported):
             new, continued = _compare(database, block, source)
             already += len(block) - len(new) - len(continued)
@@ -66,7 +66,7 @@ def import_sessions(
             "UPDATE imports SET n_sessions = :n WHERE digest = :digest",
             {"n": added + already, "digest": digest},
         )
-    return Added(added, already, cast.total(), cast["human"])
+    return ImportCounts(added, already, cast.total(), cast["human"])
 
 
 def find_import(database: Database, digest: str) -> int | None:

@@ -30,7 +30,7 @@ from witan.history.reading import read_answers, read_cast, require_session, stor
 from witan.history.rows import Rows, lock_session, update_count
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import Imported, Shown
+    from witan.deliberation.imported_session import Imported, ImportRedactor
     from witan.history import History
 
 
@@ -268,7 +268,7 @@ def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
 
 
 def reveal(
-    history: "History", paper: Paper, groups: Groups, shown: "Shown | None" = None
+    history: "History", paper: Paper, groups: Groups, shown: "ImportRedactor | None" = None
 ) -> VoteResult:
     """Reveal the authors and the panel's ranking of a paper, beside a person's ranking.
 

@@ -190,7 +190,7 @@ class _Journal:
             self._kept.hold(event.session, self._recording)
         self._recording.append(event)
 
-    def calling(self) -> None:
+    def flush(self) -> None:
         """Hold nothing back, as nothing is held back."""
 
     async def commit(self) -> int:

@@ -7,8 +7,8 @@ from witan.deliberation.events import (
     AnswerDone,
     BallotCast,
     Event,
+    FruitlessResume,
     SessionClosed,
-    SittingInVain,
     SynthesisDone,
     SynthesisStarted,
 )
@@ -62,7 +62,7 @@ class TakenUp:
             return None
         ending = next(event for event in self._told if self._ends(event))
         stood = [event for event in self._told if event.seq < ending.seq]
-        stood.append(SittingInVain(seq=ending.seq, at=ending.at, since=self.last))
+        stood.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
         left = Session.of(stood)
         if left.cost == self.before.cost and self._passed <= len(self.before.events):
             return self.before, ()

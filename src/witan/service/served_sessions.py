@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import anyio.from_thread
 
 from witan.core.outcome import Outcome
-from witan.deliberation.imported_session import Shown
+from witan.deliberation.imported_session import ImportRedactor
 from witan.deliberation.session import Session
 from witan.errors import MissingParameter
 from witan.history import History
@@ -22,7 +22,7 @@ class ServedSessions:
 
     service: Service
     client: Client
-    shown: Shown = redact_import
+    shown: ImportRedactor = redact_import
 
     @property
     def history(self) -> History:

@@ -77,7 +77,7 @@ class Record:
             for event in events:
                 self._recording.append(event)
 
-    def calling(self) -> None:
+    def flush(self) -> None:
         """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
         if self._taken_up is not None:
             self._pass_on(self._taken_up.let_go())

@@ -9,7 +9,7 @@ from witan.service.parameters import Doc, Pattern
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
-    from witan.deliberation.imported_session import Shown
+    from witan.deliberation.imported_session import ImportRedactor
     from witan.deliberation.session import Session
     from witan.history import History
 
@@ -44,7 +44,7 @@ class SessionStore(Protocol):
         ...
 
     @property
-    def shown(self) -> "Shown":
+    def shown(self) -> "ImportRedactor":
         """Shows an imported session to the client."""
         ...
 

@@ -142,7 +142,7 @@ def session_trust(session: "Session") -> str:
     # When it was interrupted is not known, only when something last happened in it.
     until = " until its last event" if session.status == "interrupted" else ""
     parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
-    if session.in_vain:
+    if session.is_fruitless:
         again = listed([*session.opened.retried])
         parts.append(f"{again} failed again; the result is unchanged")
     if missing := missing_text(session):

@@ -14,7 +14,7 @@ from witan.errors import HistoryError, UnknownName, WitanError
 from witan.service.trust import trust_line
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import Imported, Shown
+    from witan.deliberation.imported_session import Imported, ImportRedactor
     from witan.history import History, SessionSummary
 
 __all__ = [
@@ -122,7 +122,7 @@ def imported_outcomes(
 
 
 def imported_session(
-    history: "History", session: str, shown: "Shown" = as_it_came
+    history: "History", session: str, shown: "ImportRedactor" = as_it_came
 ) -> ImportedSession:
     """All of a session that came in as ballots; that these cannot be counted is no error.
 

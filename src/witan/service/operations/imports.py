@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from witan.core.scale import Scale
-from witan.deliberation.imported_session import Added, Imported
+from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.files.ballots.problems import Problem
 from witan.files.imports.digests import digest_of, held
 from witan.files.imports.reading import read_imports
@@ -47,7 +47,7 @@ class Taken:
         How its grades are read, where that is not from 1 to 10 beyond doubt.
     """
 
-    added: Added | None
+    added: ImportCounts | None
     problems: tuple[Problem, ...] = ()
     before: bool = False
     scales: tuple[Scale, ...] = ()
@@ -85,7 +85,7 @@ def take_in(
         digest = digest_of([file, *meaning.answers, *meaning.questions], **_said(meaning))
         before = history.find_import(digest)
         if before is not None:
-            return Taken(Added(0, before, 0), before=True)
+            return Taken(ImportCounts(0, before, 0), before=True)
         reading = _Reading(strict, on_problem)
         sessions = read_imports(
             file,

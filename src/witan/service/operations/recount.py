@@ -8,7 +8,7 @@ from annotated_types import MaxLen
 
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
-from witan.deliberation.imported_session import Shown
+from witan.deliberation.imported_session import ImportRedactor
 from witan.deliberation.learning import describe_unlearned, learn_for_recount
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
@@ -141,7 +141,7 @@ def recounted_import(
     *,
     without: Sequence[str] = (),
     named: Collection[str] = (),
-    shown: Shown = as_it_came,
+    shown: ImportRedactor = as_it_came,
 ) -> Outcome:
     """Count the ballots of a session that came in as ballots.
 

@@ -115,9 +115,9 @@ class Following:
         if self._tracing is not None:
             self._tracing.listener(event)
 
-    def calling(self) -> None:
+    def flush(self) -> None:
         """Hold nothing back from the record any longer."""
-        self.record.calling()
+        self.record.flush()
 
     async def commit(self) -> int | None:
         """Wait until what was taken in outlives this process, as far as it can be kept."""

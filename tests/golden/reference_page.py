@@ -27,11 +27,6 @@ def reference_page() -> str:
 
 
 def _section(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
-    schema = describe(adapter_of(operation.result).json_schema(mode="serialization"))
-    types |= schema.pop("$defs", {})
-    result = schema.get("title", "")
-    if "properties" in schema:
-        types[result] = schema
     command = CATALOGUE[operation.name].command or operation.name
     places = [f"`witan {command}`", f"`{operation.method} /api{operation.path}`"]
     places.append(f"MCP tool `{operation.name}`")
@@ -39,8 +34,19 @@ def _section(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
     if parameters := parameters_of(operation.parameters):
         heads = ("parameter", "takes", "default", "meaning")
         parts.append(_table(heads, map(_row, parameters)))
-    parts.append(f"Result: {_kind(schema) if not result else f'[`{result}`](#{result.lower()})'}.")
+    parts.append(f"Result: {_result(operation, types)}.")
     return "\n\n".join(parts)
+
+
+def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
+    if operation.kind == "session":
+        return "a session that is under way"
+    schema = describe(adapter_of(operation.result).json_schema(mode="serialization"))
+    types |= schema.pop("$defs", {})
+    name = schema.get("title", "")
+    if "properties" in schema:
+        types[name] = schema
+    return f"[`{name}`](#{name.lower()})" if name else _kind(schema)
 
 
 def _row(parameter: Parameter) -> tuple[str, ...]:
@@ -49,7 +55,10 @@ def _row(parameter: Parameter) -> tuple[str, ...]:
     takes = " ".join([takes, " and ".join(bounds)]).strip()
     if parameter.many:
         takes = f"any number of {takes}" if parameter.many == "list" else f"name and {takes}"
-    return f"`{parameter.name}`", takes, _default(parameter), parameter.doc.text
+    name = f"`{parameter.name}`"
+    if parameter.option != f"--{parameter.name.replace('_', '-')}":
+        name += f" (`{parameter.option}`)"
+    return name, takes, _default(parameter), parameter.doc.text
 
 
 def _default(parameter: Parameter) -> str:

@@ -10,7 +10,9 @@ from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
-from witan.service.sessions import Client, CouncilRequest, Ledger, QuestionRequest, Service
+from witan.service.council_settings import CouncilSettings
+from witan.service.requests import CouncilRequest, QuestionRequest
+from witan.service.sessions import Client, Ledger, Service
 from witan.service.sessions.kinds import resuming
 from witan.service.sessions.reservations import SessionReservation
 
@@ -110,11 +112,11 @@ class TestRefusals:
 
     async def test_a_ceiling_of_one_s_own_is_no_reason_to_wait(self, priced, ledger):
         """A session that may cost too little by its own options says so itself, as ever."""
-        judging = CouncilRequest(options={"max_cost_usd": 1e-6})
+        asked = QuestionRequest("Is it so?", options=CouncilSettings(max_cost_usd=1e-6))
         async with Service.open(councils(priced()), ledger=ledger) as service:
             client = Client("ci", daily_usd=1e-4)
             with pytest.raises(OverBudget, match="the smallest complete session needs"):
-                await service.ask(QuestionRequest("Is it so?", judging=judging), client)
+                await service.ask(asked, client)
 
 
 class TestKilled:

@@ -108,7 +108,7 @@ class TestHTTP:
             ({"jury": ["bob", "dee"], "members": ["bob", "ada"]}, "jurors only review"),
             ({"jury": ["ada", "bob", "cyd"]}, "at least two seats"),
             ({"jury": "bob"}, "jury"),
-            ({"options": {"jury": ["bob", "dee"]}}, "it stands beside options"),
+            ({"options": {"jury": ["bob", "dee"]}}, "options.jury: is not known here"),
             ({"jury": ["bob", "dee"], "options": {"self_review": True}}, "False with a jury"),
         ],
     )

@@ -23,6 +23,10 @@ class PlanLine:
 
     Parameters
     ----------
+    seat, stage
+        Who is called, and for what.
+    calls
+        How often.
     input_tokens
         At most, of all these calls together: estimated from the text, and from the token limits of
         the answers that it will hold.

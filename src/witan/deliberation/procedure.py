@@ -249,3 +249,10 @@ def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ba
     groups = tuple((seat,) for seat in seats)
     graded = {seat: {k: g + n for k, g in grades.items()} for n, seat in enumerate(seats)}
     return Ballot(reviewer, groups, graded if grades else {}, candidates=seats, scale=Scale())
+
+
+def with_ceiling(procedure: Procedure, max_cost_usd: float | None) -> Procedure:
+    """Return a procedure under another ceiling on cost; None leaves it as it is."""
+    if max_cost_usd is None:
+        return procedure
+    return replace(procedure, limits=replace(procedure.limits, max_cost_usd=max_cost_usd))

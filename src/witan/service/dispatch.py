@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import anyio
 
 from witan.service.catalogue import Operation, redact
+from witan.service.operations.plan import Planner, ServedPlanner
 from witan.service.operations.profiles import ProfileService
 from witan.service.parameters import Parameters
 from witan.service.reports import ReportService
@@ -21,6 +22,7 @@ T = TypeVar("T")
 SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
     {
         object: lambda _, __: None,
+        Planner: ServedPlanner,
         ReportService: lambda service, _: service.reports,
         SessionStore: ServedSessions,
         ProfileService: lambda service, _: service,

@@ -8,8 +8,10 @@ __all__ = ["fault_place", "fault_words"]
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
+        "bool_parsing": "is to be true or false",
         "bool_type": "is to be true or false",
         "dict_type": "is to be an object",
+        "dataclass_type": "is to be an object",
         "extra_forbidden": "is not known here; leave it out",
         "finite_number": "is to be a finite number",
         "float_type": "is to be a number",
@@ -33,6 +35,8 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "string_type": "is to be text",
         "too_long": "has more than {max_length:,} entries",
         "too_short": "is empty",
+        "unexpected_keyword_argument": "is not known here; leave it out",
+        "unread": "is to be {expected}",
     }
 )
 """Type of a fault to what is said; all that is text may hold any character but one."""

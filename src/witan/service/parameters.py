@@ -5,7 +5,7 @@ schema, the page a form. Nothing here imports pydantic or click: a count of ball
 schema nor server, and either costs more to import than the count.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, fields, replace
 from dataclasses import field as dataclass_field
 from functools import cache
@@ -26,6 +26,8 @@ from typing import (
 
 from annotated_types import Ge, Gt, Le, Lt
 
+from witan.errors import InvalidParameter, WitanError
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -34,6 +36,7 @@ Scalar = bool | int | float | str
 
 
 P = TypeVar("P", bound="Parameters")
+T = TypeVar("T")
 
 
 def public_name(field_name: str) -> str:
@@ -116,12 +119,18 @@ class Parser:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take text, or a value that is parsed already."""
-        from pydantic_core import core_schema
+        from pydantic_core import PydanticCustomError, core_schema
 
         def read(value: Any) -> Any:
-            if isinstance(value, str) or (self.data is not None and value is not None):
+            if not isinstance(value, str) and (self.data is None or value is None):
+                return value
+            try:
                 return self.parse(value)
-            return value
+            except InvalidParameter as error:
+                expected = error.expected
+            except ValueError:
+                expected = self.expected
+            raise PydanticCustomError("unread", "is to be {expected}", {"expected": expected})
 
         taken: list[Any] = [core_schema.str_schema()]
         if self.numeric:
@@ -143,6 +152,21 @@ class Pattern:
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Hold text to the pattern, and say it in the schema."""
         return {**handler(source), "pattern": self.pattern}
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrSeveral:
+    """A list that may be written as its only entry."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Take a text for a list of one."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(
+            lambda value: (value,) if isinstance(value, str) else value,
+            several := handler(source),
+            json_schema_input_schema=core_schema.union_schema([core_schema.str_schema(), several]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +255,32 @@ def make_parameters(declared: type[P], values: Mapping[str, Any]) -> P:
             holder[each.field] = values[each.name]
     hints = get_type_hints(declared)
     return declared(**own, **{name: hints[name](**held) for name, held in groups.items()})
+
+
+def validate_parameters(declared: type[T], values: object) -> T:
+    """Make the parameters that a dataclass declares from foreign data.
+
+    Raises
+    ------
+    ValidationError
+        If a value is not of its type, or out of bounds.
+    WitanError
+        If the dataclass itself refuses them.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return cast("T", adapter_of(declared).validate_python(values))
+    except ValidationError as error:
+        if (refusal := refusal_in(error.errors(include_url=False))) is not None:
+            raise refusal from None
+        raise
+
+
+def refusal_in(faults: Iterable[Mapping[str, Any]]) -> WitanError | None:
+    """Find the error of ours that pydantic wrapped; None: its own checks refused the data."""
+    errors = (fault.get("ctx", {}).get("error") for fault in faults)
+    return next((each for each in errors if isinstance(each, WitanError)), None)
 
 
 def given_values(parameters: Parameters) -> dict[str, Any]:

@@ -65,9 +65,10 @@ def _lines(result: object) -> Iterable[str] | None:  # noqa: PLR0911 - one a kin
 
             return audit_text(PAGE, result)
         case Plan():
+            from witan.service.operations.plan import summarize_plan
             from witan.surfaces.text.plan import plan_text
 
-            return plan_text(PAGE, result, None)
+            return plan_text(PAGE, summarize_plan(result, None))
         case _:
             return None
 

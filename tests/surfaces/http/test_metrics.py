@@ -5,7 +5,8 @@ import re
 import pytest
 
 from services import councils, write_config
-from witan.service.sessions import Client, QuestionRequest, Service
+from witan.service.requests import QuestionRequest
+from witan.service.sessions import Client, Service
 from witan.surfaces.http.metrics import Metrics
 
 pytestmark = pytest.mark.anyio

@@ -294,7 +294,7 @@ class TestErrors:
             ({"messages": [{"role": "system", "content": "x"}]}, "messages", "user"),
             ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "image_url"),
             ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "NUL character"),
-            ({"messages": [{"role": "user", "content": " "}]}, "the question", "some text"),
+            ({"messages": [{"role": "user", "content": " "}]}, "question", "something to ask"),
             ({"messages": [{"role": "robot", "content": "x"}]}, "messages", "role"),
             (
                 {"messages": [*ASKED["messages"], {"role": "assistant", "content": "It"}]},
@@ -304,8 +304,16 @@ class TestErrors:
             ({"extra_body": {"witan": {"rule": "borda"}}}, "witan", "rule"),
             ({"extra_body": {"witan": {"profile": "fats"}}}, "profile", "fats"),
             ({"extra_body": {"witan": {"members": ["cmd:sh"]}}}, "seat", "cmd:sh"),
-            ({"extra_body": {"witan": {"options": {"history": "x"}}}}, "option", "history'; known"),
-            ({"extra_body": {"witan": {"options": {"members": []}}}}, "option", "beside options"),
+            (
+                {"extra_body": {"witan": {"options": {"history": "x"}}}},
+                "witan",
+                "options.history: is not known here",
+            ),
+            (
+                {"extra_body": {"witan": {"options": {"members": []}}}},
+                "witan",
+                "options.members: is not known here",
+            ),
             (
                 {"extra_body": {"witan": {"files": {"": "x"}}}},
                 "witan",

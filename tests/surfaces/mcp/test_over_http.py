@@ -110,7 +110,7 @@ class TestAsking:
     async def test_a_session_is_started_followed_and_fetched(self, slow):
         """No call of the three takes long."""
         async with over_http(slow.url) as client:
-            started = (await client.call_tool("start", QUESTION)).structured_content
+            started = (await client.call_tool("ask", {**QUESTION, "wait": 0})).structured_content
             name = {"session": started["session"]}
             await until(lambda: len(slow.service.under_way[0].session.answers) == 3)
             status = await client.call_tool("status", name)
@@ -129,7 +129,9 @@ class TestAsking:
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.5}])
         with served(councils(file)) as server:
             async with over_http(server.url) as client:
-                name = (await client.call_tool("start", QUESTION)).structured_content["session"]
+                name = (await client.call_tool("ask", {**QUESTION, "wait": 0})).structured_content[
+                    "session"
+                ]
                 result = await client.call_tool("result", {"session": name, "wait": 20})
 
         assert result.structured_content["text"] == "All told: so, as [A] has it."

@@ -189,7 +189,7 @@ class TestBreakingOff:
         """In another process, at the last finished seat."""
         file = write_config(tmp_path, review=SLOW)
         async with Client(command(file)) as client:
-            started = await client.call_tool("start", QUESTION)
+            started = await client.call_tool("ask", {**QUESTION, "wait": 0})
             name = started.structured_content["session"]
             cancelled = await client.call_tool("cancel", {"session": name})
         write_config(tmp_path)

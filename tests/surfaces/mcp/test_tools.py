@@ -78,7 +78,7 @@ class TestListing:
         assert {t.name for t in tools if t.annotations.read_only_hint} == READ_ONLY
         assert {t.name for t in tools if t.annotations.destructive_hint} == {"forget", "vote"}
         assert {t.name for t in tools if t.annotations.open_world_hint} == {
-            "ask", "start", "resume", "retry", "rejudge",
+            "ask", "resume", "retry", "rejudge",
         }  # fmt: skip
 
     async def test_it_says_what_it_is_for(self, client):
@@ -159,7 +159,11 @@ class TestErrors:
             ("ask", {**QUESTION, "profile": "fats"}, "unknown profile 'fats'"),
             ("ask", {**QUESTION, "members": ["cmd:sh", "ada"]}, "unknown seat 'cmd:sh'"),
             ("ask", {**QUESTION, "options": {"rule": "bordas"}}, "did you mean 'borda'"),
-            ("ask", {**QUESTION, "options": {"history": "x"}}, "unknown option 'history'"),
+            (
+                "ask",
+                {**QUESTION, "options": {"history": "x"}},
+                "options.history: there is no such argument",
+            ),
             ("status", {"session": "nothing"}, "unknown session 'nothing'"),
             ("result", {"session": "last", "wait": 10_000}, "wait: "),
             ("resume", {"session": "last"}, "nothing to take up"),

@@ -5,7 +5,8 @@ import pytest
 
 from browsers import AXE, NEEDS
 from witan.service.demonstration import demonstration
-from witan.service.sessions import DEMO, CouncilRequest, QuestionRequest
+from witan.service.requests import QuestionRequest
+from witan.service.sessions import DEMO
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -19,9 +20,7 @@ def places(at_desk):
     """Pages of all kinds, one session of which is under way."""
     shown = demonstration(fast=True)
     service, portal = at_desk.server.service, at_desk.server.portal
-    over = portal.call(
-        service.ask, QuestionRequest(shown.question, judging=CouncilRequest(DEMO, seed=shown.seed))
-    )
+    over = portal.call(service.ask, QuestionRequest(shown.question, profile=DEMO, seed=shown.seed))
     portal.call(over.ended)
     going = portal.call(service.ask, QuestionRequest("So (hang)?"))
     fields = {"as": "ines", **{f"place-{label}": "1" for label in "ABCDE"}}

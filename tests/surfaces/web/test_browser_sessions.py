@@ -24,7 +24,7 @@ def put(page, question: str) -> None:
 @pytest.fixture(scope="module")
 def session(at_desk):
     """A session that is over."""
-    from witan.service.sessions import QuestionRequest
+    from witan.service.requests import QuestionRequest
 
     running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
     at_desk.server.portal.call(running.ended)

@@ -6,13 +6,11 @@ from markup import parsed
 from served import served
 from services import write_config
 from witan.service.config.configuration import load_config
+from witan.service.parameters import parameters_of
+from witan.service.requests import CouncilRequest
 from witan.service.session_service import councils_of
-from witan.service.sessions import OPTIONS
-from witan.surfaces.http.schemas import JudgingBody, QuestionBody
 from witan.surfaces.web.asking import FIELDS
 from witan.surfaces.web.filled import Filled
-from witan.surfaces.web.option_words import ANSWERING
-from witan.surfaces.web.options import offered
 from witan.surfaces.web.rendering import Choice, render_ask
 
 COUNCILS = [
@@ -40,25 +38,22 @@ class TestForm:
     """What can be asked, and of whom."""
 
     def test_a_question_is_put_to_a_council(self):
-        """Question, council and final answer are fields with labels, and need no script."""
+        """Question and council are fields with labels, and need no script."""
         form = page().all("form")[0]
 
         assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")
-        assert [x.attrs["name"] for x in shown(form)] == ["question", "profile", "mode"]
+        assert [x.attrs["name"] for x in shown(form)] == ["question", "profile"]
         labels = {label.attrs["for"] for label in form.all("label") if "for" in label.attrs}
         assert labels == {x.attrs["id"] for x in controls(form)}
 
     def test_everything_that_a_request_takes_can_be_said(self):
-        """Each field of the API once, and nothing else; every option has words in a group."""
+        """Each parameter once, and nothing else, under the heading that it declares."""
         form = page().all("form")[0]
 
         assert sorted(x.attrs["name"] for x in controls(form)) == sorted(FIELDS)
-        assert {*FIELDS} == {*QuestionBody.model_fields, *OPTIONS} - {"options"}
         titles = [legend.text for legend in form.all("legend")]
-        assert titles == ["Cost and time", "Who sits", "Answers", "Reviews", "Counting"]
-        jury = [option.name for group in offered(without=ANSWERING) for option in group.options]
-        judging = {*JudgingBody.model_fields, *OPTIONS, "profile"} - {"options", *ANSWERING}
-        assert sorted([*jury, "profile"]) == sorted(judging)
+        sections = [each.doc.section for each in parameters_of(CouncilRequest)]
+        assert titles[: len({*sections})] == [*dict.fromkeys(sections)]
 
     def test_a_council_that_cannot_be_asked_says_why(self):
         """It is there, cannot be chosen, and its problem stands beside it."""

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.opening import make_seat
 from witan.deliberation.ports import Member, Seat
-from witan.deliberation.procedure import Procedure
+from witan.deliberation.procedure import Procedure, with_ceiling
 from witan.deliberation.session import Session
-from witan.errors import InvalidParameter, NoCouncil, UnknownName, WitanError
+from witan.errors import InvalidParameter, NoCouncil, TooLarge, UnknownName, WitanError
 from witan.history import History
 from witan.models.seats import SeatSpec
 from witan.service.config.configuration import Config
@@ -20,16 +21,33 @@ from witan.service.demonstration import demonstration
 from witan.service.error_wording import as_request
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_seats, redact_words, why_unseated
-from witan.service.sessions.requests import CouncilRequest
+from witan.service.requests import CouncilRequest
 from witan.service.text import listed
-
-__all__ = ["DEMO", "Configure", "Councils", "Profile"]
 
 DEMO = "demo"
 """The profile of the demonstration."""
 
 MOST_ARRANGED = 256
 """Combinations of options whose procedure is kept."""
+
+DAY_SECONDS = 86_400
+
+MOST: Mapping[str, float] = MappingProxyType(
+    {
+        "call_seconds": DAY_SECONDS,
+        "stage_seconds": DAY_SECONDS,
+        "session_seconds": DAY_SECONDS,
+        "grace_seconds": DAY_SECONDS,
+        "hedge_seconds": DAY_SECONDS,
+        "attempts": 100,
+        "max_tokens": 10_000_000,
+        "max_cost_usd": 1_000_000,
+    }
+)
+"""The most that a client may choose: a session holds a place until it ends."""
+
+MOST_CHARACTERS = 50_000
+"""Of all options together, as JSON: they are kept for the next who asks so."""
 
 
 class Configure(Protocol):
@@ -201,8 +219,10 @@ class Councils:
     ) -> Council:
         """Seat these of a council, with the chairmen and the procedure that are asked for."""
         seats = (*base.members, *base.jury)
-        if judging.chairman is not None:
-            chairmen = _named((judging.chairman,), (*base.chairmen, *seats))
+        if judging.chairman:
+            known = {each.name: each for each in (*base.chairmen, *seats)}
+            _named(judging.chairman, (*known.values(),))
+            chairmen = tuple(known[name] for name in judging.chairman)
         elif judging.members or judging.jury:
             # Who was left out is no chairman either.
             absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
@@ -212,8 +232,15 @@ class Councils:
         procedure = _within(self._procedure(base, judging), ceiling)
         return base.varied(procedure, members, chairmen, self.history, jury)
 
-    def council_of(self, session: Session, ceiling: float | None = None) -> Council:
+    def council_of(
+        self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
+    ) -> Council:
         """The council that a session was begun by, with the keys of today.
+
+        Parameters
+        ----------
+        max_cost_usd
+            In place of the session's own ceiling.
 
         Raises
         ------
@@ -228,7 +255,7 @@ class Councils:
             jury = _same(opened.jury if opened.members else (), seats, named=named)
             chairmen = _same(opened.chairmen, (*base.chairmen, *seats), named=named)
             if members is not None and jury is not None and chairmen is not None:
-                procedure = _within(opened.procedure, ceiling)
+                procedure = _within(with_ceiling(opened.procedure, max_cost_usd), ceiling)
                 return base.varied(procedure, members, chairmen, self.history, jury)
         raise self._not_here(session)
 
@@ -271,15 +298,37 @@ class Councils:
         raise NoCouncil(f"{which} cannot be seated: {found.problem}", remedy)
 
     def _procedure(self, base: Council, judging: CouncilRequest) -> Procedure:
-        if not judging.options:
+        if not (options := judging.options.given()):
             return base.procedure
-        key = (judging.profile, json.dumps(judging.options, sort_keys=True, default=str))
+        check_options(options)
+        key = (judging.profile, json.dumps(options, sort_keys=True, default=str))
         if key not in self._arranged:
             profile = "" if judging.profile == DEMO else judging.profile
             if len(self._arranged) >= MOST_ARRANGED:
                 self._arranged.pop(next(iter(self._arranged)))
-            self._arranged[key] = procedure_of(self._configure(profile, judging.options))
+            self._arranged[key] = procedure_of(self._configure(profile, options))
         return self._arranged[key]
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse settings that no client of a server may choose.
+
+    Raises
+    ------
+    InvalidParameter
+        If the rubric is a file, or a number is beyond `MOST`.
+    TooLarge
+        If the settings are longer than all that they could say.
+    """
+    for name, most in MOST.items():
+        if (value := options.get(name)) is not None and value > most:
+            raise InvalidParameter(name, value, f"at most {most:,}")
+    length = len(json.dumps(options, default=str))
+    if length > MOST_CHARACTERS:
+        raise TooLarge("characters of options", length, MOST_CHARACTERS)
+    rubric: str | None = options.get("rubric")
+    if rubric is not None and (rubric.endswith(".toml") or {"/", "\\"} & {*rubric}):
+        raise InvalidParameter("rubric", rubric, "the name of a rubric")
 
 
 def _named(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
@@ -324,4 +373,4 @@ def _within(procedure: Procedure, ceiling: float | None) -> Procedure:
     own = procedure.limits.max_cost_usd
     if ceiling is None or (own is not None and own <= ceiling):
         return procedure
-    return replace(procedure, limits=replace(procedure.limits, max_cost_usd=ceiling))
+    return with_ceiling(procedure, ceiling)

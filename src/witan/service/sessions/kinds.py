@@ -12,8 +12,8 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_remaining, plan_retry
 from witan.deliberation.session import Session
 from witan.service.council import Council
+from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions.councils import Councils
-from witan.service.sessions.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions.reservations import SessionReservation
 
 __all__ = ["Hold", "SessionJob", "asking", "rejudging", "resuming", "retrying"]
@@ -77,17 +77,20 @@ class SessionJob:
 
 
 def asking(
-    councils: Councils, asked: QuestionRequest, conversation: Sequence[Message], parent: str | None
+    councils: Councils,
+    asked: QuestionRequest,
+    conversation: Sequence[Message],
+    parent: str | None,
+    hops: tuple[str, ...],
 ) -> SessionJob:
     """A question is put to a council, with what was said before, in which session."""
-    judging = asked.judging
 
     async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
             asked.question,
             conversation=conversation,
             files=asked.files,
-            seed=judging.seed,
+            seed=asked.seed,
             category=asked.category,
             parent=parent,
             listener=listener,
@@ -96,12 +99,14 @@ def asking(
     def plan(council: Council) -> Plan:
         return council.plan(asked.question, conversation=conversation, files=asked.files)
 
-    seat = partial(councils.council, judging)
-    return SessionJob(seat, hold, plan, judging.hops, written="none")
+    return SessionJob(partial(councils.council, asked), hold, plan, hops, written="none")
 
 
 def resuming(
-    councils: Councils, session: Session, take_up: Callable[[], Awaitable[Session]]
+    councils: Councils,
+    session: Session,
+    take_up: Callable[[], Awaitable[Session]],
+    max_cost_usd: float | None = None,
 ) -> SessionJob:
     """An interrupted session is gone on with, as `take_up` gives it once there is a place."""
     own = session.opened.procedure.limits.max_cost_usd
@@ -114,11 +119,15 @@ def resuming(
     def plan(_: Council) -> Plan:
         return plan_remaining(session)
 
-    left = None if own is None else max(0.0, own - session.cost.committed_usd)
-    return SessionJob(partial(councils.council_of, session), hold, plan, left_usd=left)
+    bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
+    left = min((each for each in bounds if each is not None), default=None)
+    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
+    return SessionJob(seat, hold, plan, left_usd=left)
 
 
-def retrying(councils: Councils, session: Session, seats: Sequence[str]) -> SessionJob:
+def retrying(
+    councils: Councils, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
+) -> SessionJob:
     """Seats that failed are asked once more; none named: all of them."""
     again = tuple(seats) or None
 
@@ -128,10 +137,13 @@ def retrying(councils: Councils, session: Session, seats: Sequence[str]) -> Sess
     def plan(council: Council) -> Plan:
         return plan_retry(session, again, council.procedure.limits)
 
-    return SessionJob(partial(councils.council_of, session), hold, plan)
+    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
+    return SessionJob(seat, hold, plan)
 
 
-def rejudging(councils: Councils, session: Session, judging: CouncilRequest) -> SessionJob:
+def rejudging(
+    councils: Councils, session: Session, judging: CouncilRequest, hops: tuple[str, ...] = ()
+) -> SessionJob:
     """The stored answers of a session are put before another jury."""
 
     async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
@@ -141,4 +153,4 @@ def rejudging(councils: Councils, session: Session, judging: CouncilRequest) -> 
         return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
 
     seat = partial(councils.council_of_jurors, judging)
-    return SessionJob(seat, hold, plan, judging.hops, written="all")
+    return SessionJob(seat, hold, plan, hops, written="all")

@@ -12,7 +12,7 @@ from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, WitanError
 from witan.history import History
-from witan.service.sessions.requests import Client
+from witan.service.sessions.clients import Client
 from witan.service.sessions.reservations import SessionReservation, written
 from witan.service.sessions.spending import Ledger
 from witan.service.text import counted

@@ -20,6 +20,8 @@ from witan.service.error_boundary import contain_errors
 from witan.service.follow_ups import check_continued
 from witan.service.redaction import redact_session
 from witan.service.reports import HistoryReports
+from witan.service.requests import CouncilRequest, QuestionRequest
+from witan.service.sessions.clients import LOCAL, Client
 from witan.service.sessions.councils import Councils, Profile
 from witan.service.sessions.kinds import (
     SessionJob,
@@ -31,7 +33,6 @@ from witan.service.sessions.kinds import (
 from witan.service.sessions.limits import RETRY_SECONDS, ClientLimits
 from witan.service.sessions.observers import all_over, watched
 from witan.service.sessions.registry import SessionRegistry
-from witan.service.sessions.requests import LOCAL, Client, CouncilRequest, QuestionRequest
 from witan.service.sessions.reservations import SessionReservation
 from witan.service.sessions.running import Observer, RunningSession
 from witan.service.sessions.spending import Ledger
@@ -151,7 +152,7 @@ class Service:
         WitanError
             If it could not be asked so.
         """
-        council = self._seatings.council(asked.judging)
+        council = self._seatings.council(asked)
         conversation, _ = await self._said_before(asked)
         lengths = TYPICAL
         if self.history is not None:
@@ -160,7 +161,9 @@ class Service:
             asked.question, conversation=conversation, files=asked.files, lengths=lengths
         )
 
-    async def ask(self, asked: QuestionRequest, client: Client = LOCAL) -> RunningSession:
+    async def ask(
+        self, asked: QuestionRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
+    ) -> RunningSession:
         """Put a question to a council; it goes on whether or not anybody follows it.
 
         Raises
@@ -171,10 +174,16 @@ class Service:
             If too many sessions are under way, or the client has spent what it may.
         """
         conversation, parent = await self._said_before(asked)
-        return await self._start(client, asking(self._seatings, asked, conversation, parent))
+        job = asking(self._seatings, asked, conversation, parent, hops)
+        return await self._start(client, job)
 
     async def resume(
-        self, session: str, *, take_over: bool = False, client: Client = LOCAL
+        self,
+        session: str,
+        *,
+        take_over: bool = False,
+        max_cost_usd: float | None = None,
+        client: Client = LOCAL,
     ) -> RunningSession:
         """Take up an interrupted session at its last finished seat.
 
@@ -197,10 +206,15 @@ class Service:
             async def take_up() -> Session:
                 return await self._taken_over(found) if take_over else found
 
-            return await self._start(client, resuming(self._seatings, found, take_up))
+            return await self._start(client, resuming(self._seatings, found, take_up, max_cost_usd))
 
     async def retry(
-        self, session: str, seats: Sequence[str] = (), *, client: Client = LOCAL
+        self,
+        session: str,
+        seats: Sequence[str] = (),
+        *,
+        max_cost_usd: float | None = None,
+        client: Client = LOCAL,
     ) -> RunningSession:
         """Ask the seats that failed once more, in a session of its own; none given: all of them.
 
@@ -212,10 +226,16 @@ class Service:
             If not all of its seats are configured here.
         """
         found = await self._at_rest(session)
-        return await self._start(client, retrying(self._seatings, found, seats))
+        job = retrying(self._seatings, found, seats, max_cost_usd)
+        return await self._start(client, job)
 
     async def rejudge(
-        self, session: str, judging: CouncilRequest, *, client: Client = LOCAL
+        self,
+        session: str,
+        judging: CouncilRequest,
+        *,
+        client: Client = LOCAL,
+        hops: tuple[str, ...] = (),
     ) -> RunningSession:
         """Put the stored answers of a session before another jury, in a session of its own.
 
@@ -225,11 +245,14 @@ class Service:
             If there is no such session, or it has too few answers.
         """
         found = await self._registry.session(session)
-        return await self._start(client, rejudging(self._seatings, found, judging))
+        return await self._start(client, rejudging(self._seatings, found, judging, hops))
 
-    async def plan_retry(self, session: str, seats: Sequence[str] = ()) -> Plan:
+    async def plan_retry(
+        self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
+    ) -> Plan:
         """What a retry would ask for, and cost at most; errors as of `retry`."""
-        return retrying(self._seatings, await self._at_rest(session), seats).planned()
+        found = await self._at_rest(session)
+        return retrying(self._seatings, found, seats, max_cost_usd).planned()
 
     async def plan_rejudge(self, session: str, judging: CouncilRequest) -> Plan:
         """What another jury would ask for, and cost at most; errors as of `rejudge`."""
@@ -304,7 +327,7 @@ class Service:
     async def _said_before(self, asked: QuestionRequest) -> tuple[tuple[Message, ...], str | None]:
         """The conversation so far, and the session that it is from, if it is from one."""
         if asked.parent is None:
-            return asked.conversation, None
+            return tuple(Message(turn.role, turn.content) for turn in asked.conversation), None
         before = await self._registry.session(asked.parent)
         check_continued(asked.parent, before)
         return before.conversation, before.id

@@ -9,7 +9,7 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, NothingToCount
 from witan.service.redaction import public_error, redact_session
-from witan.service.sessions.requests import Client
+from witan.service.sessions.clients import Client
 from witan.service.sessions.stream import Stream
 
 __all__ = ["Observer", "RunningSession"]

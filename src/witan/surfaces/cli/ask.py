@@ -9,13 +9,18 @@ from witan.surfaces.cli.council_options import (
     council_options,
     say_separation,
     seated_by,
-    seed_option,
     session_options,
 )
 from witan.surfaces.cli.history_options import recorded_by
 from witan.surfaces.cli.session import Say, hold
-from witan.surfaces.cli.session_options import Telling, read_earlier, read_files, read_question
-from witan.surfaces.cli.stacking import SectionedCommand, section
+from witan.surfaces.cli.session_options import (
+    Telling,
+    read_conversation,
+    read_earlier,
+    read_files,
+    read_question,
+)
+from witan.surfaces.cli.stacking import SectionedCommand
 
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
@@ -37,12 +42,7 @@ Examples:
 @click.command(
     "ask", cls=SectionedCommand, short_help="Put a question to the council.", epilog=EXAMPLES
 )
-@section(
-    "Question",
-    click.option("--category", metavar="NAME", help="Kind of question, to find sessions by."),
-)
 @council_options
-@seed_option
 @session_options
 def command(**options: Any) -> int:
     """Put QUESTION to the council; print the final answer, and how far to trust it.
@@ -53,12 +53,14 @@ def command(**options: Any) -> int:
     7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.
     """
     telling = Telling.of(options)
-    earlier = options["earlier"]
-    question = read_question(options["question"], (*options["files"], earlier))
+    earlier = options["parent"]
+    inputs = (*options["files"], earlier, options["conversation"])
+    question = read_question(options["question"], inputs)
     files = read_files(options["files"])
 
     def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
         before = read_earlier(earlier, options["config"], options["history"])
+        conversation = read_conversation(options["conversation"], before)
         council = seated_by(options, say, place)
         if not telling.quiet:
             say_separation(council, say, place)
@@ -67,7 +69,7 @@ def command(**options: Any) -> int:
             async with council:
                 return await council.ask(
                     question,
-                    conversation=() if before is None else before.conversation,
+                    conversation=conversation,
                     files=files,
                     seed=options["seed"],
                     category=options["category"],

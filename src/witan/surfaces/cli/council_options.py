@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.council_settings import CouncilSettings, JurySettings
+from witan.service.requests import QuestionRequest, RejudgeRequest
 from witan.surfaces.cli.generated import parameter_options, take_parameters
 from witan.surfaces.cli.history_options import config_option, recording_options
 from witan.surfaces.cli.session import Say
@@ -43,13 +44,6 @@ class PriceType(click.ParamType[tuple[str, tuple[float, float]]]):
 
 RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
-
-profile_option = click.option(
-    "--profile",
-    default="",
-    metavar="NAME",
-    help="Seat the council of this name in the configuration.",
-)
 
 save_option = click.option(
     "--save",
@@ -96,13 +90,6 @@ session_options = stacked(
 )
 """What is told of a session, where it is kept, and how it ends without a leader."""
 
-seed_option = section(
-    "Deliberation",
-    click.option(
-        "--seed", type=int, metavar="NUMBER", help="Draw sheets and labels from this, to repeat."
-    ),
-)
-
 fast_demo_option = click.option(
     "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
 )
@@ -135,37 +122,11 @@ _question_options = section(
         help="Give the council this text file with the question; - is standard input.",
     ),
     click.option(
-        "--continue",
-        "earlier",
-        metavar="ID|FILE.json",
-        help="Go on from the final answer of this session.",
+        "--conversation",
+        type=click.Path(allow_dash=True),
+        metavar="FILE.json",
+        help="What was said before, oldest first: a list of objects with role and content.",
     ),
-)
-
-_seat_options = section(
-    "Seats",
-    click.option(
-        "--member",
-        "members",
-        multiple=True,
-        metavar="SEAT",
-        help="Seat this member, such as openai:gpt-5; at least two.",
-    ),
-    click.option(
-        "--jury",
-        multiple=True,
-        metavar="SEAT",
-        help="Have this model review instead of the members; at least two.",
-    ),
-    click.option(
-        "--chairman",
-        "chairmen",
-        multiple=True,
-        metavar="SEAT",
-        help="Have this model write the final answer; repeat it for substitutes.",
-    ),
-    profile_option,
-    config_option,
 )
 
 price_option = section(
@@ -181,11 +142,18 @@ price_option = section(
 )
 
 council_options = stacked(
-    _question_options, _seat_options, parameter_options(CouncilSettings), price_option
+    _question_options,
+    parameter_options(QuestionRequest, without=("question", "conversation", "files")),
+    section("Seats", config_option),
+    price_option,
 )
 """The question, who sits, how they deliberate, within which limits."""
 
-jury_options = stacked(_seat_options, parameter_options(JurySettings), price_option)
+jury_options = stacked(
+    parameter_options(RejudgeRequest, without=("session",)),
+    section("Seats", config_option),
+    price_option,
+)
 """Who sits as a jury, how it reviews and closes, within which limits."""
 
 
@@ -193,9 +161,10 @@ def overrides(
     options: Mapping[str, Any], settings: type[JurySettings] = CouncilSettings
 ) -> dict[str, Any]:
     """What the options of `council_options`, or of `jury_options`, set in the configuration."""
-    seats = {name: options[name] for name in ("members", "jury", "chairmen") if options[name]}
-    given = take_parameters(settings, {**options}).given()
-    return {**seats, **given, "price": dict(options["prices"]) or None}
+    seats = {"members": "members", "jury": "jury", "chairmen": "chairman"}
+    given = {name: options[option] for name, option in seats.items() if options[option]}
+    given |= take_parameters(settings, {**options}).given()
+    return {**given, "price": dict(options["prices"]) or None}
 
 
 def seated(

@@ -200,7 +200,7 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
         required=parameter.required,
         type=str if parameter.many == "mapping" else _type(parameter),
         default=None if parameter.many else parameter.default,
-        show_default=parameter.default is not None and not parameter.many,
+        show_default=parameter.default not in (None, "") and not parameter.many,
         multiple=bool(parameter.many),
         callback=_READERS[parameter.many](parameter) if parameter.many else None,
         metavar=parameter.doc.metavar or (None if parameter.choices else _metavar(parameter)),

@@ -12,7 +12,12 @@ from witan.surfaces.cli.council_options import council_options, overrides
 from witan.surfaces.cli.history_options import history_option
 from witan.surfaces.cli.options import json_option
 from witan.surfaces.cli.planning import print_plan
-from witan.surfaces.cli.session_options import read_earlier, read_files, read_question
+from witan.surfaces.cli.session_options import (
+    read_conversation,
+    read_earlier,
+    read_files,
+    read_question,
+)
 from witan.surfaces.cli.stacking import SectionedCommand
 from witan.surfaces.terminal import echo
 
@@ -46,8 +51,9 @@ def command(as_json: bool, **options: Any) -> None:
     goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
     chairmen that stand in are in the worst cost; retries and hedges are not.
     """
-    earlier = options["earlier"]
-    question = read_question(options["question"], (*options["files"], earlier))
+    earlier = options["parent"]
+    inputs = (*options["files"], earlier, options["conversation"])
+    question = read_question(options["question"], inputs)
     files = read_files(options["files"])
     before = read_earlier(earlier, options["config"], options["history"])
     import os
@@ -73,7 +79,7 @@ def command(as_json: bool, **options: Any) -> None:
         procedure,
         question,
         jury=[_seat(spec) for spec in config.jury],
-        conversation=() if before is None else before.conversation,
+        conversation=read_conversation(options["conversation"], before),
         files=files,
         lengths=earlier_lengths(configured(options["config"], options["history"])),
     )

@@ -32,14 +32,16 @@ def check_planned(telling: Telling) -> None:
 
 def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
     """Print a plan under a ceiling; the exit status."""
-    from witan.surfaces.text.plan import plan_object, plan_text
+    from witan.service.operations.plan import summarize_plan
+    from witan.surfaces.text.plan import plan_text
 
+    summary = summarize_plan(plan, ceiling)
     if as_json:
         from witan.service.json_output import to_json
 
-        echo(to_json(plan_object(plan, ceiling)))
+        echo(to_json(summary))
     else:
-        echo("\n".join(plan_text(Page.of(sys.stdout), plan, ceiling)))
+        echo("\n".join(plan_text(Page.of(sys.stdout), summary)))
     return 0
 
 

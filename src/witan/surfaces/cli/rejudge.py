@@ -8,7 +8,6 @@ import click
 from witan.surfaces.cli.council_options import (
     jury_options,
     jury_seated_by,
-    seed_option,
     session_options,
 )
 from witan.surfaces.cli.history_options import recorded_by
@@ -49,7 +48,6 @@ Examples:
 )
 @click.argument("session", metavar="ID|FILE")
 @jury_options
-@seed_option
 @plan_option
 @session_options
 def command(session: str, plan: bool, **options: Any) -> int:

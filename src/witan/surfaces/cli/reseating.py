@@ -24,14 +24,19 @@ trust_option = click.option(
 )
 
 
-def reseated(session: "Session", config: Path | None, say: Say) -> "Council":
-    """The council of a session, by its record, with the keys of today."""
+def reseated(
+    session: "Session", config: Path | None, say: Say, max_cost_usd: float | None = None
+) -> "Council":
+    """The council of a session, by its record, with the keys of today, under another ceiling."""
+    from witan.deliberation.procedure import with_ceiling
+
     opened = session.opened
     answering = opened.members or opened.reviewers
     given: dict[str, Any] = {"members": [_table(held) for held in answering]}
     given["jury"] = [_table(held) for held in opened.jury] if opened.members else []
     given["chairmen"] = [_table(held) for held in opened.chairmen]
-    return seated(config, given, say, opened.procedure, giver="the record")
+    procedure = with_ceiling(opened.procedure, max_cost_usd)
+    return seated(config, given, say, procedure, giver="the record")
 
 
 def refuse_untrusted(seats: "Iterable[Seat]") -> None:

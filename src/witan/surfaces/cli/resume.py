@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import UnknownName, WitanError
+from witan.service.requests import ResumeRequest
 from witan.surfaces.cli.council_options import session_options
+from witan.surfaces.cli.generated import parameter_options
 from witan.surfaces.cli.history_options import config_option, recorded_by
 from witan.surfaces.cli.reseating import refuse_untrusted, reseated, trust_option
 from witan.surfaces.cli.session import Say, hold
@@ -19,6 +21,7 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.history import History
+    from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Following, Hold
 
@@ -38,16 +41,16 @@ Examples:
 @click.argument("session", metavar="ID|FILE")
 @section("Session", config_option)
 @section("Session", trust_option)
-@section(
-    "Session",
-    click.option(
-        "--take-over",
-        is_flag=True,
-        help="Take it even from a process of this machine that is still at it.",
-    ),
-)
+@parameter_options(ResumeRequest, without=("session",))
 @session_options
-def command(session: str, config: Path | None, trust: bool, take_over: bool, **options: Any) -> int:
+def command(
+    session: str,
+    config: Path | None,
+    trust: bool,
+    take_over: bool,
+    max_cost_usd: float | None,
+    **options: Any,
+) -> int:
     """Take up a session where it was interrupted; answers and ballots in it are kept.
 
     An ID is the name of a session in the history, or a beginning of it that no other has; `last`
@@ -88,7 +91,8 @@ def command(session: str, config: Path | None, trust: bool, take_over: bool, **o
         )
         if apart:
             say("the history has this session whole: what follows is kept in the file alone")
-        return _going_on(taken, config, say, vain.append, apart=apart)
+        council = reseated(taken, config, say, max_cost_usd)
+        return _going_on(taken, council, vain.append, apart=apart)
 
     status = hold(telling, seat, opened)
     if vain:
@@ -145,8 +149,7 @@ def _is_closed(history: "History", session: str, *, by_force: bool) -> bool:
 
 def _going_on(
     session: "Session",
-    config: Path | None,
-    say: Say,
+    council: "Council",
     in_vain: "Callable[[tuple[Session, bool]], None]",
     *,
     apart: bool,
@@ -155,7 +158,6 @@ def _going_on(
 
     `in_vain` is told how the session is left where nothing does, and whether that cost something.
     """
-    council = reseated(session, config, say)
 
     async def held(following: "Following") -> "Session":
         following.record.goes_on_from(session, apart=apart)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.service.requests import RetryRequest
 from witan.surfaces.cli.council_options import session_options
+from witan.surfaces.cli.generated import parameter_options
 from witan.surfaces.cli.history_options import config_option, recorded_by
 from witan.surfaces.cli.planning import check_planned, plan_option, print_plan
 from witan.surfaces.cli.reseating import refuse_untrusted, reseated, trust_option
@@ -35,12 +37,7 @@ Examples:
     "retry", cls=SectionedCommand, short_help="Ask the seats that failed again.", epilog=EXAMPLES
 )
 @click.argument("session", metavar="ID|FILE")
-@section(
-    "Session",
-    click.option(
-        "--seat", "seats", multiple=True, metavar="NAME", help="Ask this one, of those that failed."
-    ),
-)
+@parameter_options(RetryRequest, without=("session",))
 @section("Session", config_option)
 @section("Session", trust_option)
 @plan_option
@@ -49,7 +46,9 @@ def command(
     session: str,
     config: Path | None,
     trust: bool,
+    *,
     seats: tuple[str, ...],
+    max_cost_usd: float | None,
     plan: bool,
     **options: Any,
 ) -> int:
@@ -63,11 +62,12 @@ def command(
     """
     telling = Telling.of(options)
     if plan:
+        from witan.deliberation.procedure import with_ceiling
         from witan.deliberation.retries import plan_retry
 
         check_planned(telling)
         parent, _ = _parent(session, config, options["history"])
-        limits = parent.opened.procedure.limits
+        limits = with_ceiling(parent.opened.procedure, max_cost_usd).limits
         planned = plan_retry(parent, seats or None, limits)
         return print_plan(planned, limits.max_cost_usd, as_json=telling.as_json)
 
@@ -75,7 +75,7 @@ def command(
         parent, trusted = _parent(session, config, options["history"])
         if not (trust or trusted):
             refuse_untrusted(parent.opened.called)
-        council = reseated(parent, config, say)
+        council = reseated(parent, config, say, max_cost_usd)
 
         async def held(listener: "Listener") -> "Session":
             async with council:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from witan.deliberation.ports import Message
     from witan.deliberation.session import Session
     from witan.surfaces.cli.panel import Panel
 
@@ -129,6 +130,25 @@ def read_earlier(
             )
     check_continued(name, session)
     return session
+
+
+def read_conversation(path: str | None, earlier: "Session | None") -> "tuple[Message, ...]":
+    """The turns before the question: those of a file, or of the session that it goes on from."""
+    if path is None:
+        return () if earlier is None else earlier.conversation
+    if earlier is not None:
+        raise click.UsageError("choose --conversation or --continue, not both")
+    from pydantic import TypeAdapter, ValidationError
+
+    from witan.deliberation.ports import Message
+    from witan.service.requests import Turn
+
+    try:
+        turns = TypeAdapter(tuple[Turn, ...]).validate_json(_decoded(path, "--conversation"))
+    except ValidationError as error:
+        problem = f"{path} is no list of objects with role and content: {error.errors()[0]['msg']}"
+        raise click.BadParameter(problem, param_hint="--conversation") from None
+    return tuple(Message(turn.role, turn.content) for turn in turns)
 
 
 def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from witan.errors import WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Service
-from witan.surfaces.http import counting, health, planning, reports, sessions
+from witan.surfaces.http import counting, health, reports, sessions
 from witan.surfaces.http.door import Door, Passed
 from witan.surfaces.http.event_stream import Streams
 from witan.surfaces.http.logs import passed
@@ -68,7 +68,6 @@ def create_app(
     app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
     app.include_router(health.router)
-    app.include_router(planning.router)
     app.include_router(sessions.router)
     app.include_router(reports.router)
     app.include_router(counting.router)

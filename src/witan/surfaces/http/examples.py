@@ -58,52 +58,6 @@ _RECORD = told(
     nullable=["trust", "status", "text", "outcome", "synthesis", "cost", "seconds"],
 )
 
-_UNDER_WAY = told(
-    "It is under way, and this is where.",
-    {
-        "session": SESSION,
-        "under_way": True,
-        "links": {
-            "self": HERE,
-            "events": f"{HERE}/events",
-            "cancel": f"{HERE}/cancel",
-            "page": f"/sessions/{SESSION}",
-        },
-    },
-)
-_UNDER_WAY["headers"] = {"Location": {"schema": {"type": "string"}}}
-
-PLAN = {
-    200: told(
-        "What would be called, and what it costs at most.",
-        {
-            "calls": 7,
-            "input_tokens": 21_400,
-            "output_tokens": 57_344,
-            "repairs": 3,
-            "expected_usd": 0.06,
-            "expected_from": 0,
-            "worst_usd": 0.41,
-            "least_usd": 0.07,
-            "max_cost_usd": 0.5,
-            "unpriced": [],
-            "separation": {
-                "reviewers": 3,
-                "candidates": 3,
-                "grades": None,
-                "next_reviewers": 4,
-                "next_grades": 3.98,
-                "power": 0.8,
-                "noise": 1.0,
-                "authors": True,
-            },
-            "lines": [{"seat": "ada", "stage": "answer", "calls": 1, "worst_usd": 0.05}],
-        },
-        nullable=["expected_usd", "worst_usd", "least_usd", "max_cost_usd", "separation"],
-    ),
-    **refused(404, 409),
-}
-
 _IMPORT = told(
     "What is known of a session that came in as ballots.",
     {
@@ -129,7 +83,7 @@ _IMPORT = told(
 
 RECORD = {200: either(held=_RECORD, imported=_IMPORT), **refused(404, 409)}
 
-STARTED = {200: _RECORD, 202: _UNDER_WAY, **refused(402, 404, 409)}
+STARTED = {200: _RECORD, **refused(402, 404, 409)}
 
 EVENTS = {
     200: streamed_events(

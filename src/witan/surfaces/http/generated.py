@@ -1,6 +1,6 @@
 """Routes made from the catalogue: typed parameters in, the typed result out."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
@@ -9,9 +9,10 @@ from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
+from witan.service.operations.ask import ClientService
 from witan.service.parameters import Parameters, parameters_of, public_name
-from witan.surfaces.http.access import ClientOf, ServiceOf
-from witan.surfaces.http.documents import refused
+from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
+from witan.surfaces.http.documents import Responses, refused
 from witan.surfaces.http.replies import reply
 from witan.surfaces.http.staying import while_there
 
@@ -26,9 +27,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     async def endpoint(
         request: Request, service: ServiceOf, client: ClientOf, **given: Any
     ) -> Response:
-        if (body := given.pop(BODY, None)) is not None:
-            given |= {each.name: getattr(body, each.name) for each in fields(body)}
-        parameters = operation.parameters(**given)
+        parameters = _parameters(operation, given)
         return await while_there(
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
@@ -47,6 +46,51 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     )
 
 
+def add_session_route(
+    router: APIRouter,
+    operation: Operation[Any, Any],
+    answer: Callable[[Any, float], Awaitable[Response]],
+    responses: Responses,
+) -> None:
+    """Add the route of an operation that starts a session.
+
+    Parameters
+    ----------
+    answer
+        Makes the response of a running session, once a number of seconds was waited for its end.
+    """
+
+    async def endpoint(
+        service: ServiceOf, client: ClientOf, hops: Hops, wait: Wait = 0, **given: Any
+    ) -> Response:
+        subject = ClientService(service, client, hops)
+        return await answer(await operation.handler(subject, _parameters(operation, given)), wait)
+
+    endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
+    router.add_api_route(
+        operation.path.replace("}", ":quoted}"),
+        endpoint,
+        methods=[operation.method],
+        tags=[operation.tag],
+        status_code=202,
+        summary=operation.summary,
+        description=operation.description,
+        operation_id=operation.name,
+        responses=responses,
+    )
+
+
+def _parameters(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:
+    """Make the parameters of an operation from those in its path, its query and its body."""
+    if (body := given.pop(BODY, None)) is not None:
+        given |= {each.name: getattr(body, each.name) for each in fields(body)}
+    return operation.parameters(**given)
+
+
+Wait = Annotated[
+    float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
+]
+
 BODY = "body"
 """The argument of an endpoint that takes the JSON body."""
 
@@ -55,8 +99,9 @@ def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> 
     """The signature of an endpoint whose parameters are the fields of a dataclass."""
     ours = get_type_hints(endpoint, include_extras=True)
     fixed = [
-        Parameter(name, Parameter.KEYWORD_ONLY, annotation=ours[name])
-        for name in ("request", "service", "client")
+        each.replace(kind=Parameter.KEYWORD_ONLY, annotation=ours[each.name])
+        for each in Signature.from_callable(endpoint).parameters.values()
+        if each.kind is not Parameter.VAR_KEYWORD
     ]
     declared = operation.parameters
     hints = get_type_hints(declared, include_extras=True)
@@ -92,7 +137,7 @@ def _body_argument(
 ) -> Parameter:
     """The JSON body: a dataclass of the parameters that do not stand in the path."""
     body: Any = make_dataclass(
-        f"{operation.name.capitalize()}Body",
+        f"{operation.name.title().replace('_', '')}Body",
         [(each.name, hints[each.name], _copy_field(each)) for each in others],
         bases=(Parameters,),
         frozen=True,

@@ -30,6 +30,7 @@ from witan.errors import (
 )
 from witan.service.error_wording import refusal
 from witan.service.json_output import to_json
+from witan.service.parameters import refusal_in
 from witan.surfaces.http.parameters import shown_path
 from witan.surfaces.openai.errors import (
     fault_of,
@@ -126,6 +127,9 @@ async def tell_error(request: Request, error: Exception) -> Response:
         return openai_error(error, words, status, headers)
     if wants_page(request.scope):
         return _page(request, status, words, headers)
+    if isinstance(error, InvalidParameter):
+        faults = [{"where": error.name, "problem": words.removeprefix(f"{error.name} ")}]
+        return problem(status, words, headers, faults=faults)
     return problem(status, words, headers)
 
 
@@ -142,6 +146,8 @@ def said_of(request: Request, error: Exception) -> str:
 async def tell_invalid(request: Request, error: Exception) -> Response:
     """Tell which fields of a request are not accepted, and why."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
+    if (inner := refusal_in(error.errors())) is not None:
+        return await tell_error(request, inner)
     if speaks_openai(request.url.path):
         return openai_invalid(error)
     if wants_page(request.scope):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
@@ -11,30 +12,69 @@ from fastapi import Header, Query, Request, Response
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.service.json_output import to_json
+from witan.service.operations.ask import ask, rejudge, resume, retry
 from witan.service.operations.forget import forget
 from witan.service.operations.imported_sessions import ImportedSession, record_object
+from witan.service.operations.plan import plan, plan_rejudge, plan_retry
 from witan.service.operations.sessions import imported_of
 from witan.service.sessions import RunningSession, StreamMessage, heard
 from witan.service.trust import session_trust
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
-from witan.surfaces.http.documents import SessionNamed, operations
+from witan.surfaces.http.access import ServiceOf
+from witan.surfaces.http.documents import Responses, SessionNamed, operations
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
-from witan.surfaces.http.generated import add_value_route
+from witan.surfaces.http.generated import add_session_route, add_value_route
 from witan.surfaces.http.replies import reply
-from witan.surfaces.http.schemas import (
-    ALL_THAT_FAILED,
-    AS_CONFIGURED,
-    JudgingBody,
-    QuestionBody,
-    RetryBody,
-)
 
 router = operations("sessions")
 
-Wait = Annotated[
-    float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
-]
+
+@dataclass(frozen=True, slots=True)
+class SessionLinks:
+    """Where a session is read, followed, stopped and shown.
+
+    Parameters
+    ----------
+    self
+        Its record.
+    events
+        Its events, as they happen.
+    cancel
+        Stops it.
+    page
+        Its page, for people.
+    """
+
+    self: str
+    events: str
+    cancel: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """A session that is under way.
+
+    Parameters
+    ----------
+    session
+        Its name.
+    under_way
+        Always true; a session that ended within `wait` is answered with its record.
+    links
+        Where it is read, followed, stopped and shown.
+    """
+
+    session: str
+    under_way: bool
+    links: SessionLinks
+
+
+STARTED: Responses = {
+    **examples.STARTED,
+    202: {"model": StartedSession, "headers": {"Location": {"schema": {"type": "string"}}}},
+}
+
 After = Annotated[
     str,
     Query(
@@ -43,23 +83,6 @@ After = Annotated[
         openapi_examples={"an id": {"value": "17-9f31ab02"}, "a number": {"value": "17"}},
     ),
 ]
-
-
-@router.post(
-    "/sessions",
-    status_code=202,
-    summary="Put a question to the council",
-    responses=examples.STARTED,
-)
-async def ask(
-    body: QuestionBody, service: ServiceOf, client: ClientOf, hops: Hops, wait: Wait = 0
-) -> Response:
-    """Start a session; it goes on whether or not anybody follows it.
-
-    The answer says where it is: 202 while it is under way, 200 with the whole record if it ended
-    within `wait` seconds.
-    """
-    return await _started(await service.ask(body.asked(hops), client), wait)
 
 
 @router.get(
@@ -128,78 +151,21 @@ async def cancel(session: SessionNamed, service: ServiceOf) -> Response:
     return _record(await running.ended(), running)
 
 
-@router.post(
-    "/sessions/{session:quoted}/resume",
-    status_code=202,
-    summary="Take a session up again",
-    responses=examples.STARTED,
-)
-async def resume(
-    session: SessionNamed,
-    service: ServiceOf,
-    client: ClientOf,
-    take_over: Annotated[
-        bool, Query(description="Even from a process of this machine that is still at it.")
-    ] = False,
-    wait: Wait = 0,
-) -> Response:
-    """Go on with an interrupted session at its last finished seat."""
-    running = await service.resume(session, take_over=take_over, client=client)
-    return await _started(running, wait)
-
-
-@router.post(
-    "/sessions/{session:quoted}/retry",
-    status_code=202,
-    summary="Ask failed seats once more",
-    responses=examples.STARTED,
-)
-async def retry(
-    session: SessionNamed,
-    service: ServiceOf,
-    client: ClientOf,
-    body: RetryBody = ALL_THAT_FAILED,
-    wait: Wait = 0,
-) -> Response:
-    """Ask the seats that failed once more, in a session of its own."""
-    return await _started(await service.retry(session, body.seats, client=client), wait)
-
-
-@router.post(
-    "/sessions/{session:quoted}/rejudge",
-    status_code=202,
-    summary="Have another jury judge",
-    responses=examples.STARTED,
-)
-async def rejudge(
-    session: SessionNamed,
-    service: ServiceOf,
-    client: ClientOf,
-    *,
-    body: JudgingBody = AS_CONFIGURED,
-    hops: Hops,
-    wait: Wait = 0,
-) -> Response:
-    """Put the stored answers of a session before another jury, in a session of its own."""
-    running = await service.rejudge(session, body.judging(hops), client=client)
-    return await _started(running, wait)
-
-
-add_value_route(router, forget)
-
-
 async def _started(running: RunningSession, wait: float) -> Response:
     """Where a session is; or all of it, if it ends soon."""
     with anyio.move_on_after(wait):
         return _record(await running.ended(), running)
-    here = f"/api/sessions/{quote(running.id, safe='')}"
-    links = {"self": here, "events": f"{here}/events", "cancel": f"{here}/cancel"}
-    body = {
-        "session": running.id,
-        "under_way": True,
-        "links": {**links, "page": f"/sessions/{quote(running.id, safe='')}"},
-    }
-    return Response(to_json(body), 202, {"Location": here}, "application/json")
+    page = f"/sessions/{quote(running.id, safe='')}"
+    here = f"/api{page}"
+    links = SessionLinks(here, f"{here}/events", f"{here}/cancel", page)
+    started = StartedSession(running.id, under_way=True, links=links)
+    return Response(to_json(started), 202, {"Location": here}, "application/json")
+
+
+for session_operation in (ask, resume, retry, rejudge):
+    add_session_route(router, session_operation, _started, STARTED)
+for value_operation in (plan, plan_retry, plan_rejudge, forget):
+    add_value_route(router, value_operation)
 
 
 def _record(session: Session, running: RunningSession | None) -> Response:

@@ -4,12 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from witan.surfaces.http.schemas import (
-    JudgingBody,
-    Name,
-    RetryBody,
-    Text,
-)
+from witan.service.stored_sessions import Name, Text
 
 Session = Annotated[
     Name,
@@ -51,39 +46,6 @@ class ResultArguments(SessionArguments):
         bool,
         Field(description="All of it: answers, ballots, standings, not the final answer alone."),
     ] = False
-
-
-class ResumeArguments(SessionArguments):
-    """Which session is taken up."""
-
-    take_over: Annotated[
-        bool, Field(description="Even from a process of this machine that is still at it.")
-    ] = False
-    wait: Wait = 45
-
-
-class RetryPlanArguments(RetryBody):
-    """Which seats of which session would be asked once more."""
-
-    session: Session
-
-
-class RetryArguments(RetryPlanArguments):
-    """Which seats of which session are asked once more."""
-
-    wait: Wait = 45
-
-
-class RejudgePlanArguments(JudgingBody):
-    """Whose answers, and who would judge them."""
-
-    session: Session
-
-
-class RejudgeArguments(RejudgePlanArguments):
-    """Whose answers, and who judges them."""
-
-    wait: Wait = 45
 
 
 class BallotsArguments(_Arguments):

@@ -1,26 +1,28 @@
 """Tools that hold sessions: asked, followed, interrupted, taken up."""
 
-from functools import partial
+from dataclasses import field, make_dataclass
 from math import inf
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
+from annotated_types import Ge, Le
 
 from witan.deliberation.session import Session
+from witan.service.catalogue import Operation
+from witan.service.operations.ask import ClientService, ask, rejudge, resume, retry
 from witan.service.operations.sessions import imported_of
+from witan.service.parameters import Doc
 from witan.service.sessions import RunningSession
-from witan.surfaces.http.schemas import QuestionBody
-from witan.surfaces.mcp.arguments import (
-    RejudgeArguments,
-    ResultArguments,
-    ResumeArguments,
-    RetryArguments,
-    SessionArguments,
-)
+from witan.surfaces.mcp.arguments import ResultArguments, SessionArguments
 from witan.surfaces.mcp.calls import Call, Reply, Tool
 from witan.surfaces.mcp.telling import follow, imported, standing, verdict, whole
 
-__all__ = ["ASKING"]
+Wait = Annotated[
+    float | None,
+    Ge(0),
+    Le(600),
+    Doc("Seconds to wait for its end, less than your own limit on a call; null: until it ends."),
+]
 
 VERDICT = {
     "type": "object",
@@ -40,17 +42,6 @@ VERDICT = {
     },
     "required": ["session", "under_way", "status", "simulated"],
 }
-
-
-async def ask(call: Call, body: QuestionBody) -> Reply:
-    """Put a question, and wait for the end."""
-    return await _held(call, await call.service.ask(body.asked(call.hops), call.client), inf)
-
-
-async def start(call: Call, body: QuestionBody) -> Reply:
-    """Put a question, and go on."""
-    running = await call.service.ask(body.asked(call.hops), call.client)
-    return standing(running.session, running)
 
 
 async def status(call: Call, body: SessionArguments) -> Reply:
@@ -83,26 +74,7 @@ async def cancel(call: Call, body: SessionArguments) -> Reply:
     return standing(session, running)
 
 
-async def resume(call: Call, body: ResumeArguments) -> Reply:
-    """Take a session up."""
-    running = await call.service.resume(body.session, take_over=body.take_over, client=call.client)
-    return await _held(call, running, body.wait)
-
-
-async def retry(call: Call, body: RetryArguments) -> Reply:
-    """Ask the seats that failed once more."""
-    running = await call.service.retry(body.session, body.seats, client=call.client)
-    return await _held(call, running, body.wait)
-
-
-async def rejudge(call: Call, body: RejudgeArguments) -> Reply:
-    """Have other reviewers judge the answers of a session."""
-    judging = body.judging(call.hops)
-    running = await call.service.rejudge(body.session, judging, client=call.client)
-    return await _held(call, running, body.wait)
-
-
-async def _held(call: Call, running: RunningSession, wait: float) -> Reply:
+async def hold(call: Call, running: RunningSession, wait: float) -> Reply:
     """The verdict of a session that this call began, or how far it came in this time.
 
     A caller who gives up the call gives up the session; what came in is kept.
@@ -140,29 +112,41 @@ async def _found(call: Call, name: str) -> tuple[Session, RunningSession | None]
     return session, running
 
 
-_asks = partial(Tool, asks=True, returns=VERDICT)
+def session_tool(operation: Operation[Any, Any], *, wait_seconds: float | None = 45) -> Tool[Any]:
+    """Make the tool of an operation that starts a session.
+
+    Parameters
+    ----------
+    wait_seconds
+        How long it waits for the end of the session unless told; None: as long as it lasts.
+    """
+    arguments: Any = make_dataclass(
+        f"{operation.name.capitalize()}Arguments",
+        [("wait", Wait, field(default=wait_seconds))],
+        bases=(operation.parameters,),
+        frozen=True,
+        kw_only=True,
+        namespace={"__doc__": operation.parameters.__doc__},
+    )
+
+    async def work(call: Call, given: Any) -> Reply:
+        service = ClientService(call.service, call.client, call.hops)
+        running = await operation.handler(service, given)
+        return await hold(call, running, inf if given.wait is None else given.wait)
+
+    return Tool(
+        operation.name,
+        operation.summary,
+        operation.description,
+        arguments,
+        work,
+        asks=True,
+        returns=VERDICT,
+    )
+
 
 ASKING: tuple[Tool[Any], ...] = (
-    _asks(
-        "ask",
-        "Ask the council",
-        "Put a question to several models at once: each answers, each reviews the others' answers "
-        "blind, the ballots are counted, and a chairman writes the final answer from the answers "
-        "that stood up. Returns the text with how sure it is: who voted, what is tied, what is "
-        "missing. It takes from half a minute to several minutes and costs money; it reports its "
-        "progress. If your calls are cut at 60 seconds, use `start` and `result` instead. The "
-        "profile `demo` plays scripts, needs no key and costs nothing.",
-        QuestionBody,
-        ask,
-    ),
-    _asks(
-        "start",
-        "Start a session",
-        "Put a question to the council without waiting: returns the name of the session, which "
-        "goes on by itself. Then call `result` until it is over; `status` says how far it is.",
-        QuestionBody,
-        start,
-    ),
+    session_tool(ask, wait_seconds=None),
     Tool(
         "status",
         "How far a session is",
@@ -191,26 +175,7 @@ ASKING: tuple[Tool[Any], ...] = (
         repeatable=True,
         returns=VERDICT,
     ),
-    _asks(
-        "resume",
-        "Take a session up",
-        "Go on with an interrupted session at its last finished seat; what is paid is not asked "
-        "again.",
-        ResumeArguments,
-        resume,
-    ),
-    _asks(
-        "retry",
-        "Ask failed seats again",
-        "Ask the seats of a session that failed once more, in a session of its own.",
-        RetryArguments,
-        retry,
-    ),
-    _asks(
-        "rejudge",
-        "Have another jury judge",
-        "Put the stored answers of a session before other reviewers, in a session of its own.",
-        RejudgeArguments,
-        rejudge,
-    ),
+    session_tool(resume),
+    session_tool(retry),
+    session_tool(rejudge),
 )

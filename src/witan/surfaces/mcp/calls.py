@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from witan.service.field_errors import fault_place, fault_words
-from witan.service.parameters import adapter_of
+from witan.service.parameters import adapter_of, validate_parameters
 from witan.service.sessions import Client, Service
 
 __all__ = ["OBJECT", "Call", "Reply", "Report", "Tool", "faults"]
@@ -107,7 +107,7 @@ class Tool(Generic[A]):
         WitanError
             If it cannot be done.
         """
-        return await self.work(call, self._adapter.validate_python(self._unpacked(given)))
+        return await self.work(call, validate_parameters(self.arguments, self._unpacked(given)))
 
     @property
     def _adapter(self) -> TypeAdapter[A]:
@@ -116,7 +116,7 @@ class Tool(Generic[A]):
     @property
     def input_schema(self) -> dict[str, Any]:
         """The schema of the arguments."""
-        return self._adapter.json_schema()
+        return lean_arguments(self._adapter.json_schema())
 
     def _unpacked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, of which some clients send lists and objects as JSON within a text."""
@@ -125,6 +125,57 @@ class Tool(Generic[A]):
             name: _unpacked(value, types.get(name, {})) if isinstance(value, str) else value
             for name, value in given.items()
         }
+
+
+MOST_MEMBERS = 8
+"""Members of an object that are described one by one; of a larger one, agents read the names."""
+
+
+UNSAID = (
+    "title", "pattern", "minLength", "maxLength", "maxItems", "propertyNames", "patternProperties",
+    "exclusiveMaximum",
+)  # fmt: skip
+"""Keywords of a schema that no agent needs to be told: a call that breaks them is refused."""
+
+
+def lean_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Shorten a schema of arguments: an agent pays for every word of every tool."""
+    own = {name: value for name, value in schema.items() if name not in ("$defs", "description")}
+    short: dict[str, Any] = _shortened(own, schema.get("$defs", {}))
+    return short
+
+
+def _shortened(node: Any, shapes: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_shortened(each, shapes) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _shape(node, shapes)
+    several = [each for each in (node.get("anyOf") or ()) if each != {"type": "null"}]
+    if len(several) == 1:
+        return _shortened({**node, **several[0], "anyOf": None}, shapes)
+    if "patternProperties" in node:
+        [value] = node["patternProperties"].values()
+        node = {**node, "additionalProperties": value}
+    found = {
+        name: _shortened(value, shapes)
+        for name, value in node.items()
+        if name not in (*UNSAID, "properties") and value not in (None, "", [], {})
+    }
+    if "properties" in node:
+        members = node["properties"].items()
+        found["properties"] = {name: _shortened(each, shapes) for name, each in members}
+    return found
+
+
+def _shape(node: Mapping[str, Any], shapes: Mapping[str, Any]) -> Any:
+    """Describe an object member by member, or of a large one its members' names."""
+    shape = shapes[node["$ref"].rpartition("/")[2]]
+    if len(shape["properties"]) <= MOST_MEMBERS:
+        return _shortened(shape, shapes)
+    words = node.get("description", shape.get("description", "")).rstrip(".")
+    return {"type": "object", "description": f"{words}: {', '.join(shape['properties'])}."}
 
 
 def _unpacked(text: str, schema: Mapping[str, Any]) -> object:
@@ -148,6 +199,6 @@ def faults(tool: str, error: ValidationError) -> str:
 def _fault(fault: ErrorDetails) -> str:
     if fault["type"] == "missing":
         return "it is needed"
-    if fault["type"] == "extra_forbidden":
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return "there is no such argument"
     return fault_words(fault["type"], fault["msg"], fault.get("ctx"))

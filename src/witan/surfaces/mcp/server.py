@@ -26,7 +26,8 @@ INSTRUCTIONS = (
     "A council of models: `ask` puts a question to several of them, has each review the others' "
     "answers blind, counts the ballots, and returns a final answer with how sure it is. Take it "
     "for questions where one model's answer is not enough; it takes minutes and costs money, which "
-    "`plan` says beforehand. Where calls are cut short, `start` a session and fetch its `result`. "
+    "`plan` says beforehand. Where calls are cut short, `ask` with a `wait` of 0 and fetch the "
+    "`result` later. "
     "Tell the user what the line of trust says: ties, missing seats, and that a session is "
     "simulated. `tally`, `compare` and `explain` count ballots that you have, without any model."
 )

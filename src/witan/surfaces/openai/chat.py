@@ -39,10 +39,10 @@ async def complete(
     Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
     written. Who goes away before the end breaks the session off.
     """
-    asked = body.asked(offered(service, body.model), hops)
+    asked = body.asked(offered(service, body.model))
     if body.stream:
         check_room(request)
-    running = await service.ask(asked, client)
+    running = await service.ask(asked, client, hops)
     if body.stream:
         return _Followed(admitted(request, _chunks(request, running, body)), running)
     await _ended(request, running)

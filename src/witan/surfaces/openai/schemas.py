@@ -1,14 +1,24 @@
 """What a chat completion is asked for with: OpenAI's protocol becomes a question to a council."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Message
-from witan.service.sessions import CouncilRequest, QuestionRequest
-from witan.surfaces.http.schemas import JudgingBody, Name, Text
+from witan.service.council_settings import CouncilSettings
+from witan.service.parameters import Doc
+from witan.service.requests import (
+    Category,
+    CouncilRequest,
+    Files,
+    Options,
+    QuestionRequest,
+    Turn,
+)
+from witan.service.stored_sessions import Name, Text
 from witan.surfaces.openai.models import Offered
 
 __all__ = ["ChatBody", "CouncilBody", "MessageBody"]
@@ -78,25 +88,19 @@ class StreamOptionsBody(_Lenient):
     include_usage: bool | None = None
 
 
-class CouncilBody(JudgingBody):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouncilBody(CouncilRequest):
     """Who sits, how they deliberate, and what comes with the question."""
 
-    category: Annotated[
-        Name | None, Field(description="What leaderboards can be read by, such as coding.")
-    ] = None
-    files: Mapping[Name, Text] = Field(
-        default_factory=dict, description="Name to text of files that come with the question."
-    )
+    category: Category = None
+    files: Files = field(default_factory=dict)
     mark: Annotated[
-        bool,
-        Field(
-            description="Whether a text that is simulated or lacks something says so at its end."
-        ),
+        bool, Doc("Whether a text that is simulated or lacks something says so at its end.")
     ] = True
     legend: Annotated[
-        bool,
-        Field(description="Put the legend of the labels and the trust line below every text."),
+        bool, Doc("Put the legend of the labels and the trust line below every text.")
     ] = False
+    options: Options = field(default_factory=CouncilSettings)
 
 
 class ChatBody(BaseModel):
@@ -182,22 +186,26 @@ class ChatBody(BaseModel):
         """What was asked for and changes nothing: how each member is called is configured."""
         return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
 
-    def asked(self, offered: Offered, hops: tuple[str, ...] = ()) -> QuestionRequest:
+    def asked(self, offered: Offered) -> QuestionRequest:
         """The same as a service takes it."""
         council = self.witan
-        profile = council.profile if "profile" in council.model_fields_set else offered.profile
+        profile = council.profile or offered.profile
         seed = self.seed if council.seed is None else council.seed
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         limit = {} if most is None else {"max_tokens": most}
-        options = {**offered.options, **limit, **council.options}
-        members, jury = tuple(council.members), tuple(council.jury)
+        options = {**offered.options, **limit, **council.options.given()}
         question, conversation = self._said()
         return QuestionRequest(
             question,
-            conversation,
-            council.files,
-            council.category,
-            judging=CouncilRequest(profile, members, council.chairman, seed, options, hops, jury),
+            conversation=tuple(Turn(turn.role, turn.text) for turn in conversation),
+            files=council.files,
+            category=council.category,
+            profile=profile,
+            members=council.members,
+            jury=council.jury,
+            chairman=council.chairman,
+            seed=seed,
+            options=CouncilSettings(**options),
         )
 
     def _said(self) -> tuple[str, tuple[Message, ...]]:

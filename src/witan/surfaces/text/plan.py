@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from witan.deliberation.plan import check_affordable, check_priced
-from witan.errors import OverBudget
 from witan.service.text import UNKNOWN, Page, counted, listed
 from witan.service.trust import separation_sentence
 from witan.surfaces.text.tables import Column, table
 
 if TYPE_CHECKING:
-    from witan.deliberation.plan import Plan, PlanLine
+    from witan.deliberation.plan import PlanLine
+    from witan.service.operations.plan import PlanSummary
 
-__all__ = ["plan_object", "plan_sentences", "plan_text"]
 
-
-def plan_text(page: Page, plan: "Plan", ceiling: float | None) -> Iterator[str]:
+def plan_text(page: Page, plan: "PlanSummary") -> Iterator[str]:
     """A line per seat and stage with their sum, what may be needed besides, and the sum of all."""
     columns = [
         Column("seat", "left", elastic=True),
@@ -39,17 +36,17 @@ def plan_text(page: Page, plan: "Plan", ceiling: float | None) -> Iterator[str]:
     breaks = sums | {len(usual) + 1} if spare else sums
     yield from table(page, columns, rows, breaks=breaks, bold=sums)
     yield ""
-    for sentence in _notes(plan, ceiling):
+    for sentence in _notes(plan):
         yield page.sentence(sentence)
 
 
-def plan_sentences(plan: "Plan", ceiling: float | None) -> Iterator[str]:
+def plan_sentences(plan: "PlanSummary") -> Iterator[str]:
     """The sum of it in a sentence, and what else there is to know."""
     calls = counted(plan.calls, "call")
     tokens = f"{plan.input_tokens:,} tokens in and {plan.output_tokens:,} out"
     cost = "" if plan.worst_usd is None else f", for {_dollars(plan.worst_usd)} at the very most"
     yield f"At most {calls}, with {tokens}{cost}."
-    yield from _notes(plan, ceiling)
+    yield from _notes(plan)
 
 
 def _row(seat: str, stage: str, lines: "Sequence[PlanLine]") -> list[str]:
@@ -68,7 +65,7 @@ def _row(seat: str, stage: str, lines: "Sequence[PlanLine]") -> list[str]:
     ]
 
 
-def _notes(plan: "Plan", ceiling: float | None) -> Iterator[str]:
+def _notes(plan: "PlanSummary") -> Iterator[str]:
     if plan.expected_usd is not None and plan.worst_usd:
         earlier = counted(plan.expected_from, "earlier session")
         basis = f"the lengths of {earlier}" if plan.expected_from else "published lengths"
@@ -82,15 +79,13 @@ def _notes(plan: "Plan", ceiling: float | None) -> Iterator[str]:
             f"{unknown}; give it as --price {plan.unpriced[0]}=IN,OUT (US dollars per million "
             "tokens), or in your own configuration."
         )
+    ceiling = plan.max_cost_usd
     if ceiling is None:
         return
     if plan.unpriced:
         yield f"Under the ceiling of {_dollars(ceiling)} what has no price is not called."
-    try:
-        check_priced(plan, ceiling)
-        check_affordable(plan, ceiling)
-    except OverBudget as refusal:
-        yield f"It would be refused: {refusal.problem}."
+    if plan.refusal is not None:
+        yield f"It would be refused: {plan.refusal}."
         return
     if plan.worst_usd is not None and plan.worst_usd > ceiling:
         yield (
@@ -101,22 +96,3 @@ def _notes(plan: "Plan", ceiling: float | None) -> Iterator[str]:
 
 def _dollars(usd: float | None) -> str:
     return UNKNOWN if usd is None else f"${usd:,.4f}"
-
-
-def plan_object(plan: "Plan", ceiling: float | None) -> dict[str, Any]:
-    """The same for a program."""
-    least = plan.least_usd()
-    return {
-        "calls": plan.calls,
-        "input_tokens": plan.input_tokens,
-        "output_tokens": plan.output_tokens,
-        "repairs": plan.repairs,
-        "expected_usd": plan.expected_usd,
-        "expected_from": plan.expected_from,
-        "worst_usd": plan.worst_usd,
-        "least_usd": None if plan.unpriced or least is None else least[1],
-        "max_cost_usd": ceiling,
-        "unpriced": plan.unpriced,
-        "separation": plan.separation,
-        "lines": plan.lines,
-    }

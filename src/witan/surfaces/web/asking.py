@@ -1,27 +1,24 @@
 """What a form asks for, as a request would hold it, and what of it is refused at which field."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
 
 from fastapi import Request
 from pydantic import ValidationError
 
 from witan.errors import ConfigError, InvalidParameter, UnknownName, WitanError
 from witan.service.field_errors import fault_words
-from witan.service.sessions import OPTIONS
+from witan.service.parameters import parameters_of, validate_parameters
+from witan.service.requests import QuestionRequest, RejudgeRequest
 from witan.service.text import clean
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.http.schemas import JudgingBody, QuestionBody, TurnBody
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form
-from witan.surfaces.web.options import judging_of
+from witan.surfaces.web.options import read_options
 
-__all__ = ["FIELDS", "given_in", "judging_body", "question_body", "refused"]
-
-FIELDS = (*(name for name in QuestionBody.model_fields if name != "options"), *OPTIONS)
+FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
 """Every field of the form that asks."""
 
-ROLES = get_args(TurnBody.model_fields["role"].annotation)
+ROLES = ("system", "user", "assistant")
 
 _FIELD_OF = {"session": "parent", "seat": "members"}
 """What an error calls a thing, and the field that names it."""
@@ -33,32 +30,30 @@ def given_in(form: Form) -> dict[str, str]:
     return {**given, "files": "\n".join(form.files)}
 
 
-def judging_body(form: Form) -> JudgingBody:
-    """Who judges, and how.
+def read_rejudging(form: Form, session: str) -> RejudgeRequest:
+    """Read who judges a session, and how.
 
     Raises
     ------
-    InvalidParameter, ValidationError
+    WitanError, ValidationError
         If a field is not accepted.
     """
-    return JudgingBody.model_validate(judging_of(given_in(form)))
+    given = read_options(RejudgeRequest, given_in(form))
+    return validate_parameters(RejudgeRequest, {**given, "session": session})
 
 
-def question_body(form: Form) -> QuestionBody:
-    """The question, and all that comes with it.
+def read_question(form: Form) -> QuestionRequest:
+    """Read the question, and all that comes with it.
 
     Raises
     ------
-    InvalidParameter, ValidationError
+    WitanError, ValidationError
         If a field is not accepted.
     """
-    question = form.get("question")
-    if not question:
-        raise InvalidParameter("question", "", "something to ask")
-    asked: dict[str, Any] = {name: form.get(name) or None for name in ("category", "parent")}
-    asked |= {"question": question, "files": dict(form.files)}
-    asked["conversation"] = _turns(form.get("conversation"))
-    return QuestionBody.model_validate({**judging_of(given_in(form)), **asked})
+    texts = {**given_in(form), "files": "", "conversation": ""}
+    given = read_options(QuestionRequest, texts) | {"question": form.get("question")}
+    given |= {"files": dict(form.files), "conversation": _turns(form.get("conversation"))}
+    return validate_parameters(QuestionRequest, given)
 
 
 def _turns(text: str) -> list[dict[str, str]]:
@@ -88,7 +83,7 @@ def refused(
     """The form as it was filled in, and what is wrong with it."""
     if isinstance(error, ValidationError):
         wrong = [
-            (str(each["loc"][0]), fault_words(each["type"], each["msg"], each.get("ctx")))
+            (_field_at(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))
             for each in error.errors()
         ]
         problem = "; ".join(f"{name}: {words}" for name, words in wrong)
@@ -105,6 +100,10 @@ def refused(
         told = words
     faults = {name: _sentence(told)} if name else {}
     return Filled(given, clean(words), faults, status_of(error))
+
+
+def _field_at(place: tuple[int | str, ...]) -> str:
+    return next((str(each) for each in place if each in FIELDS), "")
 
 
 def _sentence(words: str) -> str:

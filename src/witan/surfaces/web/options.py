@@ -1,27 +1,23 @@
-"""The options of the forms that ask, made from what requests and configurations take."""
+"""The options of the forms that ask: a field for each parameter that a request declares."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any
 
 from witan.core.rubrics import RUBRICS
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter
-from witan.service.config.schema import TABLES
 from witan.service.option_types import scalar_of
-from witan.service.sessions import OPTIONS
-from witan.surfaces.http.schemas import JudgingBody
-from witan.surfaces.web.option_words import CHOICES, GROUPS, MORE, Words
+from witan.service.parameters import Parameter, Parameters, Scalar, parameters_of
 
-__all__ = ["Group", "Option", "judging_of", "lines_of", "offered"]
+SWITCH = ("true", "false")
 
-APART = ("profile", "options")
-"""What a form asks for beside the options, and what holds them in a request."""
-
-SWITCH = (("true", "yes"), ("false", "no"))
+OPEN_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "rule": (AUTO, *RULES),
+    "rubric": (*RUBRICS,),
+}
+"""Names to choose from where the declaration leaves them open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,68 +26,27 @@ class Option:
 
     Parameters
     ----------
-    kinds
-        The types that its value may have.
     words, about, hint
-        What it is called, a line on what it does, and how it is written.
+        What it is called, the sentence that says what it does, and how it is written.
     choices
         Value and words of each choice, the first of which leaves it as configured. Empty: it is
         written.
+    many
+        It takes a line each.
+    mode
+        The keyboard that a telephone shows for it.
     boxes
         Under whom, and value and words, of what can be ticked. Empty: it is no list of boxes.
     """
 
     name: str
-    kinds: frozenset[Any]
     words: str
     about: str = ""
     hint: str = ""
     choices: tuple[tuple[str, str], ...] = ()
+    many: bool = False
+    mode: str = "text"
     boxes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-
-    @property
-    def many(self) -> bool:
-        """Whether it takes a line each."""
-        return bool({dict, list} & self.kinds)
-
-    @property
-    def mode(self) -> str:
-        """The keyboard that a telephone shows for it."""
-        if str in self.kinds or self.many:
-            return "text"
-        return "decimal" if float in self.kinds else "numeric"
-
-    def read(self, text: str) -> Any:
-        """What a text stands for.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is not written so.
-        """
-        if list in self.kinds:
-            return lines_of(text)
-        if dict in self.kinds:
-            return dict(self._pair(line) for line in lines_of(text))
-        if bool in self.kinds:
-            return {"true": True, "false": False}.get(text, text)
-        if self.kinds == {str}:
-            return text
-        return scalar_of(text) if str in self.kinds else self._number(text, text)
-
-    def _pair(self, line: str) -> tuple[str, Any]:
-        # The names of seats may hold the sign itself; those of parameters, and values, may not.
-        name, equals, text = (each.strip() for each in line.rpartition("="))
-        if not (name and equals and text):
-            raise InvalidParameter(self.name, line, "lines of the form name=value")
-        return name, scalar_of(text) if str in self.kinds else self._number(text, line)
-
-    def _number(self, text: str, shown: str) -> float:
-        try:
-            return float(text) if float in self.kinds else int(text)
-        except ValueError:
-            expected = "a number" if float in self.kinds else "a whole number"
-            raise InvalidParameter(self.name, shown, expected) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +58,12 @@ class Group:
 
 
 def offered(
+    declared: type[Parameters],
     members: Sequence[tuple[str, tuple[tuple[str, str], ...]]] = (),
     chairmen: Iterable[tuple[str, str]] = (),
     without: Sequence[str] = (),
 ) -> tuple[Group, ...]:
-    """Every option that a request takes.
+    """Every option of a request, by section.
 
     Parameters
     ----------
@@ -119,32 +75,32 @@ def offered(
     without
         What the form asks for elsewhere.
     """
-    writers = tuple(chairmen)
-    chosen = {
-        **{name: replace(_options()[name], boxes=tuple(members)) for name in ("members", "jury")},
-        "chairman": replace(_options()["chairman"], choices=_choices(writers)),
-    }
-    known = {n: each for n, each in {**_options(), **chosen}.items() if n not in without}
-    named = [(words, [*names]) for words, names in GROUPS]
-    others = known.keys() - {name for _, names in named for name in names}
-    named.append((MORE, [name for name in known if name in others]))
-    groups = (Group(words, tuple(known[n] for n in names if n in known)) for words, names in named)
-    return tuple(group for group in groups if group.options)
+    sections: dict[str, list[Option]] = {}
+    for parameter in parameters_of(declared):
+        if parameter.name in without:
+            continue
+        option = _option(parameter)
+        if parameter.name in ("members", "jury"):
+            option = replace(option, boxes=tuple(members))
+        if parameter.name == "chairman":
+            option = replace(option, choices=_choices(chairmen))
+        sections.setdefault(parameter.doc.section, []).append(option)
+    return tuple(Group(words, tuple(options)) for words, options in sections.items())
 
 
-def judging_of(given: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a request that say who sits and how they deliberate, as a form gives them.
+def read_options(declared: type[Parameters], given: Mapping[str, str]) -> dict[str, Any]:
+    """Read the values of a request as a form gives them, a group's in a table of their own.
 
     Raises
     ------
     InvalidParameter
         If one is not written as it has to be.
     """
-    found: dict[str, Any] = {"profile": given.get("profile", "").strip(), "options": {}}
-    for name, option in _options().items():
-        if text := given.get(name, "").strip():
-            holder = found if name in JudgingBody.model_fields else found["options"]
-            holder[name] = option.read(text)
+    found: dict[str, Any] = {}
+    for parameter in parameters_of(declared):
+        if text := given.get(parameter.name, "").strip():
+            holder = found.setdefault(parameter.group, {}) if parameter.group else found
+            holder[parameter.name] = _read(parameter, text)
     return found
 
 
@@ -153,41 +109,44 @@ def lines_of(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-@cache
-def _options() -> Mapping[str, Option]:
-    """Each by its name, in the order of the definitions."""
-    judging = {n: f.annotation for n, f in JudgingBody.model_fields.items() if n not in APART}
-    tables = (TABLES[name] for name in ("profiles", "limits", "counting"))
-    settings = {n: f.annotation for table in tables for n, f in table.model_fields.items()}
-    return {
-        name: _option(name, hint)
-        for name, hint in {**judging, **{n: settings[n] for n in OPTIONS}}.items()
-    }
+def _option(parameter: Parameter) -> Option:
+    choices = parameter.choices or OPEN_CHOICES.get(parameter.name, ())
+    if parameter.kind is bool:
+        choices = SWITCH
+    words = parameter.name.removesuffix("_usd").replace("_", " ").capitalize()
+    return Option(
+        parameter.name,
+        f"{words}, in US dollars" if parameter.name.endswith("_usd") else words,
+        parameter.doc.text.replace("`", ""),
+        _hint(parameter),
+        _choices((each, {"true": "yes", "false": "no"}.get(each, each)) for each in choices),
+        bool(parameter.many),
+        {int: "numeric", float: "decimal"}.get(parameter.kind, "text"),
+    )
 
 
-def _option(name: str, hint: Any) -> Option:
-    kinds = frozenset(_kinds(hint)) - {type(None)}
-    words = {n: each for _, names in GROUPS for n, each in names.items()}
-    said = words.get(name, Words(name.replace("_", " ").capitalize()))
-    choices = SWITCH if kinds == {bool} else CHOICES.get(name, ())
-    if name == "rule":
-        choices = ((AUTO, "auto, whatever suits the ballots"), *((each, each) for each in RULES))
-    if name == "rubric":
-        choices = tuple((each, each) for each in RUBRICS)
-    return Option(name, kinds, said.words, said.about, said.hint, _choices(choices))
+def _hint(parameter: Parameter) -> str:
+    if not parameter.many:
+        return ""
+    return f"{parameter.doc.metavar or 'NAME'}, one a line"
 
 
-def _choices(choices: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return (("", "as configured"), *choices) if choices else ()
+def _choices(choices: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    found = tuple(choices)
+    return (("", "as configured"), *found) if found else ()
 
 
-def _kinds(hint: Any) -> set[Any]:
-    """The plain types in a hint; of a table, its own and those of its values."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return _kinds(inner[0])
-    if origin in (Union, UnionType):
-        return {kind for each in inner for kind in _kinds(each)}
-    if origin is dict:
-        return {dict, *_kinds(inner[1])}
-    return {origin or hint}
+def _read(parameter: Parameter, text: str) -> Any:
+    if parameter.many == "list":
+        return lines_of(text)
+    if parameter.many == "mapping":
+        return dict(_pair(parameter, line) for line in lines_of(text))
+    return text
+
+
+def _pair(parameter: Parameter, line: str) -> tuple[str, Any]:
+    # The names of seats may hold the sign itself; those of parameters, and values, may not.
+    name, equals, text = (each.strip() for each in line.rpartition("="))
+    if not (name and equals and text):
+        raise InvalidParameter(parameter.name, line, "lines of the form name=value")
+    return name, scalar_of(text) if parameter.kind == Scalar else text

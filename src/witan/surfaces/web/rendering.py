@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
+from witan.service.requests import QuestionRequest
 from witan.service.text import clean
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
@@ -19,7 +20,6 @@ from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.filled import BLANK, Filled
 from witan.surfaces.web.markdown import rendered
-from witan.surfaces.web.option_words import MODES
 from witan.surfaces.web.options import offered
 
 if TYPE_CHECKING:
@@ -93,6 +93,9 @@ class Site:
 
 
 SITE = Site()
+
+ELSEWHERE = ("question", "profile", "conversation", "files", "category", "parent")
+"""Parameters of a question that its form asks for apart from the options."""
 
 
 @lru_cache(maxsize=1)
@@ -208,8 +211,7 @@ def render_ask(
         "ask.html",
         site=site,
         profiles=councils,
-        modes=MODES,
-        groups=offered(members, writers.items(), without=["mode"]),
+        groups=offered(QuestionRequest, members, writers.items(), without=ELSEWHERE),
         filled=filled,
         demo_question=demo_question,
         planned=[clean(each) for each in planned],

@@ -13,12 +13,14 @@ from witan.errors import WitanError
 from witan.history import Search
 from witan.service.demonstration import demonstration
 from witan.service.error_wording import as_form
-from witan.service.sessions import DEMO, QuestionRequest, Service
+from witan.service.operations.plan import ServedPlanner
+from witan.service.requests import QuestionRequest
+from witan.service.sessions import DEMO, Service
 from witan.service.text import clean, listed
 from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.sessions import SessionRow, latest_rows
-from witan.surfaces.web.asking import given_in, question_body, refused
+from witan.surfaces.web.asking import given_in, read_question, refused
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form, form_of
 from witan.surfaces.web.rendering import Choice, render_ask
@@ -50,10 +52,10 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
     try:
         form = await form_of(request)
         given = given_in(form)
-        planned = await service.plan(_asked(form))
+        planned = await ServedPlanner(service, client).plan(_asked(form))
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refused(request, given, error))
-    said = [*plan_sentences(planned, client.max_cost_usd)]
+    said = [*plan_sentences(planned)]
     if form.files:
         said.append("The files were counted; choose them again to ask with them.")
     return await _form(request, service, Filled(given), planned=said)
@@ -71,19 +73,18 @@ async def ask(
     try:
         form = await form_of(request)
         given = given_in(form)
-        running = await service.ask(_asked(form, hops), client)
+        running = await service.ask(_asked(form), client, hops)
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refused(request, given, error))
     return redirect(site_of(request), "sessions", running.id)
 
 
-def _asked(form: Form, hops: tuple[str, ...] = ()) -> QuestionRequest:
-    asked = question_body(form).asked(hops)
+def _asked(form: Form) -> QuestionRequest:
+    asked = read_question(form)
     shown = demonstration(fast=True)
-    if asked.judging.profile != DEMO or asked.question != shown.question:
+    if asked.profile != DEMO or asked.question != shown.question or asked.seed is not None:
         return asked
-    seed = shown.seed if asked.judging.seed is None else asked.judging.seed
-    return replace(asked, judging=replace(asked.judging, seed=seed))
+    return replace(asked, seed=shown.seed)
 
 
 async def _form(

@@ -6,18 +6,18 @@ from fastapi import APIRouter, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, InvalidParameter, NothingToCount, TooLarge, UnknownName
+from witan.service.operations.plan import PlanSummary, ServedPlanner
+from witan.service.requests import RejudgeRequest, RetryRequest
 from witan.service.sessions import DEMO
 from witan.service.text import clean
 from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.web.asking import given_in, judging_body, refused
+from witan.surfaces.web.asking import given_in, read_rejudging, refused
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form, form_of
-from witan.surfaces.web.option_words import ANSWERING
 from witan.surfaces.web.options import offered
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, site_of
@@ -39,9 +39,10 @@ async def plan_retry(
     """Say what asking seats that failed once more would cost at most."""
     form = await form_of(request)
     found = await service.session(session)
-    plan = await service.plan_retry(found.id, chosen_seats(form, found))
+    asked = RetryRequest(found.id, seats=chosen_seats(form, found))
+    plan = await ServedPlanner(service, client).plan_retry(asked)
     given = [("seat", each) for each in form.many.get("seat", ())]
-    return _page(request, found.id, plan, client.max_cost_usd, given)
+    return _page(request, found.id, plan, given)
 
 
 @router.post("/sessions/{session:path}/rejudge/plan")
@@ -52,10 +53,10 @@ async def plan_rejudge(
     form = await form_of(request)
     whole, given = await service.named(session), given_in(form)
     try:
-        plan = await service.plan_rejudge(whole, judging_body(form).judging())
+        plan = await ServedPlanner(service, client).plan_rejudge(read_rejudging(form, whole))
     except (*AT_A_FIELD, ValidationError) as error:
         return jury_page(request, whole, refused(request, given, error))
-    return jury_page(request, whole, Filled(given), [*plan_sentences(plan, client.max_cost_usd)])
+    return jury_page(request, whole, Filled(given), [*plan_sentences(plan)])
 
 
 def jury_page(
@@ -68,7 +69,7 @@ def jury_page(
         site=site,
         session=session,
         juries=[name for name in site.juries if name != DEMO or filled.said("profile") == DEMO],
-        groups=offered(without=ANSWERING),
+        groups=offered(RejudgeRequest, without=("session", "profile")),
         filled=filled,
         planned=[clean(each) for each in planned],
     )
@@ -89,15 +90,13 @@ def chosen_seats(form: Form, session: Session) -> tuple[str, ...]:
     return seats
 
 
-def _page(
-    request: Request, session: str, plan: Plan, ceiling: float | None, given: Given
-) -> Response:
+def _page(request: Request, session: str, plan: PlanSummary, given: Given) -> Response:
     """What is planned of a session, and a button that does it."""
     html = render(
         "plan.html",
         site=site_of(request),
         session=session,
-        planned=[clean(each) for each in plan_sentences(plan, ceiling)],
+        planned=[clean(each) for each in plan_sentences(plan)],
         given=given,
     )
     return Page(html)

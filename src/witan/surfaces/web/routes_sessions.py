@@ -22,7 +22,7 @@ from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.web.asking import given_in, judging_body, refused
+from witan.surfaces.web.asking import given_in, read_rejudging, refused
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.feed import LIVE_SECONDS, follow_live, last_patch
 from witan.surfaces.web.forms import form_of
@@ -161,8 +161,8 @@ async def rejudge(
     form = await form_of(request)
     whole = await service.named(session)
     try:
-        judging = judging_body(form).judging(hops)
-        running = await service.rejudge(whole, judging, client=client)
+        judging = read_rejudging(form, whole)
+        running = await service.rejudge(whole, judging, client=client, hops=hops)
     except (*AT_A_FIELD, ValidationError) as error:
         return jury_page(request, whole, refused(request, given_in(form), error))
     return redirect(site_of(request), "sessions", running.id)

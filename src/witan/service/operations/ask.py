@@ -1,0 +1,65 @@
+"""Start sessions: ask a question, resume, retry and rejudge a session."""
+
+from dataclasses import dataclass
+
+from witan.service.catalogue import operation
+from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
+from witan.service.sessions import Client, RunningSession, Service
+
+
+@dataclass(frozen=True, slots=True)
+class ClientService:
+    """A service that starts sessions for one of its clients.
+
+    Parameters
+    ----------
+    hops
+        The servers that the request came through.
+    """
+
+    service: Service
+    client: Client
+    hops: tuple[str, ...] = ()
+
+
+@operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
+async def ask(service: ClientService, given: QuestionRequest) -> RunningSession:
+    """Put a question to several models: each answers, then reviews the others' answers blind.
+
+    The ballots are counted, and a chairman writes the final answer from the answers that stood up.
+    The result says how sure it is: who voted, what is tied, what is missing. It takes from half a
+    minute to several minutes and costs money. The profile `demo` plays scripts, needs no key and
+    costs nothing.
+    """
+    return await service.service.ask(given, service.client, service.hops)
+
+
+@operation(
+    "resume", post="/sessions/{session}/resume", tag="sessions", kind="session", changes=True
+)
+async def resume(service: ClientService, given: ResumeRequest) -> RunningSession:
+    """Go on with an interrupted session at its last finished seat; what is paid is not repeated."""
+    return await service.service.resume(
+        given.session,
+        take_over=given.take_over,
+        max_cost_usd=given.max_cost_usd,
+        client=service.client,
+    )
+
+
+@operation("retry", post="/sessions/{session}/retry", tag="sessions", kind="session", changes=True)
+async def retry(service: ClientService, given: RetryRequest) -> RunningSession:
+    """Ask the seats of a session that failed again, in a session of its own."""
+    return await service.service.retry(
+        given.session, given.seats, max_cost_usd=given.max_cost_usd, client=service.client
+    )
+
+
+@operation(
+    "rejudge", post="/sessions/{session}/rejudge", tag="sessions", kind="session", changes=True
+)
+async def rejudge(service: ClientService, given: RejudgeRequest) -> RunningSession:
+    """Put the stored answers of a session before another jury, in a session of its own."""
+    return await service.service.rejudge(
+        given.session, given, client=service.client, hops=service.hops
+    )

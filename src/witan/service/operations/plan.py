@@ -1,0 +1,158 @@
+"""Say what a session would ask for, and cost at most, before it is started."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from witan.core.stats.uncertainty import Separation
+from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_priced
+from witan.errors import OverBudget
+from witan.service.catalogue import operation, public
+from witan.service.requests import QuestionRequest, RejudgeRequest, RetryRequest
+
+if TYPE_CHECKING:
+    from witan.service.sessions import Client, Service
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """Calls, tokens and cost of a session before it is started.
+
+    Parameters
+    ----------
+    calls
+        Calls when nothing fails.
+    input_tokens, output_tokens
+        Tokens read and written, at most, when nothing fails.
+    repairs
+        Further calls, should every review have to be asked for again; within `worst_usd`.
+    expected_usd
+        US dollars that are expected when nothing fails; null: a price is unknown.
+    expected_from
+        Sessions of the history whose lengths that rests on; 0: published lengths.
+    worst_usd
+        US dollars at most; null: a price is unknown.
+    least_usd
+        US dollars that the smallest complete session sets aside at once; null: unknown.
+    max_cost_usd
+        The ceiling; null: none.
+    refusal
+        Why the ceiling would refuse the session; null: it would not.
+    unpriced
+        Seats whose price is unknown.
+    separation
+        How far apart answers must be to be separated; null: nothing is graded.
+    lines
+        The calls of each seat in each stage.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    repairs: int
+    expected_usd: float | None
+    expected_from: int
+    worst_usd: float | None
+    least_usd: float | None
+    max_cost_usd: float | None
+    refusal: str | None
+    unpriced: tuple[str, ...]
+    separation: Separation | None
+    lines: tuple[PlanLine, ...]
+
+
+def summarize_plan(plan: Plan, ceiling: float | None) -> PlanSummary:
+    """Sum a plan up under a ceiling on cost."""
+    least = plan.least_usd()
+    return PlanSummary(
+        calls=plan.calls,
+        input_tokens=plan.input_tokens,
+        output_tokens=plan.output_tokens,
+        repairs=plan.repairs,
+        expected_usd=plan.expected_usd,
+        expected_from=plan.expected_from,
+        worst_usd=plan.worst_usd,
+        least_usd=None if plan.unpriced or least is None else least[1],
+        max_cost_usd=ceiling,
+        refusal=_refusal(plan, ceiling),
+        unpriced=plan.unpriced,
+        separation=plan.separation,
+        lines=plan.lines,
+    )
+
+
+def _refusal(plan: Plan, ceiling: float | None) -> str | None:
+    try:
+        check_priced(plan, ceiling)
+        check_affordable(plan, ceiling)
+    except OverBudget as error:
+        return error.problem
+    return None
+
+
+class Planner(Protocol):
+    """A council that is configured, and sessions that it held."""
+
+    async def plan(self, question: QuestionRequest) -> PlanSummary:
+        """Plan a question."""
+        ...
+
+    async def plan_retry(self, request: RetryRequest) -> PlanSummary:
+        """Plan a retry."""
+        ...
+
+    async def plan_rejudge(self, request: RejudgeRequest) -> PlanSummary:
+        """Plan another jury."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPlanner:
+    """The councils and sessions of a server, for one of its clients."""
+
+    service: "Service"
+    client: "Client"
+
+    async def plan(self, question: QuestionRequest) -> PlanSummary:
+        """Plan a question."""
+        plan = await self.service.plan(question)
+        return self._summary(plan, question.options.max_cost_usd)
+
+    async def plan_retry(self, request: RetryRequest) -> PlanSummary:
+        """Plan a retry."""
+        limit = request.max_cost_usd
+        return self._summary(
+            await self.service.plan_retry(request.session, request.seats, limit), limit
+        )
+
+    async def plan_rejudge(self, request: RejudgeRequest) -> PlanSummary:
+        """Plan another jury."""
+        plan = await self.service.plan_rejudge(request.session, request)
+        return self._summary(plan, request.options.max_cost_usd)
+
+    def _summary(self, plan: Plan, limit: float | None) -> PlanSummary:
+        bounds = [each for each in (limit, self.client.max_cost_usd) if each is not None]
+        return summarize_plan(plan, min(bounds, default=None))
+
+
+@operation("plan", post="/plan", tag="sessions")
+async def plan(service: Planner, given: QuestionRequest) -> PlanSummary:
+    """Say what a question would ask for and cost at most; no call is made.
+
+    Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
+    goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
+    chairmen that stand in are in the worst cost; retries and hedges are not.
+    """
+    return await service.plan(given)
+
+
+@operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
+async def plan_retry(service: Planner, given: RetryRequest) -> PlanSummary:
+    """Say what `retry` would ask for, and cost at most; no call is made."""
+    return await service.plan_retry(given)
+
+
+@operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
+async def plan_rejudge(service: Planner, given: RejudgeRequest) -> PlanSummary:
+    """Say what `rejudge` would ask for, and cost at most; no call is made."""
+    return await service.plan_rejudge(given)

@@ -1,0 +1,150 @@
+"""Requests to a council, declared once for every surface: a question, another jury, a retry."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Lt, MaxLen
+
+from witan.errors import InvalidParameter
+from witan.service.council_settings import CouncilSettings, JurySettings
+from witan.service.parameters import Doc, OneOrSeveral, Parameters
+from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
+
+QUESTION, SEATS, SESSION = "Question", "Seats", "Session"
+
+Files = Annotated[
+    Mapping[Name, Text], Doc("Text files that come with the question, by name.", QUESTION)
+]
+Category = Annotated[Name | None, Doc("Kind of question, to find sessions by.", QUESTION)]
+Options = Annotated[CouncilSettings, Doc("Settings in place of the configured ones.")]
+MaxCost = Annotated[
+    float | None,
+    Ge(0),
+    Doc(
+        "US dollars to spend from now on; no call is made that could exceed them.",
+        "Time and money",
+        option="max-cost",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Parameters):
+    """Something that was said before the question."""
+
+    role: Annotated[Literal["system", "user", "assistant"], Doc("Who said it.")]
+    content: Annotated[Text, Doc("The text.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouncilRequest(Parameters):
+    """Who sits, and how they deliberate."""
+
+    profile: Annotated[
+        str,
+        MaxLen(200),
+        NUL_FREE,
+        Doc("Seat the council of this name in the configuration.", SEATS, "NAME"),
+    ] = ""
+    members: Annotated[
+        tuple[Name, ...],
+        MaxLen(64),
+        Doc(
+            "Seat this member, such as openai:gpt-5; at least two. A server takes its own names.",
+            SEATS,
+            "SEAT",
+            option="member",
+        ),
+    ] = ()
+    jury: Annotated[
+        tuple[Name, ...],
+        MaxLen(64),
+        Doc("Have this seat review instead of the members; at least two.", SEATS, "SEAT"),
+    ] = ()
+    chairman: Annotated[
+        tuple[Name, ...],
+        OneOrSeveral(),
+        MaxLen(64),
+        Doc("Have this seat write the final answer; the next ones are substitutes.", SEATS, "SEAT"),
+    ] = ()
+    seed: Annotated[
+        int | None,
+        Ge(0),
+        Lt(2**53),
+        Doc("Draw sheets and labels from this, to repeat.", "Deliberation"),
+    ] = None
+    options: Annotated[JurySettings, Doc("Settings in place of the configured ones.")] = field(
+        default_factory=JurySettings
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRequest(CouncilRequest):
+    """A question, and all that comes with it."""
+
+    question: Annotated[Text, Doc("What the council is asked.", QUESTION)]
+    _: KW_ONLY
+    conversation: Annotated[
+        tuple[Turn, ...], MaxLen(1_000), Doc("What was said before, oldest first.", QUESTION)
+    ] = ()
+    files: Files = field(default_factory=dict)
+    category: Category = None
+    parent: Annotated[
+        Name | None,
+        Doc(
+            "Go on from the final answer of this session.",
+            QUESTION,
+            "ID|FILE.json",
+            option="continue",
+        ),
+    ] = None
+    options: Options = field(default_factory=CouncilSettings)
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise InvalidParameter("question", self.question, "something to ask")
+        if self.parent is not None and self.conversation:
+            expected = "none beside a conversation, which is what was said before"
+            raise InvalidParameter("parent", self.parent, expected)
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeRequest(CouncilRequest):
+    """Whose answers are judged, and who judges them."""
+
+    session: SessionName
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRequest(Parameters):
+    """Which seats of a session are asked again."""
+
+    session: SessionName
+    _: KW_ONLY
+    seats: Annotated[
+        tuple[Name, ...],
+        MaxLen(64),
+        Doc("Ask this seat again; unless given, all that failed.", SESSION, "NAME", option="seat"),
+    ] = ()
+    max_cost_usd: MaxCost = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRequest(Parameters):
+    """Which session is taken up."""
+
+    session: SessionName
+    _: KW_ONLY
+    take_over: Annotated[
+        bool,
+        Doc("Take it even from a process of this machine that is still at it.", SESSION),
+    ] = False
+    max_cost_usd: MaxCost = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest(Parameters):
+    """Which session."""
+
+    session: SessionName

@@ -27,7 +27,7 @@ from harness import Row, show
 
 from witan import Council, Event, Session
 from witan.core.blinding import label_map
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.prompts import review_schema
 
 CRITICAL_SECONDS = 0.3

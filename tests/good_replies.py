@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 from zlib import crc32
 
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.prompts import VERDICT_LINE, read_fences
 
 CRITERIA = tuple(criterion.name for criterion in RUBRICS["general"].criteria)

@@ -9,7 +9,7 @@ import pytest
 from faults import FAULTS, Manner, Received
 from good_replies import Asked, good_reply, worth_of
 from witan.core.blinding import Sheet, draw_sheets
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.ballots import Review, read_review
 from witan.deliberation.prompts import (
     answer_messages,

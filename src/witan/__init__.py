@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from witan.core.outcome import Interval as Interval
     from witan.core.outcome import Outcome as Outcome
     from witan.core.outcome import Standing as Standing
+    from witan.core.rubric import RUBRICS as RUBRICS
     from witan.core.rubric import Rubric as Rubric
-    from witan.core.rubrics import RUBRICS as RUBRICS
     from witan.core.rules import RULES as RULES
     from witan.core.settings import Settings as Settings
     from witan.core.stats.leaderboard import Leaderboard as Leaderboard
@@ -71,8 +71,7 @@ _HOMES = {
     "witan.core.stats.leaderboard": ("Leaderboard",),
     "witan.core.outcome": ("Outcome", "Standing", "Interval"),
     "witan.core.stats.ratings": ("rate", "Ratings"),
-    "witan.core.rubric": ("Rubric",),
-    "witan.core.rubrics": ("RUBRICS",),
+    "witan.core.rubric": ("Rubric", "RUBRICS"),
     "witan.core.rules": ("RULES",),
     "witan.core.settings": ("Settings",),
     "witan.core.tally": ("tally", "tally_sessions"),

@@ -18,8 +18,8 @@ from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import Reductions
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
-from witan.core.entering import entries_of
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
+from witan.core.entry_builder import entries_of
 from witan.deliberation.ports import SystemClock
 from witan.history.locks import LockWait
 from witan.history.opening import open_database

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from elections import ballots
-from witan.core.majority import majority_cycles
 from witan.core.outcome import Prior
+from witan.core.outcome_builder import majority_cycles
 from witan.core.stats.agreement import kendall_tau, kendall_taus
 from witan.core.tally import tally
 

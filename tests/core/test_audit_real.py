@@ -11,7 +11,7 @@ from audited import audit_of
 from reference_rows import names_of
 from witan import read_ballots
 from witan.core.casts import Cast
-from witan.core.entering import entries_of_many
+from witan.core.entry_builder import entries_of_many
 from witan.core.stats.calibration import calibrate
 from witan.core.stats.learning import learn_reliability_from_people
 

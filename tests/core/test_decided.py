@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot, Groups
-from witan.core.batch import by_shape, stack
-from witan.core.counted import count
+from witan.core.counting import by_shape, count, stack
 from witan.core.decided import OFFERED, decided, provable_settings
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting

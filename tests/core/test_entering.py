@@ -11,13 +11,12 @@ import pytest
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot
-from witan.core.casts import Cast
-from witan.core.entering import entries_of, entries_of_many
+from witan.core.casts import Cast, read
 from witan.core.entries import Entries, StandingEntry
+from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, interpret
 from witan.core.outcome import Outcome
-from witan.core.readings import read
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.tally import tally

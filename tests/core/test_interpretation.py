@@ -10,7 +10,7 @@ from elections import ballot
 from witan.core.ballot import Ballot
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, Electorate, Vote, interpret
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.core.tally import tally
 from witan.errors import InvalidParameter, TooLarge
 

@@ -10,7 +10,7 @@ from elections import ballots
 from simulation import council
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
-from witan.core.entering import entries_of
+from witan.core.entry_builder import entries_of
 from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.learning import learn_prior_from_noise, noise_of
 from witan.core.stats.uncertainty import learn_prior

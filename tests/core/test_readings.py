@@ -1,8 +1,8 @@
 """Ballots read twice at once: what recusal leaves is what `interpret` leaves."""
 
 from elections import ballots
+from witan.core.casts import read
 from witan.core.interpretation import Counting, interpret
-from witan.core.readings import read
 from witan.core.settings import Settings
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric, overall, overall_array
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS, Anchor, Ceiling, Criterion, Rubric, overall, overall_array
 from witan.errors import InvalidParameter, InvalidRubric, UnknownName
 
 GENERAL = RUBRICS["general"]

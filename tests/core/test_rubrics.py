@@ -2,8 +2,7 @@
 
 import pytest
 
-from witan.core.rubric import BANDS, overall
-from witan.core.rubrics import RUBRICS, find_rubric
+from witan.core.rubric import BANDS, RUBRICS, find_rubric, overall
 from witan.errors import UnknownName
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from elections import mean_ranks
 from simulation import council
-from witan.core.lines import pooled_errors
 from witan.core.outcome import Prior
+from witan.core.outcome_builder import pooled_errors
 from witan.core.profile import Profile
 from witan.core.rules import RULES
 from witan.core.stats.additive import (

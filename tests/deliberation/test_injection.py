@@ -8,7 +8,7 @@ import pytest
 
 from councils import QUESTION, council, member
 from witan.core.blinding import Sheet
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.core.rules.registry import RULES
 from witan.deliberation import events as e
 from witan.deliberation.ports import Call, Hear, Member, Model, Reply

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.blinding import draw_sheets, label_map
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.ports import Message
 from witan.deliberation.prompts import (
     debate_messages,

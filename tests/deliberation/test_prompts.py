@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from elections import ballots
 from witan.core.ballot import Ballot
 from witan.core.blinding import draw_sheets, label_map
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.core.tally import tally
 from witan.deliberation.ports import Message
 from witan.deliberation.prompts import (

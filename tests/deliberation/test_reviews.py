@@ -12,7 +12,7 @@ from councils import council, member, members
 from elections import ballot
 from witan import tally
 from witan.core.ballot import Ballot
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.events import BallotRepaired
 from witan.deliberation.ports import Call
 from witan.deliberation.record import session_from_json, session_to_json

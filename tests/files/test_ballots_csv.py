@@ -3,7 +3,7 @@
 import pytest
 
 from witan.core.ballot import Ballot
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.errors import BallotFileError, UnknownName
 from witan.files.ballots import read_ballots
 from witan.files.ballots.columns import CRITERIA

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS, Anchor, Ceiling, Criterion, Rubric
 from witan.errors import InvalidRubric
 from witan.files.rubric_toml import load_rubric, rubric_to_toml
 

@@ -7,7 +7,7 @@ import pytest
 
 from witan import Ballot, read_ballots, tally
 from witan.core.blinding import Sheet
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.ballots import read_review
 
 

@@ -7,7 +7,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from witan.core.blinding import draw_sheets
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.deliberation.ballots import read_review
 from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, ignore_text
 from witan.deliberation.prompts import fence, review_messages, review_schema

@@ -225,7 +225,7 @@ class TestRubrics:
 
     def test_toml_comes_back_as_the_same_rubric(self, witan, tmp_path):
         """What --toml prints is read by --rubric."""
-        from witan.core.rubrics import RUBRICS
+        from witan.core.rubric import RUBRICS
         from witan.files.rubric_toml import load_rubric
 
         path = tmp_path / "coding.toml"

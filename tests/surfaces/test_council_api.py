@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.interpretation import Counting
-from witan.core.rubrics import RUBRICS
+from witan.core.rubric import RUBRICS
 from witan.core.settings import Settings
 from witan.deliberation.ports import Call, Hear, Member, Options, Reply
 from witan.deliberation.procedure import Limits, Procedure, Throttling

@@ -13,6 +13,7 @@ from witan.analytics.sources import Source, check_rule, nothing, open_source
 from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import Found
 from witan.core.display import Displayed, quoted
+from witan.core.outcome import listed
 from witan.core.stats import audit as core
 from witan.core.stats.audit import AuditTables, Concern, CriterionAudit, PanelAudit, concerns
 from witan.core.stats.audit_gradings import GradingAudit
@@ -37,7 +38,6 @@ from witan.core.stats.sums import (
     renamed,
 )
 from witan.core.window import ALWAYS, Window
-from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 from witan.history import History
 

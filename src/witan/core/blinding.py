@@ -1,23 +1,181 @@
-"""Sheets: what one reviewer sees, under blind labels and in a balanced order.
+"""Sheets under blind labels, in balanced orders."""
 
-Reviewers favour what they read first, or last: over the sheets of a session every candidate
-stands at every position equally often, as far as numbers allow.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from witan.core.balance import balanced_orders
 from witan.errors import UnknownName
 
-__all__ = ["Sheet", "draw_nonce", "draw_sheets", "label_map", "mirror"]
+Rows = list[list[int]]
+"""Per reviewer the candidates by number, in the order in which they are shown."""
 
 DRAWN, MIRRORED, MAPPED, FENCED = 0, 1, 2, 3
 """One seed serves all four draws, and none of them repeats another's nonce."""
 
 NONCE_BYTES = 16
+
+
+def balanced_orders(
+    hides: Sequence[Collection[int]], n_candidates: int, rng: np.random.Generator
+) -> Rows:
+    """Draw each reviewer's order: a balanced design under random names for rows and symbols.
+
+    As many reviewers as candidates, each of them seeing all or each hiding another candidate, read
+    the rows of a Latin square: every candidate stands at every position equally often, and
+    directly before every other as equally as the square allows (`_first_row`). For any other
+    numbers the positions are dealt one by one (`_dealt`).
+
+    Parameters
+    ----------
+    hides
+        Per reviewer the numbers of the candidates that it does not see.
+    """
+    symbols: list[int] = rng.permutation(n_candidates).tolist()
+    seats: list[int] = rng.permutation(len(hides)).tolist()
+    backwards = bool(rng.integers(2))
+    symbol = {candidate: at for at, candidate in enumerate(symbols)}
+    own = [{symbol[candidate] for candidate in each} for each in hides]
+    alone = [seat for each in own for seat in each if len(each) == 1]
+    square = len(hides) == n_candidates
+    if square and sorted(alone) == list(range(n_candidates)):
+        whole = _square(n_candidates)
+        design = [whole[seat][1:] for seat in alone]
+    elif square and not any(own):
+        whole = _square(n_candidates)
+        design = [whole[seat] for seat in seats]
+    else:
+        backwards = False  # the dealt rows may differ in length, and end where they end
+        dealt = dict(zip(seats, _dealt([own[seat] for seat in seats], n_candidates), strict=True))
+        design = [dealt[seat] for seat in range(len(hides))]
+    return [[symbols[at] for at in (row[::-1] if backwards else row)] for row in design]
+
+
+def _square(n: int) -> Rows:
+    """A Latin square whose first column is 0, 1, … n−1."""
+    first = _first_row(n)
+    return [[(row + at) % n for at in first] for row in range(n)]
+
+
+def _first_row(n: int) -> list[int]:
+    """A sequence of the residues of n, 0 first, whose steps differ from each other.
+
+    Row r of the square adds r to it, so a step that occurs once puts every candidate directly
+    before another exactly once. For even n all steps differ: 0, n−1, 1, n−2, … (Williams). For
+    odd n no such sequence exists, but all steps after the first can differ: the same zigzag over
+    the residues without one of them, shifted so that the one left out is 0. Then no ordered pair
+    is neighbours twice where the first column is hidden, and at most twice where it is not.
+
+    References
+    ----------
+    Williams, "Experimental designs balanced for the estimation of residual effects of
+    treatments", Australian Journal of Scientific Research A 2 (1949) 149–168. Friedlander, Gordon
+    and Miller, "On a group sequencing problem of Ringel", 1978, on R-sequencings of cyclic groups.
+    """
+    if n % 2 == 0:
+        return _zigzag(range(n))
+    left_out = n - (n + 3) // 4
+    kept = [residue for residue in range(n) if residue != left_out]
+    return [0, *((residue - left_out) % n for residue in _zigzag(kept))]
+
+
+def _zigzag(residues: Sequence[int]) -> list[int]:
+    """Alternate between both ends: the lowest, the highest, the second lowest and so on."""
+    row = list(residues)
+    row[::2], row[1::2] = residues[: len(row[::2])], residues[: -len(row[1::2]) - 1 : -1]
+    return row
+
+
+def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
+    """Rows for any numbers, dealt from the last position to the first.
+
+    Only who sees everything has a last position, so its quotas are settled first. From then on the
+    rows that are dealt have as many candidates left as there are positions p (those that hide
+    several candidates join in once p is their length), and a candidate that is left on d of them
+    takes ⌊d/p⌋ or ⌈d/p⌉ at each: giving every row 1/p of each of its candidates fills such
+    quotas, so by the integrality of flows whole candidates fill them too (de Werra's equitable
+    edge colouring).
+    """
+    left = [[at for at in range(n_candidates) if at not in own] for own in hides]
+    rows: Rows = [[] for _ in hides]
+    directly_before = [[0] * n_candidates for _ in range(n_candidates)]
+    for place in range(n_candidates, 0, -1):
+        dealt = [row for row, held in enumerate(left) if len(held) == place]
+        among = range(len(left)) if place == n_candidates else dealt
+        degree = [sum(at in left[row] for row in among) for at in range(n_candidates)]
+        if place == n_candidates:
+            least = most = _last_quotas(degree, len(dealt))
+        else:
+            least = [count // place for count in degree]
+            most = [-(-count // place) for count in degree]
+        choices = [sorted(left[row], key=_rarity(directly_before, rows[row])) for row in dealt]
+        for row, at in zip(dealt, _Filling(choices).filled(least, most), strict=True):
+            left[row].remove(at)
+            if rows[row]:
+                directly_before[at][rows[row][0]] += 1
+            rows[row].insert(0, at)
+    return rows
+
+
+def _last_quotas(degree: Sequence[int], n_rows: int) -> list[int]:
+    """Deal the last position's rows to whoever is furthest below its even share."""
+    quotas = [0] * len(degree)
+    for _ in range(n_rows):
+        short = [count - len(degree) * quota for count, quota in zip(degree, quotas, strict=True)]
+        quotas[short.index(max(short))] += 1
+    return quotas
+
+
+def _rarity(directly_before: Rows, row: Sequence[int]) -> Callable[[int], int]:
+    """How often a candidate already stands directly before the one that would follow it."""
+    return lambda at: directly_before[at][row[0]] if row else 0
+
+
+class _Filling:
+    """One position: each row gets one of its choices, each candidate keeps to its quotas.
+
+    By augmenting paths: first every candidate finds the rows it must have, then every row that
+    is still without a candidate finds one; what has been found only changes hands.
+    """
+
+    def __init__(self, choices: Rows) -> None:
+        self.choices = choices
+        self.taken: dict[int, int] = {}
+
+    def filled(self, least: Sequence[int], most: Sequence[int]) -> list[int]:
+        """The candidate of each row."""
+        for at, needed in enumerate(least):
+            for _ in range(needed):
+                self._find_row(at, set())
+        for row in range(len(self.choices)):
+            if row not in self.taken:
+                self._find_candidate(row, most, set())
+        return [self.taken[row] for row in range(len(self.choices))]
+
+    def _find_row(self, at: int, tried: set[int]) -> bool:
+        """Take a row that is free, or whose candidate finds another."""
+        for row, choices in enumerate(self.choices):
+            if at not in choices or row in tried or self.taken.get(row) == at:
+                continue
+            tried.add(row)
+            if row not in self.taken or self._find_row(self.taken[row], tried):
+                self.taken[row] = at
+                return True
+        return False
+
+    def _find_candidate(self, row: int, most: Sequence[int], tried: set[int]) -> bool:
+        """Take a candidate below its quota, or one of whose rows finds another."""
+        for at in self.choices[row]:
+            if at in tried:
+                continue
+            tried.add(at)
+            holders = [held for held, candidate in self.taken.items() if candidate == at]
+            if len(holders) < most[at] or any(
+                self._find_candidate(holder, most, tried) for holder in holders
+            ):
+                self.taken[row] = at
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)

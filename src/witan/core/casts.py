@@ -1,15 +1,19 @@
-"""What a session leaves to be counted: its ballots, and what else is known of it."""
+"""Sessions as cast, and the ballots of one kind in them as they count.
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+Cast is with one's own candidate, every comparison by itself, and nothing done by the safety gate:
+what an audit asks about. Counted is what `interpret` makes of them under the settings.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import isnan, nan
 
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, are_battles, shown_pair
 from witan.core.entries import AnswerEntry
+from witan.core.interpretation import NOTHING_LEFT, Electorate, Vote, authors_of, interpret
 from witan.core.outcome import Outcome
-from witan.core.roster import authors_of
-
-__all__ = ["Cast", "Named"]
+from witan.core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +68,176 @@ class Named:
         """The model behind a candidate."""
         author = name if name in self._models else self._authors.get(name, name)
         return self._models.get(author, author)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Ballots of one kind in one session.
+
+    Parameters
+    ----------
+    ballots
+        In the order given.
+    superseded
+        Aligned: whether a later ballot of the same reviewer stands instead.
+    votes
+        Aligned: the ballot as it was cast; None: it says nothing, is superseded, or weighs nothing.
+    own
+        Author to the seats of what it wrote.
+    counted
+        What counts, after recusal.
+    """
+
+    ballots: Sequence[Ballot]
+    superseded: Sequence[bool]
+    votes: Sequence[Vote | None]
+    own: Mapping[str, frozenset[int]]
+    counted: Electorate
+
+
+def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading:
+    """Read the ballots of one kind.
+
+    Raises
+    ------
+    TooLarge
+        With more candidates than can be counted.
+    InvalidParameter
+        If a ballot's weight is negative or infinite.
+    """
+    counting, gate = settings.counting, settings.gates.get(session)
+    as_cast = replace(counting, recusal="off", unranked="skip")
+    superseded = _superseded(session, ballots)
+    whole = not any(ballot.paired for ballot in ballots)
+    if whole and gate is None and counting.unranked == "skip" and counting.recusal != "after":
+        counted = interpret(session, ballots, as_cast)
+        held = {vote.reviewer: vote for vote in counted.votes}
+        names = [ballot.reviewer for ballot in ballots]
+        own = _own(counted.candidates, ballots)
+        if counting.recusal == "before":
+            standing = [b for b, late in zip(ballots, superseded, strict=True) if not late]
+            counted = _recused(counted, standing, own)
+    else:
+        counted = interpret(session, ballots, counting, gate)
+        # Under a name each, no two ballots are one opinion.
+        names = [str(number) for number in range(len(ballots))]
+        apart = [replace(b, reviewer=name) for b, name in zip(ballots, names, strict=True)]
+        held = {vote.reviewer: vote for vote in interpret(session, apart, as_cast).votes}
+        own = _own(counted.candidates, ballots)
+    votes = [None if late else held.get(name) for name, late in zip(names, superseded, strict=True)]
+    return Reading(ballots, superseded, votes, own, _weighed(counted, settings.weights))
+
+
+def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
+    """The places of the others after the own candidates have left the ballot, as `Vote` has them.
+
+    What stood below one of them moves up by a place, what was tied with it by half a place.
+    """
+    closed = list(places)
+    for seat in own:
+        left = places[seat]
+        if left:
+            closed = [
+                now - (2 if place > left else place == left)
+                for place, now in zip(places, closed, strict=True)
+            ]
+    for seat in own:
+        closed[seat] = 0
+    return tuple(closed)
+
+
+def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
+    """Which ballots a later one of the same reviewer replaces, as `one_opinion_each` has it."""
+    last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
+    if len(last) == len(ballots):
+        return [False] * len(ballots)
+    apart = are_battles(session, ballots)
+    return [
+        last[_opinion(ballot)] != n and not (apart and ballot.paired)
+        for n, ballot in enumerate(ballots)
+    ]
+
+
+def _opinion(ballot: Ballot) -> object:
+    """What a reviewer can say only once: a ballot, or a comparison in one order of the sheet."""
+    if not ballot.paired:
+        return ballot.reviewer
+    return ballot.reviewer, shown_pair(ballot)
+
+
+def _own(candidates: Sequence[str], ballots: Sequence[Ballot]) -> Mapping[str, frozenset[int]]:
+    authors = authors_of(ballots, [])
+    written: dict[str, list[int]] = {}
+    for seat, name in enumerate(candidates):
+        written.setdefault(authors.get(name, name), []).append(seat)
+    return {author: frozenset(seats) for author, seats in written.items()}
+
+
+def _recused(
+    everyone: Electorate, ballots: Sequence[Ballot], own: Mapping[str, frozenset[int]]
+) -> Electorate:
+    """What `interpret` gives with recusal, made of what it gives without: half of the work.
+
+    Only for whole ballots that are counted as they stand: none gated, none filled up.
+    """
+    offered = list(everyone.offered)
+    n_own: dict[str, int] = {}
+    for ballot in ballots:
+        seats = own.get(ballot.reviewer)
+        if seats is None:
+            continue
+        if ballot.candidates not in (None, everyone.candidates):
+            named = ballot.mentioned()
+            seats = frozenset(seat for seat in seats if everyone.candidates[seat] in named)
+        n_own[ballot.reviewer] = len(seats)
+        for seat in seats:
+            offered[seat] -= 1
+    votes, silent = [], dict(everyone.abstentions)
+    for vote in everyone.votes:
+        mine = own.get(vote.reviewer)
+        left = vote if mine is None else _without(vote, mine, n_own[vote.reviewer], everyone)
+        if left is None:
+            silent[vote.reviewer] = NOTHING_LEFT
+        else:
+            votes.append(left)
+    if len(silent) > len(everyone.abstentions):
+        silent = {b.reviewer: silent[b.reviewer] for b in ballots if b.reviewer in silent}
+    return replace(everyone, votes=tuple(votes), offered=tuple(offered), abstentions=silent)
+
+
+def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate) -> Vote | None:
+    """The vote without its reviewer's own candidates; None where nothing is left of it."""
+    places, held = closed_up(vote.places, own), list(vote.grades)
+    gone = [everyone.candidates[seat] for seat in own]
+    for seat in own:
+        held[seat] = nan
+    if not any(places) and all(isnan(grade) for grade in held):
+        return None
+    groups = [
+        tuple([name for name in group if name not in gone]) if len(group) > 1 else group
+        for group in vote.groups
+    ]
+    return Vote(
+        reviewer=vote.reviewer,
+        groups=tuple([group for group in groups if group and group[0] not in gone]),
+        places=places,
+        grades=tuple(held),
+        weight=vote.weight,
+        length=len(places) - places.count(0),
+        eligible=vote.eligible - n_shown,
+        mismatch=vote.mismatch,
+        paired=False,
+        kind=vote.kind,
+        omitted=vote.omitted,
+    )
+
+
+def _weighed(electorate: Electorate, weights: Mapping[str, float]) -> Electorate:
+    """The electorate under weights per reviewer; who weighs nothing says nothing."""
+    if not weights:
+        return electorate
+    weighed = [
+        replace(vote, weight=vote.weight * weights.get(vote.reviewer, 1.0))
+        for vote in electorate.votes
+    ]
+    return replace(electorate, votes=tuple(vote for vote in weighed if vote.weight > 0))

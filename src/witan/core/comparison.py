@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.batch import by_shape, failed_candidates, stack
-from witan.core.counted import GoOn, decider, forever
+from witan.core.counting import GoOn, by_shape, decider, failed_candidates, forever, stack
 from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.batch import failed_candidates, stack
-from witan.core.counted import score
+from witan.core.counting import failed_candidates, score, stack
 from witan.core.interpretation import Electorate, Vote
 from witan.core.placing import Placing, place
 from witan.core.profile import Floats

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.batch import stack
-from witan.core.by_hand import Cell, Step, hand_count, ranking_text
-from witan.core.counted import Counted, count
+from witan.core.counting import Counted, count, stack
 from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
 from witan.core.rubric import Rubric, overall
+from witan.core.rule_tables import Cell, Step, hand_count, ranking_text
 from witan.core.rules import RULES
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings

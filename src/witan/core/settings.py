@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting
-from witan.core.level import check_level
-from witan.core.outcome import Prior, TiesRule
+from witan.core.outcome import Prior, TiesRule, check_level
 from witan.core.placing import TieBreak
 from witan.core.rules import RULES
 from witan.core.scale import Scale

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.batch import by_shape, gradable, stack, timeline
-from witan.core.counted import Counted, GoOn, count, forever
+from witan.core.counting import Counted, GoOn, by_shape, count, forever, gradable, stack, timeline
 from witan.core.interpretation import Electorate, interpret
-from witan.core.outcome import Outcome
+from witan.core.outcome import Outcome, listed
+from witan.core.outcome_builder import report
 from witan.core.profile import Profile
-from witan.core.report import report
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognised, rescaled
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.learning import borrow, learn_weights
-from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
 __all__ = ["on_scale", "prepare", "tally", "tally_electorates", "tally_sessions"]

@@ -7,8 +7,8 @@ from operator import add
 
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
-from witan.core.entering import entries_of, entries_of_many
 from witan.core.entries import AnswerEntry, Entries
+from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.settings import AUTO, Settings
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from witan.core.wording import listed
+from witan.core.outcome import listed
 from witan.deliberation import events as e
 from witan.deliberation.answers import answer, gate
 from witan.deliberation.context import SessionContext

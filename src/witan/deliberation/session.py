@@ -9,14 +9,13 @@ from typing import Any, Literal
 from witan.core.ballot import Ballot
 from witan.core.display import Displayed, brief, quoted
 from witan.core.gate import Gate
-from witan.core.outcome import Outcome
+from witan.core.outcome import Outcome, listed
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.approval import Approval, approval
 from witan.core.stats.calibration import reliability_of
 from witan.core.stats.measures import Measure
 from witan.core.tally import tally_sessions
-from witan.core.wording import listed
 from witan.deliberation import events as e
 from witan.deliberation.citations import check_citations
 from witan.deliberation.duplicates import are_identical, group_duplicates

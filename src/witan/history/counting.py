@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
-from witan.core.entering import entries_of_many
 from witan.core.entries import Entries
+from witan.core.entry_builder import entries_of_many
 from witan.core.settings import Settings
 from witan.deliberation.entries import (
     counted_ballots,

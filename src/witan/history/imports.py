@@ -9,8 +9,8 @@ from datetime import datetime
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import to_record
 from witan.core.casts import Cast
-from witan.core.entering import entries_of_many
 from witan.core.entries import Entries
+from witan.core.entry_builder import entries_of_many
 from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, WitanError

@@ -14,8 +14,8 @@ from witan.core.blind_vote import (
     voting_sheet,
 )
 from witan.core.blinding import Sheet
-from witan.core.entering import entries_of
 from witan.core.entries import Entries
+from witan.core.entry_builder import entries_of
 from witan.core.escaping import is_blank
 from witan.core.settings import Settings
 from witan.core.stats.audit import PEOPLE

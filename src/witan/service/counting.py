@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Lt
 
 from witan.core.interpretation import Counting
-from witan.core.rubric import Rubric
-from witan.core.rubrics import find_rubric
+from witan.core.rubric import Rubric, find_rubric
 from witan.core.settings import AUTO, Settings
 from witan.errors import InvalidParameter
 from witan.service.parameters import Doc, Parameters, Parser, Scalar, given_values

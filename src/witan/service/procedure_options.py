@@ -8,8 +8,7 @@ from os import PathLike
 from typing import Any, get_type_hints
 
 from witan.core.interpretation import Counting
-from witan.core.rubric import Rubric
-from witan.core.rubrics import RUBRICS, find_rubric
+from witan.core.rubric import RUBRICS, Rubric, find_rubric
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.deliberation.procedure import Limits, Procedure, Throttling

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from witan.core.level import check_level
-from witan.core.outcome import Interval
+from witan.core.outcome import Interval, check_level
 from witan.core.stats.distributions import beta_quantile
 
 PRIOR = 0.5

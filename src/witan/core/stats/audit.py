@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.level import check_level
-from witan.core.outcome import Interval
+from witan.core.outcome import Interval, check_level
 from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
 from witan.core.stats.audit_biases import LengthAudit, Lengths, Preferences
 from witan.core.stats.audit_gradings import Gradings

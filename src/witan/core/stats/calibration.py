@@ -16,8 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.level import check_level
-from witan.core.outcome import Outcome
+from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
 from witan.core.stats.agreement import MIN_DECIDED
 from witan.core.stats.measures import Count, Measure, lacking, per_bucket, rate, undefined

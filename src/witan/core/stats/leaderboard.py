@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Kind
 from witan.core.display import Displayed, quoted
-from witan.core.level import check_level
-from witan.core.outcome import Confidence, Interval
+from witan.core.outcome import Confidence, Interval, check_level, listed
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
 from witan.core.stats.mean_scores import MeanScores, mean_scores
 from witan.core.stats.ratings import Ratings, rate_sums
 from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums, places
 from witan.core.window import ALWAYS, Window
-from witan.core.wording import listed
 from witan.errors import InvalidParameter, NothingToCount
 
 OrderBy = Literal["score", "rating", "elo"]

@@ -8,8 +8,7 @@ from math import nan
 
 import numpy as np
 
-from witan.core.batch import by_shape, stack
-from witan.core.counted import Fitted, fits_of
+from witan.core.counting import Fitted, by_shape, fits_of, stack
 from witan.core.entries import Noise
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Prior, Unit

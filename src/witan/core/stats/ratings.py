@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.display import quoted
-from witan.core.level import check_level
+from witan.core.outcome import check_level
 from witan.core.rules.luce import fit_matchups
 from witan.core.stats.comparisons import (
     FIRST,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from witan.core.by_hand import Step
 from witan.core.explanation import explain as explain_ballots
+from witan.core.rule_tables import Step
 from witan.errors import MissingParameter, UnknownName
 from witan.service.ballots import SECTION, Unread
 from witan.service.counting import USUAL, BallotSettings

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from witan.core.rubric import Ceiling, Criterion
-from witan.core.rubrics import RUBRICS, find_rubric
+from witan.core.rubric import RUBRICS, Ceiling, Criterion, find_rubric
 from witan.service.catalogue import operation, public
 from witan.service.parameters import Doc, Parameters
 

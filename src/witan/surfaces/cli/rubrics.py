@@ -2,7 +2,7 @@
 
 import click
 
-from witan.core.rubrics import find_rubric
+from witan.core.rubric import find_rubric
 from witan.files.rubric_toml import rubric_to_toml
 from witan.service.operations.rubrics import RubricList, rubrics
 from witan.surfaces.cli.generated import value_command

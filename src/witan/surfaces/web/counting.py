@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from witan.core.rubrics import RUBRICS, find_rubric
+from witan.core.rubric import RUBRICS, find_rubric
 from witan.core.settings import AUTO, Settings
 from witan.errors import InvalidParameter
 from witan.files.ballots import FORMATS

@@ -1,0 +1,586 @@
+"""Rows of counted sessions, from which leaderboards and audits are summed.
+
+Ballots of models and of people are two electorates, counted apart. Many sessions are counted at
+once, those of one shape as one batch; one session is the batch of one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from math import fsum, isnan, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.ballot import Ballot, Kind
+from witan.core.casts import Cast, Named, Reading, closed_up, read
+from witan.core.counting import by_shape, fits_of, score, stack
+from witan.core.entries import (
+    AnswerEntry,
+    BallotEntry,
+    Entries,
+    MatchupEntry,
+    Noise,
+    SessionEntry,
+    StandingEntry,
+)
+from witan.core.interpretation import Electorate, Vote
+from witan.core.outcome import Outcome
+from witan.core.outcome_builder import known_rows
+from witan.core.placing import first_places, votes
+from witan.core.profile import Floats, Matchups, Profile, matchups
+from witan.core.rules import RULES, Rule
+from witan.core.rules.registry import Rivals
+from witan.core.scale import HOLISTIC, Scale, read_grade
+from witan.core.settings import AUTO, Settings
+from witan.core.stats.agreement import kendall_ws
+from witan.core.stats.learning import noise_of
+from witan.core.tally import tally_electorates
+from witan.errors import UnsuitableBallots
+
+NOBODY: frozenset[int] = frozenset()
+
+PLAIN = {int, float, str, type(None)}
+"""What a grade is that is no mapping from criteria."""
+
+ModelOf = Callable[[str], str]
+
+Number = float | None
+
+SESSIONS_AT_ONCE = 1024
+"""Sessions whose rows are held back to come out in order."""
+
+KINDS: tuple[Kind, ...] = ("model", "human")
+
+
+def ballot_entries(
+    cast: Cast, reading: Reading, lengths: Mapping[str, int], named: Named
+) -> list[BallotEntry]:
+    """One row per ballot of one kind, in the order given.
+
+    A ballot that says nothing has a row without candidates and abstains. So has one that a later
+    ballot of its reviewer replaces or that weighs nothing, except that it does not abstain: it
+    does not count. Pairs judged in both orders stand on the first row of their reviewer that
+    counts. A candidate is on a ballot if it stood on its sheet: where no places on the sheet are
+    known, if it stood on the ballot's roster, one's own only if it was ranked or graded.
+    """
+    table, carried = _Table(reading, named), _kept(cast, reading)
+    entries = []
+    for ballot, vote, late in zip(reading.ballots, reading.votes, reading.superseded, strict=True):
+        model = ballot.kind == "model"
+        own = reading.own.get(ballot.reviewer, NOBODY)
+        seats = () if vote is None else table.on(ballot, vote, own)
+        names = [table.names[seat] for seat in seats]
+        aside = late or ballot.weight == 0
+        kept, compared = (0, 0) if aside else carried.pop(ballot.reviewer, (0, 0))
+        criteria, criterion_grades = _criteria(ballot, names)
+        entries.append(
+            BallotEntry(
+                reviewer=named.reviewer(ballot.reviewer) if model else ballot.reviewer,
+                kind=ballot.kind,
+                models=tuple([table.models[seat] for seat in seats]),
+                own=tuple([seat in own for seat in seats]),
+                shares=() if vote is None else _shares(vote.places, own, seats),
+                grades=() if vote is None else _known(vote, seats),
+                positions=_positions(ballot, names),
+                chars=tuple([lengths.get(name) for name in names]),
+                paired=ballot.paired,
+                abstained=vote is None and not aside,
+                repaired=model and ballot.reviewer in cast.repaired,
+                kept=kept,
+                compared=compared,
+                weight=float(ballot.weight),
+                criteria=criteria,
+                criterion_grades=criterion_grades,
+            )
+        )
+    return entries
+
+
+def _kept(cast: Cast, reading: Reading) -> dict[str, tuple[int, int]]:
+    """Per reviewer, pairs judged alike and pairs seen in both orders."""
+    kept = dict(reading.counted.order_kept)
+    for ballot in reading.ballots:
+        if ballot.kind == "model" and ballot.reviewer in cast.kept:
+            alike, twice = reading.counted.order_kept.get(ballot.reviewer, (0, 0))
+            more_alike, more = cast.kept[ballot.reviewer]
+            kept[ballot.reviewer] = (alike + more_alike, twice + more)
+    return kept
+
+
+class _Table:
+    """The candidates of a session, and which of them a ballot has."""
+
+    def __init__(self, reading: Reading, named: Named) -> None:
+        self.names = reading.counted.candidates
+        self.models = [named.candidate(name) for name in self.names]
+        self.seats = {name: seat for seat, name in enumerate(self.names)}
+
+    def on(self, ballot: Ballot, vote: Vote, own: frozenset[int]) -> Sequence[int]:
+        """The seats of the candidates on a ballot."""
+        sheet: Sequence[int] = range(len(self.names))
+        if ballot.paired or ballot.candidates not in (None, self.names):
+            named = (self.seats[name] for name in ballot.mentioned() if name in self.seats)
+            sheet = sorted(named)
+        positions = ballot.positions
+        if not (positions or own):
+            return sheet
+        return [
+            seat
+            for seat in sheet
+            if vote.places[seat]
+            or not isnan(vote.grades[seat])
+            or (self.names[seat] in positions if positions else seat not in own)
+        ]
+
+
+def _shares(
+    places: Sequence[int], own: frozenset[int], seats: Sequence[int]
+) -> tuple[float | None, ...]:
+    """Share of its rivals that each candidate is placed above.
+
+    With p twice its rank among n ranked candidates, it is (2n − p) / (2n − 2).
+    """
+    others = closed_up(places, own) if own else places
+    n, n_others = (len(held) - held.count(0) for held in (places, others))
+    shares: list[float | None] = []
+    for seat in seats:
+        place, ranked = (places[seat], n) if seat in own else (others[seat], n_others)
+        shares.append((2 * ranked - place) / (2 * ranked - 2) if place and ranked > 1 else None)
+    return tuple(shares)
+
+
+def _known(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
+    """The grades that were given: the lowest for what was left out is none of them."""
+    grades, omitted = vote.grades, vote.omitted
+    return tuple(
+        [None if isnan(grades[seat]) or seat in omitted else grades[seat] for seat in seats]
+    )
+
+
+def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
+    """Places on the sheet; copies of an answer have none, and those behind them stand farther back.
+
+    Candidates with one place are one answer, which was read and judged once: the first of them has
+    the place. So the first place and the last, of as many as there are candidates, count once.
+    """
+    if not ballot.positions:
+        return (0,) * len(names)
+    places = [ballot.positions.get(name, 0) for name in names]
+    copies = [place for at, place in enumerate(places) if place and place in places[:at]]
+    if not copies or ballot.paired:
+        return tuple(places)
+    last, found = max(places), []
+    for at, place in enumerate(places):
+        ahead = sum(copy < place or copy == place == last != 1 for copy in copies)
+        found.append(0 if not place or place in places[:at] else place + ahead)
+    return tuple(found)
+
+
+def _criteria(
+    ballot: Ballot, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...]]:
+    """The criteria that are graded, in the order of first mention, and the grades on each.
+
+    The reviewer's own overall grade is none of them.
+    """
+    given = [ballot.grades.get(name) for name in names]
+    if {type(held) for held in given} <= PLAIN:
+        return (), ()
+    scale = Scale() if ballot.scale is None else ballot.scale
+    read = [
+        {criterion: read_grade(value, scale.of(criterion)) for criterion, value in held.items()}
+        if isinstance(held, Mapping)
+        else {}
+        for held in given
+    ]
+    found = dict.fromkeys(c for held in read for c, grade in held.items() if grade is not None)
+    criteria = tuple(criterion for criterion in found if criterion != HOLISTIC)
+    return criteria, tuple(tuple(held.get(c) for held in read) for c in criteria)
+
+
+class Block:
+    """Electorates of one shape as arrays, and the rows of each of them."""
+
+    def __init__(
+        self, electorates: Sequence[Electorate], profile: Profile, settings: Settings
+    ) -> None:
+        self.electorates, self.profile, self.settings = electorates, profile, settings
+        self._wins = first_places(profile).T.tolist()
+        met = matchups(profile)
+        self._met = _met_a_rival(profile, met)
+        self._z = self._standardised()
+        self._over = met.over.astype(np.float64).transpose(2, 0, 1)
+        self._level = met.level.astype(np.float64).transpose(2, 0, 1)
+        self._scores: dict[str, list[list[Number] | None]] = {}
+        self._votes: dict[str, list[list[int]]] = {}
+
+    def standings(
+        self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
+    ) -> list[StandingEntry]:
+        """One row per model under one rule; none where the rule cannot count the session."""
+        held = self.electorates[column]
+        if outcome is not None and outcome.rule == rule:
+            by_name = {line.candidate: line.score for line in outcome.standings}
+            scores: list[Number] | None = [by_name.get(name) for name in held.candidates]
+        else:
+            scores = self._scored(rule)[column]
+        if scores is None:
+            return []
+        if rule not in self._votes:
+            self._votes[rule] = votes(self.profile, RULES[rule]).T.tolist()
+        seats: dict[str, list[int]] = {}
+        for seat, name in enumerate(held.candidates):
+            seats.setdefault(model_of(name), []).append(seat)
+        z, wins, n = self._z[column], self._wins[column], self._votes[rule][column]
+        met = self._met[RULES[rule].rivals][column]
+        contested = any(self._met["session"][column])
+        return [
+            StandingEntry(
+                kind=kind,
+                rule=rule,
+                model=model,
+                # Who has no vote or no rival may get 0 from a rule: that is no score to average.
+                score=_mean([scores[seat] if n[seat] and met[seat] else None for seat in mine]),
+                z=_mean([z[seat] for seat in mine]),
+                votes=sum([n[seat] for seat in mine]),
+                offered=sum([held.offered[seat] for seat in mine]),
+                wins=sum([wins[seat] for seat in mine]) if contested else 0,
+            )
+            for model, mine in seats.items()
+        ]
+
+    def matchup(
+        self, column: int, kind: Kind, model_of: ModelOf, outcome: Outcome | None
+    ) -> MatchupEntry | None:
+        """How the models met; None where there are not two, or no vote."""
+        held = self.electorates[column]
+        named = [model_of(name) for name in held.candidates]
+        models = sorted(set(named))
+        if len(models) < 2 or not held.votes:
+            return None
+        order = sorted(range(len(named)), key=named.__getitem__)
+        over, level = self._over[column].tolist(), self._level[column].tolist()
+        pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for i, j in combinations(order, 2):
+            if named[i] != named[j]:
+                pairs.setdefault((named[i], named[j]), []).append((i, j))
+        met = [pairs[pair] for pair in combinations(models, 2)]
+        return MatchupEntry(
+            kind=kind,
+            models=tuple(models),
+            wins=tuple([sum([over[i][j] for i, j in seats]) for seats in met]),
+            losses=tuple([sum([over[j][i] for i, j in seats]) for seats in met]),
+            ties=tuple([sum([level[i][j] for i, j in seats]) for seats in met]),
+            p_beats=(None,) * len(met) if outcome is None else _beats(outcome, held, met),
+        )
+
+    def _standardised(self) -> list[list[Number]]:
+        """Mean standardised grade per session and candidate; 0 where every ballot is flat."""
+        if self.profile.grades is None:
+            return [[None] * self.profile.n_candidates] * self.profile.n_sessions
+        rule = RULES["normalized_scores"]
+        scores = rule(self.profile)
+        flat = np.zeros(1, dtype=bool) if scores.fell_back is None else scores.fell_back
+        z = np.where(flat, scores.score.dtype.type(0), scores.score)
+        counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
+        return known_rows(np.where(counts, z, z.dtype.type(nan)).T)
+
+    def _scored(self, rule: str) -> list[list[Number] | None]:
+        """The scores of every session under a rule, worked out where an outcome lacks them."""
+        if rule not in self._scores:
+            self._scores[rule] = self._counted(RULES[rule])
+        return self._scores[rule]
+
+    def _counted(self, rule: Rule) -> list[list[Number] | None]:
+        """Scores per session, None where the rule cannot count it."""
+        scores: list[list[Number] | None] = [None] * self.profile.n_sessions
+        if rule.needs == "history":
+            return scores
+        if self.profile.n_reviewers == 0:
+            return [[None] * self.profile.n_candidates for _ in scores]
+        chosen = np.arange(self.profile.n_sessions)
+        if rule.needs == "grades":
+            chosen = np.flatnonzero(self.profile.graded.any(axis=(0, 1)))
+        for part in self._countable(rule, chosen):
+            for column, row in zip(part.columns, known_rows(part.score.T), strict=True):
+                scores[int(column)] = row
+        return scores
+
+    def _countable(self, rule: Rule, columns: NDArray[np.intp]) -> Iterator["_Part"]:
+        """Score all at once; if one of them cannot be, each alone, so that it spares the others."""
+        settings = self.settings
+        parameters = settings.parameters if settings.rule == rule.name else {}
+        if not len(columns):
+            return
+        try:
+            scored = score(rule, self.profile.take(columns), **parameters)
+            yield _Part(columns, scored.score)
+        except UnsuitableBallots:
+            if len(columns) > 1:
+                for column in columns:
+                    yield from self._countable(rule, np.array([column]))
+
+
+def _met_a_rival(profile: Profile, met: Matchups) -> dict[Rivals, list[list[bool]]]:
+    """Which candidates met a rival, per session, in each sense that a rule may ask for."""
+    ranked = profile.ranked
+    if profile.weights is not None:
+        ranked = ranked & (profile.weights > 0)[:, np.newaxis]
+    voted = ranked.any(axis=0)
+    on_a_ballot = (met.over + met.over.swapaxes(0, 1) + met.level).sum(axis=1) > 0
+    in_the_session = voted & (voted.sum(axis=0) > 1)
+    return {
+        "ballot": on_a_ballot.T.tolist(),
+        "session": in_the_session.T.tolist(),
+        "none": np.ones_like(voted).T.tolist(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Scores, shape (C, S), of some columns of a block."""
+
+    columns: NDArray[np.intp]
+    score: Floats
+
+
+def _beats(
+    outcome: Outcome, electorate: Electorate, pairs: Sequence[Sequence[tuple[int, int]]]
+) -> tuple[Number, ...]:
+    """Per pair of models, the mean of P(first above second) over their candidates."""
+    line = {standing.candidate: at for at, standing in enumerate(outcome.standings)}
+    lines = [line.get(name) for name in electorate.candidates]
+
+    def beats(i: int, j: int) -> Number:
+        first, second = lines[i], lines[j]
+        return None if first is None or second is None else outcome.p_beats[first][second]
+
+    return tuple([_mean([beats(i, j) for i, j in seats]) for seats in pairs])
+
+
+def _mean(values: Sequence[Number]) -> Number:
+    """The mean of those that are known; None where none is."""
+    if len(values) == 1:  # nearly every model holds one seat
+        return values[0]
+    known = [value for value in values if value is not None]
+    return fsum(known) / len(known) if known else None
+
+
+def entries_of(
+    cast: Cast,
+    *,
+    rules: Sequence[str] = ("borda",),
+    settings: Settings | None = None,
+    with_p_beats: bool | None = None,
+) -> Entries:
+    """All rows of one session; see `entries_of_many`."""
+    [entries] = entries_of_many([cast], rules=rules, settings=settings, with_p_beats=with_p_beats)
+    return entries
+
+
+def entries_of_many(
+    casts: Iterable[Cast],
+    *,
+    rules: Sequence[str] = ("borda",),
+    settings: Settings | None = None,
+    with_p_beats: bool | None = None,
+) -> Iterator[Entries]:
+    """Count sessions, each kind of ballots apart, and give their rows in the order given.
+
+    Standings agree with `tally` under each rule; a rule that cannot count a session, or that needs
+    a history, leaves no rows for it. A kind whose ballots all abstain has standings without a
+    score. `BallotEntry` rows are aligned with the ballots of the session.
+
+    Parameters
+    ----------
+    rules
+        Rules under which standings are kept.
+    settings
+        How ballots are counted; its rule is that of the probabilities, and of the noise.
+    with_p_beats
+        Whether to work out what the outcome of a session would say of its pairs and its leader,
+        where the session brings none. None: where people judged it too, to calibrate by.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such rule.
+    TooLarge
+        If a session has more candidates than can be counted.
+    InvalidParameter
+        If a ballot's weight is negative or infinite.
+    """
+    for rule in rules:
+        RULES[rule]
+    source = iter(casts)
+    chosen = settings or Settings()
+    while block := list(islice(source, SESSIONS_AT_ONCE)):
+        yield from _Counting(block, tuple(dict.fromkeys(rules)), chosen, with_p_beats).entries()
+
+
+@dataclass(slots=True)
+class _Half:
+    """One kind of ballots of one session, and what became of them."""
+
+    number: int
+    kind: Kind
+    reading: Reading
+    outcome: Outcome | None
+    standings: list[StandingEntry]
+    matchup: MatchupEntry | None = None
+    kendall_w: float | None = None
+    noise: Noise | None = None
+
+    @property
+    def electorate(self) -> Electorate:
+        """What counts of the ballots."""
+        return self.reading.counted
+
+
+class _Counting:
+    """A block of sessions while they are counted."""
+
+    def __init__(
+        self,
+        casts: Sequence[Cast],
+        rules: tuple[str, ...],
+        settings: Settings,
+        with_p_beats: bool | None,
+    ) -> None:
+        self.casts, self.rules, self.settings = casts, rules, settings
+        self.with_p_beats = with_p_beats
+        self.named = [Named(cast) for cast in casts]
+        self.halves = [half for number in range(len(casts)) for half in self._read(number)]
+
+    def entries(self) -> Iterator[Entries]:
+        """Count all, then give the rows in the order of the sessions."""
+        for numbers in by_shape([half.electorate for half in self.halves]):
+            self._count([self.halves[number] for number in numbers])
+        waiting = iter(self.halves)
+        half = next(waiting, None)
+        for number in range(len(self.casts)):
+            mine = []
+            while half is not None and half.number == number:
+                mine.append(half)
+                half = next(waiting, None)
+            yield self._entries(number, mine)
+
+    def _read(self, number: int) -> list[_Half]:
+        cast = self.casts[number]
+        by_kind: dict[Kind, list[Ballot]] = {}
+        for ballot in cast.ballots:
+            by_kind.setdefault(ballot.kind, []).append(ballot)
+        halves = []
+        for kind in KINDS:
+            if kind in by_kind:
+                reading = read(cast.session, by_kind[kind], self.settings)
+                halves.append(_Half(number, kind, reading, None, []))
+        both = len(halves) == len(KINDS)
+        wanted = both if self.with_p_beats is None else self.with_p_beats
+        for half in halves:
+            if half.kind == "model":
+                half.outcome = cast.outcome
+                if half.outcome is None and wanted:
+                    half.outcome = _outcome(half.electorate, self.settings)
+        return halves
+
+    def _count(self, halves: Sequence[_Half]) -> None:
+        """Count sessions of one shape."""
+        electorates = [half.electorate for half in halves]
+        given = self.settings.reliability
+        reliability = None if given is None else [given] * len(halves)
+        profile = stack(electorates, reliability=reliability)
+        block = Block(electorates, profile, self.settings)
+        for column, half in enumerate(halves):
+            model_of = self.named[half.number].candidate
+            for rule in self.rules:
+                half.standings += block.standings(column, half.kind, model_of, rule, half.outcome)
+            half.matchup = block.matchup(column, half.kind, model_of, half.outcome)
+        models = [n for n, half in enumerate(halves) if half.kind == "model"]
+        if models:
+            self._agree([halves[column] for column in models], _part(profile, models))
+
+    def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
+        """Say how far models agree with each other, and how noisy they are."""
+        if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
+            for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
+                half.kendall_w = agreement
+        rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
+        several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]
+        if not several or profile.n_candidates < 2:
+            return
+        chosen = [halves[column] for column in several]
+        fits = fits_of([half.electorate for half in chosen], _part(profile, several), rule)
+        for half, noise in zip(chosen, noise_of(fits), strict=True):
+            half.noise = noise
+
+    def _entries(self, number: int, halves: Sequence[_Half]) -> Entries:
+        """The rows of one session."""
+        cast, named = self.casts[number], self.named[number]
+        known = {answer.seat: answer.chars for answer in cast.answers if answer.chars is not None}
+        lengths = {**known, **cast.lengths}
+        rows = {
+            half.kind: iter(ballot_entries(cast, half.reading, lengths, named)) for half in halves
+        }
+        models = next((half for half in halves if half.kind == "model"), None)
+        return Entries(
+            session=_session_entry(cast, models),
+            standings=tuple(row for half in halves for row in half.standings),
+            matchups=tuple(half.matchup for half in halves if half.matchup is not None),
+            ballots=tuple(next(rows[ballot.kind]) for ballot in cast.ballots),
+            answers=cast.answers
+            or tuple(
+                AnswerEntry(name, named.candidate(name), chars) for name, chars in lengths.items()
+            ),
+        )
+
+
+def _part(profile: Profile, columns: Sequence[int]) -> Profile:
+    """Some sessions of a profile, in its order; all of them are not copied."""
+    return profile if len(columns) == profile.n_sessions else profile.take(np.array(columns))
+
+
+def _session_entry(cast: Cast, models: _Half | None) -> SessionEntry:
+    """The row of the session itself; its agreement and its noise are those of the models."""
+    agreement = kendall_w = noise = None
+    if models is not None:
+        kendall_w, noise = models.kendall_w, models.noise
+        if models.outcome is not None:
+            agreement = _agreement(models.outcome)
+    return SessionEntry(
+        session=cast.session,
+        at=cast.at,
+        category=cast.category,
+        simulated=cast.simulated,
+        kendall_w=kendall_w if cast.outcome is None else cast.outcome.kendall_w,
+        agreement=agreement,
+        noise=noise,
+    )
+
+
+def _agreement(outcome: Outcome) -> float | None:
+    """The probability that the leader is best; of several that share the lead, the highest."""
+    leads = [line.p_best for line in outcome.standings if line.rank == 1 and line.votes > 0]
+    return max((p for p in leads if p is not None), default=None)
+
+
+def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
+    """What the session comes to; None where it cannot be counted, or nobody voted."""
+    over_time = settings.rule != AUTO and RULES[settings.rule].needs == "history"
+    if over_time or not electorate.votes:
+        return None
+    quick = replace(settings, flips=False)
+    return next(tally_electorates([electorate], quick, on_unsuitable=lambda _: None), None)
+
+
+def _agreements(halves: Sequence[_Half], profile: Profile) -> list[float | None]:
+    """Kendall's W of the ballots that are not single comparisons."""
+    if not any(vote.paired for vote in halves[0].electorate.votes):
+        return kendall_ws(profile)
+    found = []
+    for column, half in enumerate(halves):
+        whole = [row for row, vote in enumerate(half.electorate.votes) if not vote.paired]
+        one = profile.take(slice(column, column + 1)).keep_ballots(np.array(whole, dtype=int))
+        found += kendall_ws(one)
+    return found

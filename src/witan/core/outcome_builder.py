@@ -1,0 +1,554 @@
+"""Outcomes built from the arrays of counted sessions."""
+
+import math
+from collections.abc import Sequence
+from itertools import compress
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.ballot import is_unnamed
+from witan.core.counting import Counted
+from witan.core.interpretation import Vote
+from witan.core.outcome import (
+    BallotNote,
+    Confidence,
+    Interval,
+    Outcome,
+    Prior,
+    Standing,
+    Unit,
+    interpretation,
+    listed,
+)
+from witan.core.placing import effective_ballots
+from witan.core.profile import Floats
+from witan.core.rules import RULES
+from witan.core.stats.agreement import effective_votes, kendall_taus, kendall_w
+from witan.core.stats.distributions import t_quantile
+from witan.core.stats.uncertainty import Uncertainty, tiers
+
+BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
+
+
+def condorcet_winner(margins: NDArray[Any], standing: NDArray[np.bool_]) -> int | None:
+    """The candidate that beats every rival head to head by a strict majority, if there is one.
+
+    Parameters
+    ----------
+    margins : array, shape (C, C)
+        Ballots for i over j minus the reverse.
+    standing : bool array, shape (C,)
+        Who stands: the candidates with votes. One that stands alone has beaten nobody.
+    """
+    if standing.sum() < 2:
+        return None
+    beats = margins > 0
+    for candidate in np.flatnonzero(standing):
+        rivals = standing.copy()
+        rivals[candidate] = False
+        if beats[candidate, rivals].all():
+            return int(candidate)
+    return None
+
+
+def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
+    """Groups of three or more candidates that beat each other in a ring, in seat order.
+
+    These are the strongly connected components of the strict majority relation.
+    """
+    reach = margins > 0
+    for middle in range(len(reach)):
+        reach = reach | (reach[:, middle : middle + 1] & reach[middle])
+    mutual = reach & reach.T
+    if not mutual.any():
+        return ()
+    found: list[tuple[int, ...]] = []
+    seen: set[int] = set()
+    for candidate in range(len(reach)):
+        ring: Sequence[int] = np.flatnonzero(mutual[candidate]).tolist()
+        if candidate not in seen and len(ring) > 2:
+            found.append(tuple(ring))
+            seen.update(ring)
+    return tuple(found)
+
+
+class View:
+    """The arrays of one session, and what is read off them in more than one place."""
+
+    def __init__(self, counted: Counted, column: int) -> None:
+        self.counted, self.column = counted, column
+        self.settings, self.rule = counted.settings, counted.rule
+        self.electorate = counted.electorates[column]
+        self.names = self.electorate.candidates
+        self.profile = counted.profile.take(slice(column, column + 1))
+        self.ranks = counted.placing.ranks[:, column]
+        seats = np.argsort(self.ranks, kind="stable")
+        self.order: list[int] = seats.tolist()
+        self._seats = seats
+        self.effective = self._effective()
+        self.margins = counted.margins[:, :, column]
+        self.votes, self.wins = counted.votes[:, column], counted.wins[:, column]
+        found = counted.uncertainty(column)
+        self.uncertainty: Uncertainty | None = found[0] if found is not None else None
+        self.unit: Unit | None = found[1] if found is not None else None
+        self.beats = (
+            np.full((len(self.names), len(self.names)), np.nan)
+            if self.uncertainty is None
+            else self.uncertainty.p_beats()
+        )
+        self.score = counted.scores.score[:, column]
+        self.std_error = self._std_error()
+        self.barred = np.array([name in self.electorate.failed for name in self.names], dtype=bool)
+
+    def _effective(self) -> NDArray[np.bool_]:
+        """Ballots that the rule reads anything from, shape (R,); all under a rule over time."""
+        if self.rule.needs == "history":
+            return np.ones(len(self.electorate.votes), dtype=np.bool_)
+        return effective_ballots(self.profile, self.rule)[:, 0]
+
+    def effective_votes(self) -> list[Vote]:
+        """The ballots that the rule reads anything from."""
+        return list(compress(self.electorate.votes, self.effective))
+
+    def _std_error(self) -> Floats:
+        """The rule's errors; those of a fitted rule with what was borrowed or is shared."""
+        held = self.counted.scores.std_error
+        if held is None:
+            return np.full(len(self.names), np.nan)
+        if self.rule.error != "fit" or self.uncertainty is None:
+            return held[:, self.column]
+        fitted = self.uncertainty.std_errors()
+        return np.where(np.isnan(held[:, self.column]), np.nan, fitted)
+
+    def above(self) -> NDArray[np.bool_]:
+        """Which line is above which beyond noise, in the order of the standings.
+
+        Candidates that may not win, or that nobody voted for, are apart from those that did
+        without any statistics.
+        """
+        if self.settings.ties == "intervals":
+            low = self.score - self.settings.threshold * np.nan_to_num(self.std_error)
+            high = self.score + self.settings.threshold * np.nan_to_num(self.std_error)
+            if self.rule.lower_is_better:
+                low, high = -high, -low
+            with np.errstate(invalid="ignore"):
+                apart = low[:, np.newaxis] >= high
+            apart &= ~(np.isnan(self.std_error)[:, np.newaxis] | np.isnan(self.std_error))
+        elif self.uncertainty is not None:
+            apart = self.uncertainty.told_apart(self.settings.level, self.beats)
+        else:
+            apart = np.zeros((len(self.names), len(self.names)), dtype=np.bool_)
+        apart &= self.ranks[:, np.newaxis] != self.ranks  # a dead heat is tied
+        level = np.where(self.barred, -1, (self.votes > 0).astype(int))
+        apart = np.where(level[:, np.newaxis] == level, apart, level[:, np.newaxis] > level)
+        return self.in_order(apart)
+
+    def in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """A matrix over candidates, shape (C, C), in the order of the standings."""
+        return matrix.take(self._seats, axis=0).take(self._seats, axis=1)
+
+    def p_best(self) -> Floats:
+        """P(best); 0 for a candidate that may not win."""
+        if self.uncertainty is None:
+            return np.full(len(self.names), np.nan)
+        best = self.uncertainty.p_best(~self.barred)
+        return np.where(self.barred & np.isfinite(best).any(), 0.0, best)
+
+    def named(self, lines: NDArray[np.bool_]) -> list[str]:
+        """The candidates of the lines chosen, in the order of the standings."""
+        return [self.names[self.order[line]] for line in np.flatnonzero(lines)]
+
+    def fell_back(self) -> bool:
+        """Whether the rule had nothing to score by and shows `borda` scores instead."""
+        fell = self.counted.scores.fell_back
+        return fell is not None and bool(fell[self.column])
+
+    def details(self, c: int | None) -> dict[str, Any]:
+        """Rule-specific numbers of one candidate, or (None) of the session."""
+        found: dict[str, Any] = {}
+        for name, held in self.counted.scores.details.items():
+            if c is not None and held.ndim == 2 and held.shape[0] == len(self.names):
+                found[name] = _plain(held[c, self.column])
+            elif c is None and held.ndim == 3:
+                found[name] = known_rows(self.in_order(held[:, :, self.column]))
+            elif c is None and held.ndim == 1:
+                found[name] = _plain(held[self.column])
+        if c is not None and not np.isnan(self.score[c]):
+            score, n = float(self.score[c]), len(self.names)
+            found |= {name: restate(score, n) for name, restate in self.rule.restated.items()}
+        return found
+
+
+def known(value: Any) -> float | None:
+    """A number as Python has it; None for NaN."""
+    # A single-precision number is written with the digits it has.
+    number = float(str(value)) if isinstance(value, np.float32) else float(value)
+    return None if np.isnan(number) else number
+
+
+def known_all(values: NDArray[Any]) -> list[float | None]:
+    """`known` of each number of a row."""
+    if values.dtype != np.float64:
+        return [known(value) for value in values]
+    return [None if isnan(number) else number for number in values.tolist()]
+
+
+def known_rows(matrix: NDArray[Any]) -> list[list[float | None]]:
+    """`known` of each number of a matrix."""
+    return [known_all(row) for row in matrix]
+
+
+def _plain(value: Any) -> float | int | bool | None:
+    held = value.item()
+    return None if isinstance(held, float) and np.isnan(held) else held
+
+
+def standings(view: View, apart: NDArray[np.bool_]) -> tuple[Standing, ...]:
+    """The lines, best first."""
+    tier = tiers(apart)
+    intervals, coverages = _intervals(view), _coverages(view)
+    best, grades = known_all(view.p_best()), known_all(_mean_grades(view))
+    scores, errors = known_all(view.score), known_all(view.std_error)
+    effects = known_all(view.uncertainty.effects) if view.uncertainty else [None] * len(best)
+    votes, wins, ranks = view.votes.tolist(), view.wins.tolist(), view.ranks.tolist()
+    alone = len(view.electorate.reviewers) < 2
+    lines = []
+    for line, c in enumerate(view.order):
+        following = line + 1
+        tied = following < len(view.order) and not apart[line, following]
+        lines.append(
+            Standing(
+                candidate=view.names[c],
+                rank=ranks[c],
+                score=scores[c],
+                std_error=errors[c],
+                interval=intervals[c],
+                votes=votes[c],
+                wins=wins[c],
+                coverage=coverages[c],
+                confidence=_confidence(coverages[c], alone=alone),
+                tied_with_next=tied and bool(votes[c] and votes[view.order[following]]),
+                p_best=best[c],
+                effect=effects[c],
+                tier=tier[line],
+                mean_grade=grades[c],
+                band=_band(grades[c]),
+                failed=view.electorate.failed.get(view.names[c], ()),
+                details=view.details(c),
+            )
+        )
+    return tuple(lines)
+
+
+def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Floats, float]:
+    """Errors of mean scores from the variance of a vote pooled over all candidates of a session.
+
+    A candidate's own few votes know their variance badly: intervals from it cover 86 % instead of
+    95 % at the ends of a bounded scale. Pooled, with n[c] votes and error e[c] of candidate c,
+
+        v = Σ (n[c] − 1)·n[c]·e[c]² / Σ (n[c] − 1),    error[c] = √(v / n[c]),
+
+    on Σ (n[c] − 1)·(C − 1)/C degrees of freedom, since the scores of a ballot hang together.
+
+    Parameters
+    ----------
+    errors : float array, shape (C,)
+        Sample standard deviation of the votes over √votes; NaN: none.
+    n_votes : int array, shape (C,)
+
+    Returns
+    -------
+    errors : float array, shape (C,)
+        NaN where there was none.
+    df : float
+        0 where nothing is known.
+    """
+    known = ~np.isnan(errors) & (n_votes > 1)
+    freedom = np.where(known, n_votes - 1, 0)
+    if not freedom.sum():
+        return np.full(len(errors), np.nan), 0.0
+    own = np.where(known, errors, 0.0)
+    variance = (freedom * n_votes * own**2).sum() / freedom.sum()
+    pooled = np.sqrt(variance / np.maximum(n_votes, 1))
+    share = max(known.sum() - 1, 1) / known.sum()
+    return np.where(known, pooled, np.nan), float(freedom.sum() * share)
+
+
+def _intervals(view: View) -> list[Interval | None]:
+    """Scores by Student's t, or the normal where the error is asymptotic."""
+    rule = RULES["borda"] if view.fell_back() else view.rule
+    errors, df = view.std_error, math.inf
+    if rule.error == "fit":
+        df = view.uncertainty.df if view.uncertainty else 0.0
+    elif rule.error != "asymptotic":
+        n = view.votes
+        sample = np.sqrt(n / np.maximum(n - 1, 1)) if rule.error == "population" else 1.0
+        errors, df = pooled_errors(errors * sample, n)
+    if not df > 0:
+        return [None for _ in view.names]
+    level = view.settings.level
+    reach = t_quantile(1 - (1 - level) / 2, df) * errors
+    least, most = rule.bounds
+    intervals: list[Interval | None] = []
+    for score, half in zip(view.score, reach, strict=True):
+        low, high = max(score - half, min(least, score)), min(score + half, max(most, score))
+        known = half > 0 and not np.isnan(score)
+        intervals.append(Interval(float(low), float(high), level) if known else None)
+    return intervals
+
+
+def _coverages(view: View) -> list[float]:
+    return [
+        min(1.0, votes / offered) if offered else 0.0
+        for votes, offered in zip(view.votes.tolist(), view.electorate.offered, strict=True)
+    ]
+
+
+def _confidence(coverage: float, *, alone: bool) -> Confidence:
+    if alone or coverage < 0.5:
+        return "low"
+    return "high" if coverage >= 0.8 else "medium"
+
+
+def _mean_grades(view: View) -> Floats:
+    if view.profile.grades is None:
+        return np.full(len(view.names), np.nan)
+    graded = view.profile.graded[:, :, 0]
+    weights = np.array([vote.weight for vote in view.electorate.votes])
+    mass = graded * (weights / weights.max(initial=1e-300))[:, np.newaxis]
+    total = (mass * np.where(graded, view.profile.grades[:, :, 0], 0.0)).sum(axis=0)
+    whole = mass.sum(axis=0)
+    return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.nan)
+
+
+def _band(grade: float | None) -> str | None:
+    if grade is None:
+        return None
+    return next((name for least, name in BANDS if grade >= least), "poor")
+
+
+def report(counted: Counted, column: int, why: str) -> Outcome:
+    """The outcome of one session of a batch: standings, and everything said of them."""
+    view = View(counted, column)
+    settings, electorate, above = view.settings, view.electorate, view.above()
+    against = above.T & np.triu(np.ones_like(above), k=1)
+    disputed_by = tuple(view.named(against[0])) if len(against) else ()
+    lines = standings(view, above)
+    return Outcome(
+        session=electorate.session,
+        rule=view.rule.name,
+        parameters=_parameters(view),
+        why=_why(view, why),
+        interpretation=interpretation(lines, can_tell=_can_tell(view), disputed_by=disputed_by),
+        standings=lines,
+        p_beats=_p_beats(view),
+        unresolved=_unresolved(view, above | above.T),
+        disputed_by=disputed_by,
+        condorcet_winner=_condorcet_winner(view),
+        cycles=_cycles(view),
+        kendall_w=kendall_w(_whole_ballots(view)),
+        n_ballots=int(view.effective.sum()),
+        n_abstentions=len(electorate.abstentions),
+        effective_votes=_effective_votes(view),
+        rho=_rho(view),
+        ballots_to_flip=_flips(view),
+        flip_is_exact=_flip_is_exact(view),
+        tie_broken_by=_tie_broken_by(view),
+        ties=settings.ties,
+        level=settings.level,
+        fit=view.unit,
+        df=_df(view),
+        prior=_prior(view),
+        recusal=settings.counting.recusal,
+        unranked=settings.counting.unranked,
+        ballots=_ballot_notes(view),
+        abstentions=dict(electorate.abstentions),
+        order_kept=dict(electorate.order_kept),
+        margins=_margins(view),
+        fell_back_to="borda" if view.fell_back() else None,
+        details=_details(view),
+        warnings=electorate.warnings + _own_warnings(view) + _disputed(view, against),
+        without_effect=_without_effect(view),
+        scales=electorate.scales,
+    )
+
+
+def _flip_is_exact(view: View) -> bool | None:
+    exact = view.counted.flips_exact
+    return bool(exact[view.column]) if exact is not None and _flips(view) is not None else None
+
+
+def _df(view: View) -> float | None:
+    return None if view.uncertainty is None else known(view.uncertainty.df)
+
+
+def _rho(view: View) -> float | None:
+    return view.settings.rho if isinstance(view.settings.rho, float | int) else None
+
+
+def _details(view: View) -> dict[str, Any]:
+    """The rule's numbers of the session, how it went where it can tell, how many are people."""
+    details = view.details(None)
+    cast = [vote for vote in view.effective_votes() if vote.kind == "human"]
+    if people := {vote.reviewer for vote in cast}:
+        details["people"] = len(people)
+    if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
+        details["unnamed_votes"] = len(unnamed)
+    if view.electorate.votes:
+        details |= {name: tell(view.profile, view.names) for name, tell in view.rule.trace.items()}
+    return details
+
+
+def _condorcet_winner(view: View) -> str | None:
+    winner = condorcet_winner(view.margins, view.votes > 0)
+    return None if winner is None else view.names[winner]
+
+
+def _cycles(view: View) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(view.names[c] for c in ring) for ring in majority_cycles(view.margins))
+
+
+def _margins(view: View) -> tuple[tuple[float, ...], ...]:
+    margins = view.in_order(view.margins).tolist()
+    return tuple(tuple(_number(margin) for margin in row) for row in margins)
+
+
+def _can_tell(view: View) -> bool | None:
+    """Whether there are ballots enough to tell anyone apart; None: the rule does not ask."""
+    if view.rule.needs == "history":
+        return None
+    if view.settings.ties == "intervals":
+        return True
+    return view.uncertainty is not None and view.uncertainty.can_tell
+
+
+def _p_beats(view: View) -> tuple[tuple[float | None, ...], ...]:
+    return tuple(tuple(row) for row in known_rows(view.in_order(view.beats)))
+
+
+def _unresolved(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
+    """Pairs with votes that are too close to call."""
+    return tuple(
+        (view.names[view.order[i]], view.names[view.order[j]])
+        for i in range(len(view.order))
+        for j in range(i + 1, len(view.order))
+        if not apart[i, j] and view.votes[view.order[i]] and view.votes[view.order[j]]
+    )
+
+
+def _whole_ballots(view: View) -> Floats:
+    """Ranks of the ballots that are not single comparisons, shape (R, C)."""
+    whole = [not vote.paired for vote in view.electorate.votes]
+    ranks = view.profile.ranks[:, :, 0][np.array(whole, dtype=bool)]
+    voted: Floats = ranks[:, view.votes > 0]
+    return voted
+
+
+def _ballot_notes(view: View) -> tuple[BallotNote, ...]:
+    taus = kendall_taus(view.profile.ranks[:, :, 0], view.ranks.astype(np.float64))
+    return tuple(
+        BallotNote(
+            reviewer=vote.reviewer,
+            tau=tau,
+            weight=vote.weight,
+            mismatch=vote.mismatch,
+            ranking=vote.groups,
+        )
+        for vote, tau in zip(view.electorate.votes, taus, strict=True)
+    )
+
+
+def _effective_votes(view: View) -> float | None:
+    """Models share their errors; people are taken as independent of them and each other."""
+    rho = _rho(view)
+    if rho is None:
+        return None
+    kinds = {vote.reviewer: vote.kind for vote in view.effective_votes()}
+    models = sum(1 for kind in kinds.values() if kind == "model")
+    people = len(kinds) - models
+    return people + (effective_votes(models, rho) if models else 0.0)
+
+
+def _without_effect(view: View) -> tuple[str, ...]:
+    """Reviewers with a ballot, none of which the rule reads anything from."""
+    effective = {vote.reviewer for vote in view.effective_votes()}
+    cast = dict.fromkeys(vote.reviewer for vote in view.electorate.votes if vote.weight > 0)
+    return tuple(reviewer for reviewer in cast if reviewer not in effective)
+
+
+def _flips(view: View) -> int | None:
+    # Where nobody stands against the leader, there is nobody to flip to.
+    if view.counted.flips is None or (view.votes > 0).sum() < 2:
+        return None
+    found = int(view.counted.flips[view.column])
+    return found if found >= 0 else None
+
+
+def _tie_broken_by(view: View) -> str | None:
+    decided = view.counted.scores.seat_order_decided
+    if decided is not None and decided[view.column]:
+        return "seat order"
+    if view.counted.placing.broken[view.column]:
+        return view.settings.tie_break or view.rule.tie_break
+    by_borda = view.counted.scores.details.get("decided_by_borda")
+    return "borda" if by_borda is not None and by_borda[view.column] else None
+
+
+def _prior(view: View) -> Prior | None:
+    """The prior that was used, if one was."""
+    held = view.settings.prior
+    return held if isinstance(held, Prior) and held.unit == view.unit else None
+
+
+def _parameters(view: View) -> dict[str, object]:
+    given = view.settings.parameters if view.settings.rule == view.rule.name else {}
+    return {**view.rule.parameters, **given}
+
+
+def _why(view: View, why: str) -> str:
+    if view.fell_back():
+        return f"{why}; every ballot is flat, so borda scores are shown"
+    return why
+
+
+def _disputed(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Where the fit places a lower line above a higher one beyond noise."""
+    return tuple(
+        f"{view.rule.name} places {view.names[view.order[line]]} above "
+        f"{listed(view.named(against[line]))}; the fit of the same ballots says the reverse, "
+        "beyond noise"
+        for line in np.flatnonzero(against.any(axis=1))
+    )
+
+
+def _own_warnings(view: View) -> tuple[str, ...]:
+    """What a reader must know before believing the standings."""
+    found = []
+    components = view.uncertainty.components if view.uncertainty is not None else None
+    if components is not None and components.max(initial=0) > 0:
+        found.append(
+            "some candidates were never compared, not even through others; their order says nothing"
+        )
+    if view.rule.needs == "grades" and (who := _without_effect(view)):
+        found.append(f"no grades by {listed(who)}: their ballots do not count by {view.rule.name}")
+    mismatched = [vote.reviewer for vote in view.electorate.votes if vote.mismatch]
+    if mismatched:
+        where = f"on the ballot of {listed(mismatched)}"
+        found.append(f"ranking and grades contradict each other {where}")
+    ungraded = view.counted.scores.details.get("ungraded")
+    if ungraded is not None and ungraded[:, view.column].any():
+        bare = listed([view.names[c] for c in np.flatnonzero(ungraded[:, view.column])])
+        found.append(f"no grade for {bare}: {view.rule.name} goes by rankings alone there")
+    if _tie_broken_by(view) == "seat order":
+        found.append("ties were too many to follow them all: seat order decided, not the ballots")
+    for name, flags in view.electorate.failed.items():
+        found.append(f"{name} failed the safety gate ({', '.join(flags)}) and cannot win")
+    return tuple(found)
+
+
+def _number(value: float) -> float:
+    whole = int(value)
+    return whole if whole == value else value

@@ -80,7 +80,7 @@ ORDER BY kin.family, m.at_us, m.session
 
 
 def reparent_families(database: Database, sessions: Iterable[str]) -> None:
-    """Link the rest of a family to each other before some of it is deleted."""
+    """Link the rest of a family together before some are deleted."""
     gone = set(sessions)
     sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
     for family in _families(database, gone):
@@ -142,7 +142,7 @@ class SessionRows:
 
 
 def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows:
-    """Count a closed session with people's votes on it; an open one has its row alone.
+    """Count a closed session with people's votes on it.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows
 
 
 def count_sessions(sessions: Sequence[Session]) -> list[SessionRows]:
-    """Count closed sessions together, or each alone if one of them cannot be counted."""
+    """Count closed sessions together; if one fails, each alone."""
     entries: Sequence[Entries | None]
     try:
         entries = entries_of_sessions(sessions)
@@ -230,7 +230,7 @@ class _UncountedSession:
 
 
 def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
-    """Count sessions under a rule that they were never counted under; return their number.
+    """Count sessions under a rule new to them; return their number.
 
     A session that changes meanwhile, by a vote, is counted again. One that the rule cannot count is
     noted, too, and not tried again.
@@ -307,7 +307,7 @@ def _count(
 def _add_standings(
     database: Database, rule: str, counted: Sequence[Entries], states: Mapping[str, tuple[int, int]]
 ) -> tuple[int, int]:
-    """Add the standings of unchanged sessions; return how many, and how many had changed."""
+    """Add standings of unchanged sessions; count the unchanged and the changed."""
     note = "INSERT INTO counted (session, rule) VALUES (:session, :rule) ON CONFLICT DO NOTHING"
     changed = "UPDATE sessions SET revision = revision + 1 WHERE session = :session"
     rows, added, stale = Rows(), 0, 0

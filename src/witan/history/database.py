@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|:([A-Za-z_]\w*)|%")
 
 
 class Database(ABC):
-    """One connection, which threads may share: each statement or transaction has it to itself.
+    """A connection that threads share, one statement or transaction at a time.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Database(ABC):
 
     @abstractmethod
     def truncate_log(self, wait: float) -> bool:
-        """Remove deleted rows from the log; false if a reader blocked that for `wait` seconds."""
+        """Remove deleted rows from the log; false if a reader blocked it."""
 
     @abstractmethod
     def reopen(self, wait: float) -> "Database":
@@ -113,7 +113,7 @@ class Database(ABC):
             return rows
 
     def columns(self, sql: str, params: Params = NO_PARAMS) -> dict[str, NDArray[Any]]:
-        """Run one query; return its columns by name, with NaN for NULL among numbers."""
+        """Run one query; return its columns by name, NULL numbers as NaN."""
         with self._lock, self._translating():
             self._require_open()
             cursor = self._run(sql, params)
@@ -147,7 +147,7 @@ class Database(ABC):
 
     @contextmanager
     def transaction(self, *, wait: float | None = None) -> Iterator[None]:
-        """Commit all writes of the block, or none. An inner transaction joins the outer one.
+        """Commit all writes of the block, or none; join an outer transaction.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ def unstorable_error(where: str, error: Exception) -> HistoryError:
 
 
 def _array(values: Sequence[Any]) -> NDArray[Any]:
-    """Make an array of integers, of floats with NaN for NULL, or of objects."""
+    """Make an array of integers, floats (NaN for NULL) or objects."""
     kinds = {type(value) for value in values}
     if not kinds - {int, bool}:
         return np.asarray(values, dtype=np.int64)

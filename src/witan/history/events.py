@@ -62,7 +62,7 @@ def _parse(database: Database, session: str, seq: int, body: str) -> Event:
 
 
 def unreadable_events(database: Database) -> Iterator[str]:
-    """Name the damaged events of a file, reading one page at a time."""
+    """Name the damaged events of a file, reading page by page."""
     session, seq = "", 0
     sizes = (
         "SELECT session, seq, LENGTH(CAST(body AS BLOB)) FROM events"
@@ -84,7 +84,7 @@ def unreadable_events(database: Database) -> Iterator[str]:
 
 
 def admit_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | HistoryError:
-    """Return the events that are not stored yet, or the error if their writer may not add them.
+    """Return the events to store, or why their writer may not.
 
     An error is returned, not raised: other sessions of the transaction go on.
     """
@@ -132,13 +132,13 @@ def opening_row(batch: EventBatch) -> SessionRow:
 
 
 def _insert_opening(database: Database, batch: EventBatch) -> bool:
-    """Insert the row of a session that opens with these events; true if it is new."""
+    """Insert the row of an opening session; true if it is new."""
     begins = bool(batch.events) and isinstance(batch.events[0], SessionOpened)
     return begins and insert_sessions(database, [opening_row(batch)], ignore_existing=True) == 1
 
 
 def _new_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | None:
-    """Return the events after the stored ones; None if the stored ones are other events."""
+    """Return the events after the stored ones; None if those differ."""
     params = {"session": batch.session}
     [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", params)
     if last is None or not batch.events or batch.events[0].seq > last:

@@ -65,7 +65,7 @@ def forget_added_before(database: Database, at: datetime) -> ForgetResult:
 
 
 def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult:
-    """Delete older sessions, a few per transaction, so that others do not wait for all."""
+    """Delete older sessions, a few per transaction."""
     require_datetime("the time", at)
     sql = (
         f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
@@ -118,7 +118,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
 
 
 def _delete_imports(database: Database, digests: Sequence[str]) -> None:
-    """Delete the digests of files without sessions, so that they can be imported again."""
+    """Delete the digests of files without sessions, to allow another import."""
     for digest in sorted(digests):
         # The lock lets the second of two processes see what the first deleted.
         sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
@@ -153,7 +153,10 @@ def _clean_log(database: Database, forgotten: int) -> ForgetResult:
 
 
 def _delete_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
-    """Delete the cached sums of these days and buckets, which may be those of a single session."""
+    """Delete the cached sums of these days and buckets.
+
+    They may be those of a single session.
+    """
     deleted = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
     if not deleted:
         return

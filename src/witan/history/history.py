@@ -141,7 +141,7 @@ class History:
             raise damage_error(file.path, damage, self._clock.now())
 
     def recording(self) -> Recording:
-        """Make a listener that stores the events of sessions, one session after another.
+        """Make a listener that stores the events of one session after another.
 
         Any number may be open at once; they share one thread, which commits the events of all.
         Leaving its block waits until everything is durable.
@@ -247,7 +247,7 @@ class History:
     def page(
         self, search: Search, size: int, after: PageCursor | None = None
     ) -> tuple[list[SessionSummary], PageCursor | None]:
-        """Read a page of sessions, and the cursor of the next page; None: it is the last."""
+        """Read a page of sessions, and the cursor of the next page."""
         return listing.read_page(self.database, search, size, after)
 
     def summary(self, session: str) -> SessionSummary:
@@ -264,12 +264,12 @@ class History:
         return summary
 
     def has_record(self, session: str) -> bool:
-        """Tell whether a session has the events of a council; else it was imported as ballots."""
+        """Tell whether a session has events, or was imported as ballots."""
         sql = "SELECT 1 FROM events WHERE session = :session LIMIT 1"
         return is_storable(session) and bool(self.database.rows(sql, {"session": session}))
 
     def resolve_name(self, name: str) -> str:
-        """Return the name of a session from an unambiguous beginning of it, or from ``last``.
+        """Return a session's name from an unambiguous beginning of it, or ``last``.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class History:
         return listing.resolve_name(self.database, name)
 
     def short_names(self, sessions: Sequence[str]) -> Mapping[str, str]:
-        """Map sessions to the shortest beginning of their name that no other shares."""
+        """Map sessions to the shortest unambiguous beginning of their name."""
         return listing.short_names(self.database, sessions)
 
     def describe(self) -> HistorySummary:
@@ -297,7 +297,7 @@ class History:
         return reading.read_answers(self.database, session)
 
     def add(self, imported: Iterable[Imported], source: str, digest: str) -> ImportCounts:
-        """Import a file, all of it or nothing; importing it again changes nothing.
+        """Import a file, all or nothing; importing it again changes nothing.
 
         Parameters
         ----------
@@ -314,11 +314,11 @@ class History:
         return imports.import_sessions(self.database, imported, source, digest, self._clock.now())
 
     def find_import(self, digest: str) -> int | None:
-        """Return the number of sessions of an imported file by its digest; None if unknown."""
+        """Return an imported file's number of sessions; None for an unknown digest."""
         return imports.find_import(self.database, digest)
 
     def export(self, session: str) -> Imported:
-        """Read everything stored about a session, people's votes included, as `add` takes it.
+        """Read everything stored about a session, as `add` takes it.
 
         Raises
         ------
@@ -352,7 +352,7 @@ class History:
         without: str | None = None,
         half: int | None = None,
     ) -> Learned:
-        """Learn what a council uses before it counts, from the newest sessions, none simulated.
+        """Learn priors and reliability from the newest sessions, simulated ones excluded.
 
         Parameters
         ----------
@@ -366,11 +366,11 @@ class History:
         return learning.learn(self.database, reviewers, without, half, self.aliases)
 
     def lengths(self) -> Lengths:
-        """Return the mean lengths of the newest sessions' replies, per model and stage."""
+        """Return the mean lengths of replies, per model and stage."""
         return read_lengths(self.database)
 
     def recount(self, rule: str, weigh: Weigh | None = None) -> int:
-        """Count sessions under a rule that they were never counted under; return their number.
+        """Count sessions under a rule new to them; return their number.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class History:
         return forgetting.forget_before(self.database, at)
 
     def forget_added_before(self, at: datetime) -> ForgetResult:
-        """Delete every session that came into this history before a time, however old it is."""
+        """Delete every session that came into this history before a time."""
         return forgetting.forget_added_before(self.database, at)
 
 
@@ -424,7 +424,7 @@ class FileGuard:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a file; None if it is missing."""
+    """Return a file's device and inode; None if it is missing."""
     try:
         status = path.stat()
     except FileNotFoundError:

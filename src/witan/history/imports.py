@@ -40,7 +40,7 @@ _IMPORTS = ("digest", "path", "at_us", "n_sessions")
 def import_sessions(
     database: Database, imported: Iterable[Imported], source: str, digest: str, at: datetime
 ) -> ImportCounts:
-    """Import a file, all of it or nothing; importing it again changes nothing.
+    """Import a file, all or nothing; importing it again changes nothing.
 
     Raises
     ------
@@ -70,13 +70,13 @@ def import_sessions(
 
 
 def find_import(database: Database, digest: str) -> int | None:
-    """Return the number of sessions of an imported file by its digest; None if unknown."""
+    """Return an imported file's number of sessions; None for an unknown digest."""
     sql = "SELECT n_sessions FROM imports WHERE digest = :digest"
     return next((n for (n,) in database.rows(sql, {"digest": digest})), None)
 
 
 def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
-    """Cut sessions into blocks by name; one that comes twice is in two blocks."""
+    """Cut sessions into blocks without repeated names."""
     block: dict[str, Imported] = {}
     for one in imported:
         if one.session in block or len(block) == AT_ONCE:
@@ -90,7 +90,7 @@ def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
 def _compare(
     database: Database, block: Mapping[str, Imported], source: str
 ) -> tuple[list[Imported], list[Session]]:
-    """Return the new sessions, and the records that continue stored ones; refuse the others."""
+    """Return new sessions, and records that continue stored ones; refuse others."""
     check_names(database, block)
     among, params = in_list(block)
     sql = f"SELECT session FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608
@@ -115,7 +115,7 @@ def _compare(
 
 
 def _is_stored(database: Database, one: Imported) -> bool:
-    """Tell whether the history has this very session, later votes of people aside."""
+    """Tell whether this very session is stored, later votes aside."""
     if one.session_record is not None:
         events = list(one.session_record.events)
         # An earlier state of the session adds nothing.
@@ -135,7 +135,7 @@ def _bodies(ballots: Iterable[Ballot]) -> Iterator[str]:
 def _vote(
     database: Database, block: Mapping[str, Imported], new: Sequence[Imported]
 ) -> Counter[str]:
-    """Add people's votes in the file to council sessions that were stored without them."""
+    """Add people's votes in the file to stored council sessions."""
     unknown = {one.session for one in new}
     cast = Counter[str]()
     for session, one in block.items():
@@ -169,7 +169,7 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
 
 
 def _entries(new: Sequence[Imported], at: datetime) -> Iterator[Entries | None]:
-    """Yield the entries of each session: counted here, brought along, or None for a record."""
+    """Yield each session's entries: counted, brought along, or None for a record."""
     counted = entries_of_many(
         _cast(one, at) for one in new if one.entries is None and one.session_record is None
     )
@@ -213,7 +213,7 @@ def _session_rows(one: Imported, entries: Entries | None, source: str, at: datet
 
 
 def _record_rows(one: Imported, source: str, at: datetime) -> SessionRows:
-    """Make the rows of a council's record and of people's votes on it."""
+    """Make the rows of a council's record with people's votes."""
     assert one.session_record is not None  # noqa: S101 - checked before
     record = one.session_record
     votes = tuple(
@@ -237,7 +237,7 @@ def _refusal(source: str, session: str, problem: str) -> HistoryError:
 
 
 def complete_record(database: Database, record: Session, rows: Rows) -> bool:
-    """Add the events of a record beyond the stored ones; false if the stored ones differ.
+    """Add a record's events beyond the stored ones; false if those differ.
 
     Later events of an earlier writer are refused. The counted rows are added to `rows`.
 

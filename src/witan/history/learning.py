@@ -77,7 +77,7 @@ FEW = 2_000
 """Most sessions with people's votes for which the query starts from the votes."""
 
 _MOST_OF_PEOPLE = """
-SELECT COUNT(*) FROM (SELECT 1 FROM matchups WHERE human = 1 LIMIT :most) AS found
+SELECT COUNT(*) FROM (SELECT 1 FROM matchups WHERE human = 1 LIMIT :most) AS votes
 """
 
 # SQLite reads the table on the left of CROSS JOIN first.
@@ -127,11 +127,11 @@ class _Filter:
     now: Mapping[int, int]
 
     def rows(
-        self, database: Database, sql: str, most: int, tables: str = "", **given: str
+        self, database: Database, sql: str, most: int, tables: str = "", **values: str
     ) -> list[tuple[Any, ...]]:
         """Read the rows of the newest sessions that are not excluded."""
         among, names = in_list(self.without or ("",), "w")
-        params: Params = {**given, **names, "half": self.half, "most": most}
+        params: Params = {**values, **names, "half": self.half, "most": most}
         return database.rows(
             sql.format(without=among, superseded=SUPERSEDED_SESSIONS, tables=tables), params
         )
@@ -229,7 +229,7 @@ def _present(models: list[int], now: Mapping[int, int]) -> list[int]:
 
 
 def _parse_lists(texts: Sequence[str]) -> list[Any]:
-    """Parse JSON texts as one, which is faster than thousands of small ones."""
+    """Parse JSON texts as one, faster than thousands of small ones."""
     lists: list[Any] = json.loads(f"[{','.join(texts)}]")
     return lists
 
@@ -335,7 +335,7 @@ _STAGES: dict[str, Stage] = {
 
 
 def read_lengths(database: Database) -> Lengths:
-    """Return the mean output tokens of a reply, per model and stage, as providers counted them.
+    """Return the mean output tokens of a reply, per model and stage.
 
     One event may cover several calls: both orders of a sheet, repairs, retries.
     """

@@ -47,7 +47,7 @@ class Search:
         Its name.
     parent
         The session that it derives from.
-    held
+    has_events
         Only sessions with a record, or only those imported as ballots.
     after
         Only sessions below this time and name in the list.
@@ -67,7 +67,7 @@ class Search:
     simulated: bool | None = None
     session: str | None = None
     parent: str | None = None
-    held: bool | None = None
+    has_events: bool | None = None
     after: tuple[datetime, str] | None = None
 
     def __post_init__(self) -> None:
@@ -106,8 +106,8 @@ def build_conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
         if (value := getattr(search, name)) is not None:
             wheres.append(f"{name} = :{name}")
             params[name] = int(value) if name == "simulated" else make_storable(value)
-    if search.held is not None:
-        wheres.append(HAS_EVENTS if search.held else f"NOT {HAS_EVENTS}")
+    if search.has_events is not None:
+        wheres.append(HAS_EVENTS if search.has_events else f"NOT {HAS_EVENTS}")
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(search, name)) is not None:
             wheres.append(f"at_us {sign} :{name}")
@@ -154,7 +154,7 @@ class SessionSummary:
         ``council``, or the file that it came from.
     parent, relation
         The session it derives from, and how, such as ``rejudged``.
-    held
+    has_events
         It has the record of a council; else it was imported as ballots.
     imported
         It was imported from a file, with a record or as ballots.
@@ -173,7 +173,7 @@ class SessionSummary:
     parent: str | None
     relation: str | None
     leader_seat: str | None = None
-    held: bool = True
+    has_events: bool = True
     imported: bool = False
 
 
@@ -208,7 +208,7 @@ def _running(database: Database) -> list[str]:
 
 def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
-    source, parent, relation, held, holder = beside
+    source, parent, relation, has_events, holder = beside
     if status == "interrupted" and is_running(holder):
         status = "running"
     return SessionSummary(
@@ -225,13 +225,13 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
         parent,
         relation,
         leader_seat=seat,
-        held=bool(held),
+        has_events=bool(has_events),
         imported=source != COUNCIL,
     )
 
 
 def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
-    """Map sessions to the code of their leader, by the models' ballots or else by people's."""
+    """Map sessions to their leader's code, by models' or else people's ballots."""
     best: dict[str, list[int]] = {}
     for sessions in blocks(sorted(rules), AT_ONCE):
         among, params = in_list(sessions)
@@ -271,7 +271,7 @@ PageCursor = tuple[datetime, str]
 def read_page(
     database: Database, search: Search, size: int, after: PageCursor | None = None
 ) -> tuple[list[SessionSummary], PageCursor | None]:
-    """Read a page of sessions, and the cursor of the next page; None: it is the last.
+    """Read a page of sessions, and the cursor of the next page.
 
     Every session is on one page, even among many of one time, or when others come in above.
     """
@@ -293,7 +293,7 @@ SHOWN = 4
 
 
 def resolve_name(database: Database, name: str) -> str:
-    """Return the name of a session from an unambiguous beginning of it, or from ``last``.
+    """Return a session's name from an unambiguous beginning of it, or ``last``.
 
     Raises
     ------
@@ -336,7 +336,7 @@ def _last(database: Database) -> str:
 
 
 def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:
-    """Map sessions to the shortest beginning of their name that no other shares."""
+    """Map sessions to the shortest unambiguous beginning of their name."""
     stems = sorted({session[:SHORTEST] for session in sessions})
     if not stems:
         return {}

@@ -38,7 +38,7 @@ def redact_password(url: str) -> str:
 
 
 def parse_location(url: str | Path, base: Path | None = None) -> Path | str:
-    """Return the path of a file, or the URL of a PostgreSQL database.
+    """Return a file's path, or the URL of a PostgreSQL database.
 
     ``sqlite:///history.sqlite`` is relative, ``sqlite:////srv/history.sqlite`` absolute.
 

@@ -22,7 +22,7 @@ _PAUSE_SECONDS = 0.01
 
 @contextmanager
 def lock_file(path: Path, seconds: float) -> Iterator[bool]:
-    """Lock a file for the block; yield false if another kept it locked for `seconds`."""
+    """Lock a file for the block; yield false after `seconds` of waiting."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + seconds
     try:
@@ -65,7 +65,7 @@ def is_busy(error: HistoryError) -> bool:
 
 
 def is_lost(error: HistoryError) -> bool:
-    """Tell whether the connection to a server is lost and can be made again."""
+    """Tell whether the connection to a server was lost."""
     return isinstance(error.__cause__, ConnectionError)
 
 
@@ -113,12 +113,12 @@ class LockWait:
         return max(0.0, self._left)
 
     def deduct(self, seconds: float) -> None:
-        """Subtract a wait, unless it was too short to have been for a lock."""
+        """Subtract a wait, unless too short to have been for a lock."""
         if seconds > QUIET_SECONDS:
             self._left -= seconds
 
     def run(self, where: str, attempt: Callable[[float], T]) -> T:
-        """Run an attempt that takes the seconds it may wait, again if a lock outlasts the first.
+        """Run an attempt that may wait some seconds; repeat if locked.
 
         Raises
         ------
@@ -170,7 +170,7 @@ def unmark_recording(holder: str) -> None:
 
 
 def is_running(holder: str) -> bool:
-    """Check that a process of this machine records the session of a holder now."""
+    """Tell whether a process of this machine records a holder's session."""
     return holder in _RECORDING or other_process(holder) is not None
 
 
@@ -181,7 +181,7 @@ def new_holder() -> str:
 
 
 def other_process(holder: str) -> int | None:
-    """Return the number of a running process of this machine, other than this one, by its token."""
+    """Return the number of another running process by its token."""
     place = holder.partition("@")[2].rsplit("/", 2)
     if len(place) != 3 or place[0] != gethostname() or not place[1].isdecimal():
         return None
@@ -204,7 +204,7 @@ def _is_alive(number: int) -> bool:
 
 
 def _start_time(number: int) -> str:
-    """Return the start time of a process as Linux counts it, ``over`` or an empty text."""
+    """Return a process's start time on Linux, ``over``, or an empty text."""
     try:
         # The name of the program, in brackets, may hold anything.
         status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")

@@ -125,7 +125,7 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
 
 
 def _require_file(path: Path) -> None:
-    """Refuse a folder, a device or a pipe, before any file is made beside it."""
+    """Refuse a folder, a device or a pipe, before anything is written."""
     if path.is_dir():
         raise HistoryError(str(path), "is a folder", "name a file in it")
     if path.exists() and not path.is_file():
@@ -134,14 +134,14 @@ def _require_file(path: Path) -> None:
 
 
 def _open_current(path: Path, wait: float, *, reading: bool) -> SqliteDatabase | None:
-    """Open a file of this version, or return None; check it first if it will be written."""
+    """Open a file of this version; return None for older ones."""
     with ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
         if read_version(database) < len(MIGRATIONS):
             return None
         probe_tables(database)
-        if not reading and (found := database.quick_check(GLANCE_SECONDS)) is not None:
-            raise HistoryError(str(path), f"is damaged: {found}", "") from _FailedCheckError(
+        if not reading and (damage := database.quick_check(GLANCE_SECONDS)) is not None:
+            raise HistoryError(str(path), f"is damaged: {damage}", "") from _FailedCheckError(
                 "malformed"
             )
         database.choose_journal()
@@ -206,7 +206,7 @@ def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
 
 
 def may_write(path: Path) -> bool:
-    """Tell whether a file may be written, and its folder, where the journal is made."""
+    """Tell whether a file and its folder may be written."""
     return all(os.access(where, os.W_OK) for where in (path, path.absolute().parent))
 
 
@@ -219,7 +219,7 @@ def has_log(path: Path) -> bool:
 
 
 def has_no_log(path: Path) -> bool:
-    """Tell whether no log and no journal holds part of a file's content."""
+    """Tell whether no log or journal has part of a file's content."""
     return not any(
         beside.exists() and beside.stat().st_size
         for beside in (Path(f"{path}{suffix}") for suffix in SIDE_FILES)
@@ -227,7 +227,7 @@ def has_no_log(path: Path) -> bool:
 
 
 def open_read_only(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
-    """Open a file that may not be written; make, migrate and change nothing.
+    """Open a write-protected file; make, migrate and change nothing.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _open_in_mode(path: Path, wait: float, mode: str) -> SqliteDatabase:
 
 
 def _mode(path: Path) -> str:
-    """Return the mode to open a file in: immutable where nobody can change it.
+    """Return the mode to open a file in: immutable if nobody writes.
 
     Only then SQLite makes no files beside it.
     """

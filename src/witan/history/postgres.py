@@ -83,11 +83,11 @@ class PostgresDatabase(Database):
         from psycopg.conninfo import conninfo_to_dict
         from psycopg.types.numeric import FloatLoader
 
-        given = conninfo_to_dict(self._url)
-        given.setdefault("connect_timeout", CONNECT_SECONDS)
-        given.setdefault("application_name", "witan")
+        options = conninfo_to_dict(self._url)
+        options.setdefault("connect_timeout", CONNECT_SECONDS)
+        options.setdefault("application_name", "witan")
         # A statement outside a transaction commits at once, and leaves none open.
-        connection = self._psycopg.connect(autocommit=True, **given)  # type: ignore[arg-type]
+        connection = self._psycopg.connect(autocommit=True, **options)  # type: ignore[arg-type]
         connection.adapters.register_loader("numeric", FloatLoader)
         return connection
 
@@ -122,7 +122,7 @@ class PostgresDatabase(Database):
         return self._connection
 
     def _run_with_reconnect(self, sql: str, params: Params) -> Any:
-        """Run a statement that changes nothing; reconnect and repeat if the connection is lost."""
+        """Run a read-only statement; reconnect and repeat if the connection is lost."""
         try:
             return self._ensure_connection().execute(sql, params)
         except self._psycopg.OperationalError:
@@ -131,10 +131,10 @@ class PostgresDatabase(Database):
             return self._ensure_connection().execute(sql, params)
 
     def _run(self, sql: str, params: Params) -> Any:
-        written, given = percent_style(sql), dict(params)
+        statement, values = percent_style(sql), dict(params)
         if sql.lstrip().startswith("SELECT"):
-            return self._run_with_reconnect(written, given)
-        return self._ensure_connection().execute(written, given)
+            return self._run_with_reconnect(statement, values)
+        return self._ensure_connection().execute(statement, values)
 
     def _run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
         with self._ensure_connection().cursor() as cursor:

@@ -104,7 +104,7 @@ def parse_ballot(body: str) -> Ballot:
 
 
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:
-    """Return a session and all that share answers with it, ancestors and descendants."""
+    """Return a session and all that share answers with it."""
     sharing = "(rejudged = 1 OR relation = 'retried')"
     first, seen = session, {session}
     up = f"SELECT parent FROM sessions WHERE session = :session AND {sharing}"  # noqa: S608

@@ -95,7 +95,7 @@ def _json_lists(rows: Iterable[Sequence[float | None]]) -> str:
 
 
 class Rows:
-    """Rows that counted sessions add to a history, for any number of sessions."""
+    """Rows of any number of counted sessions, to be inserted together."""
 
     def __init__(self) -> None:
         self._ballots: list[tuple[Any, ...]] = []
@@ -197,7 +197,7 @@ class Rows:
 
 
 def read_names(database: Database, codes: Sequence[int], *, lock: bool = False) -> dict[int, str]:
-    """Map known codes to names; with `lock`, nobody deletes them before the transaction ends."""
+    """Map known codes to names; `lock` them against deletion."""
     names: dict[int, str] = {}
     sharing = database.sharing if lock else ""
     for block in blocks(codes, AT_ONCE):
@@ -235,7 +235,7 @@ _CLOSE = (
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """The row of a session: written when it opens or is imported, updated when it is counted.
+    """The row of a session, written when it opens, updated when counted.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def insert_sessions(
 
 
 def check_names(database: Database, sessions: Iterable[str]) -> None:
-    """Refuse names of sessions that cannot be stored, or that stand for another session.
+    """Refuse names of sessions that cannot be stored, or are reserved.
 
     Raises
     ------
@@ -354,7 +354,7 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
 
 
 def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
-    """Return the bucket of the first session that a session's answers come from.
+    """Return the bucket of the session that the answers come from.
 
     An unknown parent is taken for the first.
     """
@@ -376,13 +376,13 @@ def close_session(database: Database, values: Mapping[str, Any]) -> None:
 
 
 def lock_session(database: Database, session: str) -> str | None:
-    """Lock the row of a session until the transaction ends; return its holder, None if missing."""
+    """Lock a session's row for the transaction; return its holder, or None."""
     sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
     return next((holder for (holder,) in database.rows(sql, {"session": session})), None)
 
 
 def update_count(database: Database, entry: SessionEntry) -> None:
-    """Write the values of another count of a session, and raise its revision."""
+    """Write another count of a session, and raise its revision."""
     names = _COLUMNS[-6:]
     values = dict(zip(names, _count_values(entry), strict=True))
     assignments = ", ".join(f"{name} = :{name}" for name in names)

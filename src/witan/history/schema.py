@@ -257,7 +257,7 @@ def migrate(database: Database, clock: Clock) -> None:
 
 
 def code_of(name: str) -> int:
-    """Return the code of a name: 53 bits, which a float holds exactly.
+    """Return a name's code of 53 bits, which a float holds exactly.
 
     Two of a million names share a code once in 20,000 histories; a history refuses the second.
     """
@@ -265,7 +265,7 @@ def code_of(name: str) -> int:
 
 
 def bucket_of(session: str) -> int:
-    """Return the group of sessions that errors are clustered by: crc32 of the name, modulo 256.
+    """Return a session's bucket for clustered errors: crc32 modulo 256.
 
     A session that judges the answers of another shares its group.
     """
@@ -327,7 +327,7 @@ def _foreign(database: Database) -> HistoryError:
 
 
 def probe_tables(database: Database) -> None:
-    """Read a row of every table, so that a damaged file fails now."""
+    """Read a row of every table, so that damage shows now."""
     for table in _TABLES:
         database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS probe")  # noqa: S608
 

@@ -155,7 +155,7 @@ class SqliteDatabase(Database):
         return str(mode).casefold()
 
     def choose_journal(self) -> None:
-        """Set the journal mode that is safe with this library, unless others use the file."""
+        """Set the safe journal mode, unless others use the file."""
         if self.journal != safe_journal():
             with (
                 self._lock,
@@ -172,37 +172,37 @@ class SqliteDatabase(Database):
         return SqliteDatabase(self.path, self.where, busy_seconds=wait, mode=self._mode)
 
     def restore_busy_timeout(self) -> None:
-        """Wait for locks as long as statements do, now that the file is open."""
+        """Wait for locks as long as statements do, from now on."""
         self._busy_seconds = self._waited = BUSY_SECONDS
         self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
     def truncate_log(self, wait: float) -> bool:
-        """Remove deleted rows from the log; false if a reader blocked that for `wait` seconds."""
+        """Remove deleted rows from the log; false if a reader blocked it."""
         with self._lock, self._busy_timeout(wait):
             [(blocked, *_)] = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         return not blocked
 
     def integrity_check(self) -> str | None:
         """Check the whole file; return the first damage found, or None."""
-        found = [str(line) for (line,) in self.rows("PRAGMA integrity_check(1)")]
+        lines = [str(line) for (line,) in self.rows("PRAGMA integrity_check(1)")]
         # Lines with asterisks are headings.
-        damage = [line for line in found[0].splitlines() if not line.startswith("***")]
-        return None if found == ["ok"] else "; ".join(damage) or found[0]
+        damage = [line for line in lines[0].splitlines() if not line.startswith("***")]
+        return None if lines == ["ok"] else "; ".join(damage) or lines[0]
 
     def quick_check(self, seconds: float) -> str | None:
-        """Check the pages, not their content, for `seconds` at most; return damage, or None."""
+        """Check the pages, not their content, within `seconds`; return damage or None."""
         deadline = time.monotonic() + seconds
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000)
             try:
-                found = self.rows("PRAGMA quick_check(1)")
+                result = self.rows("PRAGMA quick_check(1)")
             except HistoryError as error:
                 if "interrupted" in str(error.__cause__):
                     return None
                 raise
             finally:
                 self._connection.set_progress_handler(None, 0)
-        return None if found == [("ok",)] else "its pages do not fit together"
+        return None if result == [("ok",)] else "its pages do not fit together"
 
     def _pragma(self, pragma: str) -> None:
         with self._translating():
@@ -321,7 +321,7 @@ _SIGNS = {
 
 
 def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
-    """Tell whether SQLite failed for lack of space, for which it has no code of its own."""
+    """Tell whether SQLite failed for lack of space, whatever its code."""
     code, words = getattr(error, "sqlite_errorname", ""), str(error)
     failed = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
     if not code.startswith(failed) and not any(s in words for key in failed for s in _SIGNS[key]):
@@ -339,7 +339,7 @@ def is_full(path: Path) -> bool:
 
 
 def is_damage(error: HistoryError, path: Path) -> bool:
-    """Tell whether an error reports a damaged database, not a file of another kind."""
+    """Tell whether an error reports damage, not a file of another kind."""
     cause = error.__cause__
     name, words = getattr(cause, "sqlite_errorname", ""), str(cause)
     if name.startswith("SQLITE_NOTADB") or "not a database" in words:
@@ -349,7 +349,7 @@ def is_damage(error: HistoryError, path: Path) -> bool:
 
 
 def _was_database(path: Path) -> bool:
-    """Tell from its first page whether a file without SQLite's header was a history."""
+    """Tell from the first page whether a damaged file was a history."""
     try:
         with path.open("rb") as file:
             start = file.read(_SCHEMA_BYTES)
@@ -359,7 +359,7 @@ def _was_database(path: Path) -> bool:
 
 
 def copy_aside(path: Path, at: datetime) -> Path:
-    """Copy a damaged file with its log and journal beside it, unless a copy exists.
+    """Copy a damaged file with its log and journal, unless copied before.
 
     The copy of the file itself gets its name last, so that it is complete once it has that name.
 
@@ -391,7 +391,7 @@ def copy_aside(path: Path, at: datetime) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy in another process: closing a file here would drop this process's locks on it."""
+    """Copy in another process: closing a file here would drop its locks."""
     process = subprocess.run(  # noqa: S603 - our own interpreter on our own line
         [sys.executable, "-I", "-c", _COPY, os.fspath(source), os.fspath(target)],
         capture_output=True,

@@ -125,7 +125,7 @@ class PanelResult:
 
 @dataclass(frozen=True, slots=True)
 class VoteResult:
-    """The result of a vote: the answers in the person's order, beside the panel's outcome.
+    """The person's ranking with authors revealed, beside the panel's outcome.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
 def read_vote(
     paper: Paper, ranking: str, code: str | None, names: Mapping[str, str] | None = None
 ) -> Vote:
-    """Read a ranking by the labels of a paper, which its code names, or by candidates.
+    """Read a ranking by labels, with the paper's code, or by names.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def check_code(paper: Paper, code: str | None) -> None:
 
 
 def _too_few(session: "Imported", answers: int) -> tuple[str, str]:
-    """Word the problem and the remedy of a session with fewer than two stored answers."""
+    """Word the problem and remedy of fewer than two stored answers."""
     texts = "the text of one answer alone" if answers else "no text of any answer"
     if session.session_record is None:
         came, remedy = "came with", "forget it, then import it again with --answers FILE"
@@ -270,7 +270,7 @@ def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
 def reveal(
     history: "History", paper: Paper, groups: Groups, shown: "ImportRedactor | None" = None
 ) -> VoteResult:
-    """Reveal the authors and the panel's ranking of a paper, beside a person's ranking.
+    """Reveal authors and the panel's ranking beside a person's ranking.
 
     `shown` renames the candidates of a session that was imported as ballots.
     """
@@ -360,14 +360,14 @@ def vote(
 
 
 def _is_vote_on_all(ballot: Ballot) -> bool:
-    """Tell whether a ballot is a person's one ballot on the whole session."""
+    """Tell whether a ballot is a person's one ballot on all answers."""
     return ballot.kind == "human" and not ballot.paired
 
 
 def check_votes(
     session: str, there: Sequence[Ballot], new: Sequence[Ballot], answered: Collection[str]
 ) -> None:
-    """Refuse people's ballots that cannot be cast on a session, beside those stored.
+    """Refuse people's ballots that cannot be cast beside those stored.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ def check_votes(
 def _count(
     database: Database, session: tuple[str, int, str | None], ballots: Sequence[Ballot]
 ) -> tuple[Sequence[Ballot], Entries]:
-    """Count a session again; return its ballots in their stored order, and its entries."""
+    """Count a session again; return its ballots in order, and entries."""
     events = read_events(database, session[0])
     if not events:
         cast = replace(read_cast(database, *session), ballots=tuple(ballots))

@@ -167,7 +167,7 @@ def _commit(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -
 
 
 class _Write:
-    """The next events of a session as rows, and the rows of its count if they close it."""
+    """The next events of a session as rows, with its closing count."""
 
     def __init__(self, batch: EventBatch) -> None:
         self.batch = batch
@@ -281,12 +281,12 @@ class Writer:
             is_done = done.wait(LOOK_SECONDS)
 
     def dismiss(self, recorder: Recorder, error: HistoryError) -> None:
-        """Drop the pending events of a recorder; return once no more will be written."""
+        """Drop a recorder's pending events; return once no more are written."""
         dismissal = _Dismissal(recorder, error)
         self._enqueue_signal(dismissal.done, dismissal).wait()
 
     def close(self) -> None:
-        """Process the queue and end the thread, waiting for a lock as long as an opening does."""
+        """Process the queue and end the thread, within `OPENING_SECONDS`."""
         with self._starting:
             if not self._closing and self._thread is not None:
                 self._closed_by = time.monotonic() + OPENING_SECONDS
@@ -296,7 +296,7 @@ class Writer:
             self._thread.join()
 
     def _enqueue_signal(self, done: Signal, item: _Dismissal | None = None) -> Signal:
-        """Queue a signal, or an item that sets it; return the signal to wait for."""
+        """Queue a signal or its item; return the signal to wait for."""
         with self._starting:
             if self._closing:
                 # Nothing is queued after the end, so wait for that.
@@ -329,7 +329,7 @@ class Writer:
                 database.close()
 
     def _take(self, pending: Pending, signals: list[Signal]) -> list[_Dismissal]:
-        """Take everything queued now, or wait for the next item if there is nothing to do."""
+        """Take everything queued now, or wait for the next item."""
         dismissals: list[_Dismissal] = []
         wait = LOOK_SECONDS if pending else None
         with suppress(Empty):
@@ -345,7 +345,7 @@ class Writer:
         return dismissals
 
     def _write(self, database: Database | None, pending: Pending) -> Database | None:
-        """Commit pending events on this connection or a new one; return the connection.
+        """Commit pending events, on a new connection if needed; return it.
 
         Events behind another process's lock stay pending. The thread survives any error, and
         whoever flushes gets it.
@@ -366,7 +366,7 @@ class Writer:
         return database
 
     def _drop(self, pending: Pending, dismissals: Sequence[_Dismissal]) -> None:
-        """Fail the pending events of dismissed recorders, and all of them after the end."""
+        """Fail pending events of dismissed recorders; after the end, all."""
         for dismissal in dismissals:
             for queue in [queue for queue in pending if queue.recorder is dismissal.recorder]:
                 del pending[queue]
@@ -460,7 +460,7 @@ class Recording:
         (unmark_recording if self._is_closed else mark_recording)(self._session.holder)
 
     async def commit(self, lock_wait: LockWait) -> int:
-        """Wait until all appended events are durable, or failed, or `lock_wait` is used up.
+        """Wait until all appended events are durable or failed, within `lock_wait`.
 
         Events behind another process's lock may still be stored later.
 
@@ -480,7 +480,7 @@ class Recording:
         return 0 if self._session is None else self._session.durable
 
     def _queue(self) -> bool:
-        """Hand new events to the writer; return true if some are not durable yet."""
+        """Hand new events to the writer; true if some are not durable."""
         queue = self._session
         if queue is None or queue.failure is not None:
             return False
@@ -527,7 +527,7 @@ class Recording:
 
 
 def _loop_caller() -> Callable[[Callable[[], object]], None]:
-    """Make a function with which a thread calls another on this event loop, without waiting."""
+    """Make a function that schedules calls on this loop from a thread."""
     loop: Any = anyio.lowlevel.current_token().native_token
     call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
 

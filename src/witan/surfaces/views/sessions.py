@@ -74,7 +74,7 @@ def _row(found: SessionSummary, *, going: bool) -> SessionRow:
         category=clean(found.category or ""),
         cost="" if found.simulated else cost,
         origin=clean(origin_text(found)),
-        votable=found.held and not going and found.status in ("complete", "degraded"),
+        votable=found.has_events and not going and found.status in ("complete", "degraded"),
     )
 
 

@@ -136,5 +136,5 @@ def _seated(seat: Seat) -> str:
 def _latest(service: Service) -> tuple[SessionRow, ...]:
     if service.history is None:
         return latest_rows([], service.at_hand, most=LATEST)
-    held, _ = service.history.page(Search(held=True), LATEST)
+    held, _ = service.history.page(Search(has_events=True), LATEST)
     return latest_rows(held, service.under_way, most=LATEST)

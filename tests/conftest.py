@@ -32,7 +32,7 @@ DEAR = {
 
 LONG = (
     "spark", "test_stdio", "test_browser_", "test_telemetry", "test_web_browser", "test_cli_losing",
-    "test_cached", "test_history_locked", "test_history_faults", "test_proxy", "test_discretion",
+    "test_cached", "test_history_locks", "test_history_faults", "test_proxy", "test_discretion",
     "test_cli_ceiling", "test_schemathesis", "test_cli_history_waiting", "test_cli_resume",
     "test_cli_demo", "test_openai_page", "test_circles", "test_charts", "test_study",
 )  # fmt: skip

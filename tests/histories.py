@@ -116,3 +116,16 @@ def _ballot(session: str, reviewer: str, seats: Sequence[str], draw: Random) -> 
 
 def _spent() -> Spent:
     return Spent(Usage(10, 7), 0.01, 2.0)
+
+
+def send(recording, events) -> None:
+    """Pass events to a recording."""
+    for event in events:
+        recording(event)
+
+
+def record_sessions(history, *names, **fields) -> None:
+    """Record sessions of these names, one after another."""
+    for name in names:
+        with history.recording() as recording:
+            send(recording, told(name, **fields))

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from elections import ballot
-from histories import ASKED, told
+from histories import ASKED, record_sessions
 from witan.errors import UnknownName
 from witan.history import History, Imported
 
@@ -29,12 +29,6 @@ class Later:
         return 0.0
 
 
-def keep(history, name, **fields):
-    with history.recording() as recording:
-        for event in told(name, **fields):
-            recording(event)
-
-
 def sizes(history, tables=TABLES):
     return {
         table: history.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0]  # noqa: S608
@@ -47,9 +41,9 @@ class TestForgetting:
 
     def test_it_leaves_every_table(self, history):
         """Nothing of it is left, and the other session stands as it did."""
-        keep(history, "s1")
+        record_sessions(history, "s1")
         before = sizes(history)
-        keep(history, "s2")
+        record_sessions(history, "s2")
         history.vote("s2", [ballot("eve: ada > bo", kind="human")])
 
         history.forget("s2")
@@ -64,8 +58,8 @@ class TestForgetting:
         with History.open(file) as history:
             if journal == "wal":
                 history.database.rows("PRAGMA journal_mode = wal")
-            keep(history, "s1")
-            keep(history, "s2", question=plans, closing=plans.upper())
+            record_sessions(history, "s1")
+            record_sessions(history, "s2", question=plans, closing=plans.upper())
             history.vote("s2", [ballot("Evangeline: ada > bo", kind="human")])
             assert any(plans.encode() in p.read_bytes() for p in beside(file))
 
@@ -79,7 +73,7 @@ class TestForgetting:
     def test_a_person_who_voted_elsewhere_keeps_the_name(self, history):
         """Only who voted in no other session is named no more."""
         for name in ("s1", "s2"):
-            keep(history, name)
+            record_sessions(history, name)
             history.vote(name, [ballot("eve: ada > bo", kind="human")])
 
         history.forget("s1")
@@ -99,8 +93,8 @@ class TestForgetting:
 
     def test_what_came_of_it_names_it_no_more(self, history):
         """A second jury's session outlives the first, without its name."""
-        keep(history, "s1")
-        keep(history, "s2")
+        record_sessions(history, "s1")
+        record_sessions(history, "s2")
         history.database.execute("UPDATE sessions SET parent = 's1' WHERE session = 's2'")
 
         history.forget("s1")
@@ -138,7 +132,7 @@ class TestSeveral:
 
     def test_an_unknown_one_among_them_leaves_all(self, history):
         """All go, or none."""
-        keep(history, "s1")
+        record_sessions(history, "s1")
 
         with pytest.raises(UnknownName, match="s9"):
             history.forget("s1", "s9")
@@ -149,7 +143,7 @@ class TestSeveral:
         with History.open(file) as history, History.open(file) as other:
             history.database.rows("PRAGMA journal_mode = wal")
             for name in ("s1", "s2", "s3"):
-                keep(history, name)
+                record_sessions(history, name)
             with other.database.snapshot():
                 assert len(other.find()) == 3
                 began = time.monotonic()
@@ -169,7 +163,7 @@ class TestRetention:
     def test_what_is_older_goes_and_the_rest_stays(self, history):
         """The time itself is kept; how many went is said."""
         for hour in range(4):
-            keep(history, f"s{hour}", at=ASKED + timedelta(hours=hour))
+            record_sessions(history, f"s{hour}", at=ASKED + timedelta(hours=hour))
 
         assert history.forget_before(ASKED + timedelta(hours=2)).n_sessions == 2
         assert [found.session for found in history.find()] == ["s3", "s2"]
@@ -194,7 +188,7 @@ class TestRetention:
     def test_what_came_in_lately_stays_however_old_it_is(self, place):
         """What is kept for a time is kept from the day on which it came in."""
         with History.open(place, clock=Later()) as history:
-            keep(history, "s1")
+            record_sessions(history, "s1")
             history.add([Imported("old", ASKED, ballots=(ballot("a: b > c"),))], "f", "d")
 
             assert history.forget_added_before(LATER).n_sessions == 1

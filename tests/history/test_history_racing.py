@@ -5,18 +5,11 @@ import threading
 import pytest
 
 from elections import ballot
-from histories import stages, told
+from histories import record_sessions, stages, told
 from witan.errors import HistoryError
 from witan.history import History, Imported
 
 TABLES = ("sessions", "events", "ballots", "answers", "standings", "matchups", "counted")
-
-
-def keep(history, *names):
-    with history.recording() as recording:
-        for name in names:
-            for event in told(name):
-                recording(event)
 
 
 def left(history):
@@ -102,7 +95,7 @@ class TestCountingLater:
 
     def test_a_vote_meanwhile_is_counted_too(self, history):
         """What was counted without the vote is not kept: the session is counted again."""
-        keep(history, "s1")
+        record_sessions(history, "s1")
         votes = [ballot("eve: bo > ada", kind="human")]
 
         def weigh(casts):
@@ -117,7 +110,7 @@ class TestCountingLater:
 
     def test_a_session_forgotten_meanwhile_leaves_nothing(self, history):
         """Its standings have no session to belong to, and are not written."""
-        keep(history, "s1")
+        record_sessions(history, "s1")
 
         def weigh(casts):
             history.forget("s1")
@@ -129,7 +122,7 @@ class TestCountingLater:
     def test_a_session_being_forgotten_is_waited_for(self, slow, postgresql_url):
         """Its row is locked: standings are never added behind whoever deletes them."""
         with History.open(postgresql_url) as history:
-            keep(history, "s1")
+            record_sessions(history, "s1")
             waits_after(slow, "sessions")
             forgetting = threading.Thread(target=slow.forget, args=("s1",))
 
@@ -144,7 +137,7 @@ class TestCountingLater:
 
     def test_counting_within_counting_doubles_nothing(self, place, history):
         """Of two that count the same sessions at once, one adds them."""
-        keep(history, "s1")
+        record_sessions(history, "s1")
         counted = []
 
         def weigh(casts):

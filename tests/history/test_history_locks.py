@@ -1,4 +1,4 @@
-"""A history that another process keeps locked is waited for, a bounded time, and not in silence."""
+"""Locks: processes that wait for each other, and for no longer than they should."""
 
 import sqlite3
 import time
@@ -7,7 +7,7 @@ from threading import Thread
 import anyio
 import pytest
 
-from histories import told
+from histories import send, told
 from witan.errors import HistoryError
 from witan.history import History, LockWait
 from witan.history.locks import lock_file
@@ -25,6 +25,7 @@ print("held", flush=True)
 sys.stdin.read()
 """
 
+
 WRITES = HOLDS.replace('database.execute("PRAGMA locking_mode = EXCLUSIVE")', "").replace(
     "EXCLUSIVE", "IMMEDIATE"
 )
@@ -36,11 +37,6 @@ def made(file):
     with History.open(file):
         pass
     return file
-
-
-def tell(recording, events):
-    for event in events:
-        recording(event)
 
 
 def end(process):
@@ -114,7 +110,7 @@ class TestWhileSessionsRun:
             recording = history.recording()
             holder = running(WRITES, made)
             for name in ("s1", "s2", "s3"):
-                tell(recording, told(name))
+                send(recording, told(name))
 
             began = time.monotonic()  # the start of the other process is no part of the wait
             with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
@@ -122,7 +118,7 @@ class TestWhileSessionsRun:
             assert time.monotonic() - began < 8
             end(holder)
             with history.recording() as other:
-                tell(other, told("s4"))
+                send(other, told("s4"))
             assert [found.session for found in history.find()] == ["s4"]
 
         [sentence] = told_of
@@ -132,9 +128,9 @@ class TestWhileSessionsRun:
         """A lock that is let go of costs nothing that was told meanwhile."""
         with History.open(made) as history, history.recording() as recording:
             holder = running(WRITES, made)
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
             assert anyio.run(recording.commit, LockWait(seconds=0.1)) == 0
-            tell(recording, told("s2"))
+            send(recording, told("s2"))
             end(holder)
             assert anyio.run(recording.commit, LockWait()) == told("s2")[-1].seq
 
@@ -147,10 +143,10 @@ class TestWhileSessionsRun:
             recording = history.recording()
             with other.database.transaction():
                 other.database.execute("LOCK TABLE sessions")
-                tell(recording, told("s1"))
+                send(recording, told("s1"))
                 with pytest.raises(HistoryError, match=r"has kept it for 2\.5 s"):
                     recording.flush(LockWait(told_of.append, seconds=2.5))
-            tell(recording, told("s2"))
+            send(recording, told("s2"))
             assert anyio.run(recording.commit, LockWait()) == told("s2")[-1].seq
             assert [found.session for found in history.find()] == ["s2"]
         assert len(told_of) == 1
@@ -161,6 +157,6 @@ class TestWhileSessionsRun:
         began = time.monotonic()
         with History.open(made) as history:
             running(WRITES, made)
-            tell(history.recording(), told("s1"))
+            send(history.recording(), told("s1"))
 
         assert 9 < time.monotonic() - began < 14

@@ -1,27 +1,25 @@
-"""Sessions as they happen, kept stage by stage."""
+"""The writer: sessions recorded as they run, also over a restart of the server."""
 
 import threading
 from dataclasses import replace
+from threading import Thread
 
+import anyio
 import pytest
 
 from elections import ballot
-from histories import BALLOTS_IN, MODELS, stages, told
+from histories import BALLOTS_IN, MODELS, send, stages, told
+from postgres import restart
 from witan.deliberation.events import AnswerDelta
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
-from witan.history import History
-
-
-def tell(recording, events):
-    for event in events:
-        recording(event)
+from witan.history import History, LockWait
 
 
 def record(history, events):
     """Tell one recording all of these, and wait until they are durable."""
     with history.recording() as recording:
-        tell(recording, events)
+        send(recording, events)
 
 
 def count(history, table, session):
@@ -36,7 +34,7 @@ class TestKeeping:
     def test_a_closed_session_comes_back_as_it_was(self, history):
         """Every event but the deltas is read back as the value that it was."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
         assert history.session("s1") == Session.of(told("s1"))
 
@@ -44,7 +42,7 @@ class TestKeeping:
         """After a flush, another connection reads what was told before it."""
         opened, answers, *_ = stages("s1")
         with history.recording() as recording:
-            tell(recording, opened + answers)
+            send(recording, opened + answers)
             recording.flush()
 
             with History.open(place) as other:
@@ -55,14 +53,14 @@ class TestKeeping:
         events = told("s1")
         delta = AnswerDelta(seq=events[0].seq, at=events[0].at, seat="ada", text="ada")
         with history.recording() as recording:
-            tell(recording, [events[0], delta, *events[1:]])
+            send(recording, [events[0], delta, *events[1:]])
 
         assert count(history, "events", "s1") == len(events)
 
     def test_the_closing_event_comes_with_its_entries(self, history):
         """A closed session has a ballot per reviewer, an answer per seat, and standings."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
         assert count(history, "ballots", "s1") == len(MODELS)
         assert count(history, "answers", "s1") == len(MODELS)
@@ -73,7 +71,7 @@ class TestKeeping:
         """Before it is closed a session counts for nothing."""
         opened, answers, ballots, _ = stages("s1")
         with history.recording() as recording:
-            tell(recording, opened + answers + ballots)
+            send(recording, opened + answers + ballots)
 
         assert count(history, "standings", "s1") == 0
         assert history.find()[0].status == "interrupted"
@@ -81,7 +79,7 @@ class TestKeeping:
     def test_the_models_are_those_behind_the_seats(self, history):
         """Standings name the model of a seat, not the seat."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
         rows = history.database.rows(
             "SELECT DISTINCT n.name FROM standings t JOIN names n ON n.code = t.model"
@@ -96,7 +94,7 @@ class TestKeeping:
         def run(name):
             with history.recording() as recording:
                 for stage in stages(name):
-                    tell(recording, stage)
+                    send(recording, stage)
                     recording.flush()
 
         threads = [threading.Thread(target=run, args=(name,)) for name in names]
@@ -113,7 +111,7 @@ class TestKeeping:
         times = [event.at for event in reversed(events)]
         turned = [replace(event, at=at) for event, at in zip(events, times, strict=True)]
         with history.recording() as recording:
-            tell(recording, turned)
+            send(recording, turned)
 
         assert list(history.session("s1").events) == turned
 
@@ -136,7 +134,7 @@ class TestKeeping:
     def test_closing_keeps_what_was_told(self, place):
         """Closing the history writes what recordings were told, flushed or not."""
         with History.open(place) as history:
-            tell(history.recording(), told("s1"))
+            send(history.recording(), told("s1"))
 
         with History.open(place) as again:
             assert again.session("s1") == Session.of(told("s1"))
@@ -146,7 +144,7 @@ class TestKeeping:
         for number in range(20):
             history = History.open(tmp_path / f"{number}.sqlite")
             recording = history.recording()
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
             def flush(recording=recording):
                 for _ in range(50):
@@ -165,7 +163,7 @@ class TestKeeping:
         """Everything was dealt with when the history was closed."""
         history = History.open(place)
         recording = history.recording()
-        tell(recording, told("s1"))
+        send(recording, told("s1"))
         history.close()
 
         recording.flush()
@@ -179,25 +177,25 @@ class TestFailing:
         """A recording whose session a was taken up by another, and went on all the same."""
         opened, answers, *_ = stages("a")
         recording = history.recording()
-        tell(recording, opened)
+        send(recording, opened)
         recording.flush()
         with History.open(place) as other:
             other.claim("a")
-        tell(recording, answers)
+        send(recording, answers)
         return recording
 
     def test_the_next_session_is_durable_without_a_word(self, refused):
         """Once the failure of the first was raised, a flush speaks of the second."""
         with pytest.raises(HistoryError, match="the session a"):
             refused.flush()
-        tell(refused, told("b"))
+        send(refused, told("b"))
 
         refused.flush()
         assert refused.failure is None
 
     def test_a_failure_is_raised_once_though_another_session_began(self, refused):
         """A failure that nobody was told of is not lost behind a session that is kept."""
-        tell(refused, told("b"))
+        send(refused, told("b"))
 
         with pytest.raises(HistoryError, match="the session a"):
             refused.flush()
@@ -216,10 +214,10 @@ class TestHolding:
         """A resumed listener is told of everything before; all is there once."""
         opened, answers, ballots, closing = stages("s1")
         with history.recording() as recording:
-            tell(recording, opened + answers)
+            send(recording, opened + answers)
         history.claim("s1")
         with history.recording() as recording:
-            tell(recording, opened + answers + ballots + closing)
+            send(recording, opened + answers + ballots + closing)
 
         assert history.session("s1") == Session.of(told("s1"))
 
@@ -227,7 +225,7 @@ class TestHolding:
         """Telling a closed session again is no error, and doubles nothing."""
         for _ in range(2):
             with history.recording() as recording:
-                tell(recording, told("s1"))
+                send(recording, told("s1"))
 
         assert count(history, "events", "s1") == len(told("s1"))
         assert count(history, "ballots", "s1") == len(MODELS)
@@ -236,15 +234,15 @@ class TestHolding:
         """Once a session was taken up, its first writer adds nothing, and is told so."""
         mine, yours = list(stages("s1")), list(stages("s1", taste="other"))
         first = history.recording()
-        tell(first, mine[0] + mine[1])
+        send(first, mine[0] + mine[1])
         first.flush()
         with History.open(place) as other:
             other.claim("s1")
             with other.recording() as second:
                 for stage in yours:
-                    tell(second, stage)
+                    send(second, stage)
 
-        tell(first, mine[BALLOTS_IN])
+        send(first, mine[BALLOTS_IN])
 
         with pytest.raises(HistoryError, match="taken up by another process"):
             first.flush()
@@ -255,7 +253,7 @@ class TestHolding:
         """A second process that merely tells more of a session is refused."""
         opened, answers, ballots, _ = stages("s1")
         with history.recording() as recording:
-            tell(recording, opened + answers)
+            send(recording, opened + answers)
 
         with History.open(place) as other, pytest.raises(HistoryError, match="taken up"):
             record(other, opened + answers + ballots)
@@ -265,7 +263,7 @@ class TestHolding:
         """A run that differs in what is there already is refused, though it was taken up."""
         mine, yours = list(stages("s1")), list(stages("s1", taste="other"))
         with history.recording() as recording:
-            tell(recording, mine[0] + mine[1] + mine[BALLOTS_IN])
+            send(recording, mine[0] + mine[1] + mine[BALLOTS_IN])
 
         with History.open(place) as other:
             other.claim("s1")
@@ -287,12 +285,12 @@ class TestHolding:
         """In one commit a refused session and a good one: the good one is kept."""
         opened, answers, ballots, _ = stages("s1")
         first, good = history.recording(), history.recording()
-        tell(first, opened)
+        send(first, opened)
         first.flush()
         with History.open(place) as other:
             other.claim("s1")
-            tell(first, answers + ballots)
-            tell(good, told("s2"))
+            send(first, answers + ballots)
+            send(good, told("s2"))
 
             good.flush()
 
@@ -303,11 +301,11 @@ class TestHolding:
         """What is told of a session after it was forgotten is refused."""
         opened, answers, *_ = stages("s1")
         recording = history.recording()
-        tell(recording, opened)
+        send(recording, opened)
         recording.flush()
         history.forget("s1")
 
-        tell(recording, answers)
+        send(recording, answers)
 
         with pytest.raises(HistoryError, match="was forgotten"):
             recording.flush()
@@ -316,7 +314,7 @@ class TestHolding:
     def test_a_closed_session_is_taken_up_as_it_is(self, history):
         """Taking up a closed session returns it and changes nothing."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
         assert history.claim("s1").status == "complete"
         assert history.find()[0].status == "complete"
@@ -328,7 +326,7 @@ class TestVoting:
     def test_a_vote_is_kept_and_counted_apart(self, history):
         """A person's ballot joins the session, with standings of its own kind."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
         history.vote("s1", [ballot("eve: bo > ada", kind="human")])
 
@@ -348,7 +346,7 @@ class TestVoting:
     def test_a_vote_that_does_not_belong_is_refused(self, history, vote, problem):
         """A model's ballot, a strange name or another session: a sentence, and no change."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
 
         with pytest.raises(ValueError, match=problem):
             history.vote("s1", [vote])
@@ -357,7 +355,7 @@ class TestVoting:
     def test_a_person_votes_once(self, history):
         """The second ballot of a person in a session is refused."""
         with history.recording() as recording:
-            tell(recording, told("s1"))
+            send(recording, told("s1"))
         history.vote("s1", [ballot("eve: bo > ada", kind="human")])
 
         with pytest.raises(ValueError, match="a person votes once"):
@@ -366,7 +364,56 @@ class TestVoting:
     def test_nobody_votes_on_an_open_session(self, history):
         """A session that is not closed takes no vote."""
         with history.recording() as recording:
-            tell(recording, told("s1")[:3])
+            send(recording, told("s1")[:3])
 
         with pytest.raises(HistoryError, match="not closed"):
             history.vote("s1", [ballot("eve: bo > ada", kind="human")])
+
+
+@pytest.fixture
+def restarting():
+    """Restart the server meanwhile; it is back when the test ends."""
+    threads = []
+
+    def begin(seconds):
+        thread = Thread(target=restart, args=(seconds,))
+        thread.start()
+        threads.append(thread)
+        return thread
+
+    yield begin
+    for thread in threads:
+        thread.join()
+
+
+def test_a_session_goes_on_over_a_restart(postgresql_url, restarting):
+    """Half of it is told before, half while the server is away: all of it is kept."""
+    events = told("s1")
+    with History.open(postgresql_url) as history, history.recording() as recording:
+        send(recording, events[:6])
+        recording.flush()
+        thread = restarting(1.0)
+        send(recording, events[6:9])
+        assert anyio.run(recording.commit, LockWait()) == events[8].seq
+        thread.join()
+        send(recording, events[9:])
+        recording.flush()
+
+        assert list(history.session("s1").events) == events
+        assert recording.failure is None
+
+
+def test_what_is_read_is_read_once_the_server_is_back(postgresql_url, restarting):
+    """A reader waits for the connection to be made again, and is told of nothing."""
+    with History.open(postgresql_url) as history:
+        with history.recording() as recording:
+            send(recording, told("s1"))
+        restarting(1.0).join(0.5)
+
+        assert [found.session for found in history.find()] == ["s1"]
+
+
+def test_a_server_that_is_not_there_at_all_is_refused_at_once():
+    """Whoever opens a history at a wrong address waits for nothing."""
+    with pytest.raises(HistoryError, match="no connection"):
+        History.open("postgresql://postgres@127.0.0.1:1/witan")

@@ -1,4 +1,4 @@
-"""Files come in whole, once, and never into other ballots."""
+"""Imports: files that come in whole, once, and never over other ballots."""
 
 import json
 from datetime import UTC, datetime, timedelta

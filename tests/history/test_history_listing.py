@@ -1,0 +1,323 @@
+"""The list of sessions: searches, pages, names, and odd characters in them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from elections import ballot
+from histories import ASKED, record_sessions, stages, told
+from witan.core.ballot import Ballot
+from witan.deliberation.session import Session
+from witan.errors import HistoryError, InvalidParameter, UnknownName
+from witan.history import History, Imported, Search
+
+
+class TestFinding:
+    """A list of sessions."""
+
+    def test_the_latest_comes_first_and_one_time_goes_by_name(self, history):
+        """Sessions are listed by time, backwards; of the same time by name."""
+        record_sessions(history, "b", "a")
+        record_sessions(history, "later", at=ASKED + timedelta(hours=1))
+
+        assert [found.session for found in history.find()] == ["later", "a", "b"]
+
+    def test_what_came_in_as_ballots_stands_by_its_time_like_all_others(self, history):
+        """In a list of all of them and in the beginning of one."""
+        record_sessions(history, "s1")
+        ballots = (Ballot("ada", (("x",), ("y",))),)
+        later = [Imported(name, ASKED + timedelta(days=1), ballots=ballots) for name in ("b", "a")]
+        earlier = Imported("old", ASKED - timedelta(days=1), ballots=ballots)
+        history.add([*later, earlier], "votes.jsonl", "digest")
+
+        assert [found.session for found in history.find()] == ["a", "b", "s1", "old"]
+        assert [found.session for found in history.find(limit=2)] == ["a", "b"]
+        assert [found.has_events for found in history.find()] == [False, False, True, False]
+        assert [found.imported for found in history.find()] == [True, True, False, True]
+
+    def test_a_record_that_came_in_from_a_file_was_held_all_the_same(self, history):
+        """It has a record, and still says that it was imported."""
+        record = Session.of(told("s1"))
+        later = Imported("b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),))
+        history.add([Imported("s1", session_record=record), later], "sessions.jsonl", "digest")
+
+        found = history.find()
+        assert [(f.session, f.has_events, f.imported) for f in found] == [
+            ("b", False, True),
+            ("s1", True, True),
+        ]
+
+    def test_page_after_page_each_session_stands_once(self, history):
+        """In the order of the list, however many are of one time."""
+        record_sessions(history, "c", "a", "b")
+        cast = (Ballot("ada", (("x",), ("y",))),)
+        brought = [Imported(f"m{n}", ASKED, ballots=cast) for n in range(7)]
+        history.add([*brought, Imported("old", ASKED - timedelta(days=1), ballots=cast)], "f", "d")
+        whole = [found.session for found in history.find()]
+
+        for size in (1, 2, 3, 11):
+            search = Search(until=ASKED + timedelta(days=1))
+            found, place = history.page(search, size)
+            seen = [each.session for each in found]
+            while place is not None:
+                found, place = history.page(search, size, place)
+                assert len(found) <= size
+                seen += [each.session for each in found]
+            assert seen == whole
+        assert len(whole) == 11
+
+    def test_a_line_says_what_there_is_of_a_session(self, history):
+        """Time, status, question, rule, leader and cost stand in its line."""
+        record_sessions(history, "s1", category="coding")
+
+        [found] = history.find()
+
+        outcome = Session.of(told("s1")).outcome
+        assert (found.at, found.status, found.category) == (ASKED, "complete", "coding")
+        assert (found.question, found.rule) == ("Which of the five?", "borda")
+        assert (found.cost_usd, found.source, found.simulated) == (0.11, "council", False)
+        leaders = [line.candidate for line in outcome.standings if line.rank == 1]
+        assert found.leader == (f"test:{leaders[0]}" if len(leaders) == 1 else None)
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("ÉCLAIR", ["s1"]),
+            ("the éclair", ["s1"]),
+            ("100%", ["s2"]),
+            ("1_0", []),
+            ("it's", ["s2"]),
+            ("éclair 100%", []),
+            (None, ["s1", "s2"]),
+        ],
+    )
+    def test_it_is_searched_by_words(self, history, text, expected):
+        """Every word has to stand in the question or the final answer, in any case, literally."""
+        record_sessions(history, "s1", question="Who ate the éclair?")
+        record_sessions(history, "s2", question="Are you sure?", closing="It's 100% sure.")
+
+        assert [found.session for found in history.find(text)] == expected
+
+    def test_it_is_narrowed_by_time_category_and_status(self, history):
+        """Since is inclusive, until exclusive; the limit counts from the latest."""
+        for hour in range(4):
+            at = ASKED + timedelta(hours=hour)
+            record_sessions(history, f"s{hour}", at=at, category="even" if hour % 2 == 0 else "odd")
+
+        def names(**given):
+            return [found.session for found in history.find(**given)]
+
+        assert names(since=ASKED + timedelta(hours=2)) == ["s3", "s2"]
+        assert names(until=ASKED + timedelta(hours=2)) == ["s1", "s0"]
+        assert names(category="even") == ["s2", "s0"]
+        assert names(status="interrupted") == []
+        assert names(limit=1) == ["s3"]
+
+
+NAIVE = datetime(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"limit": 10**20}, "limit cannot be 100000000000000000000; expected a whole number"),
+        ({"limit": -1}, "limit cannot be -1; expected a whole number from 0"),
+        ({"limit": True}, "limit cannot be True; expected a whole number"),
+        ({"limit": 1.5}, "limit cannot be 1.5; expected a whole number"),
+        ({"since": "x"}, "since cannot be 'x'; expected a datetime with its zone"),
+        ({"until": NAIVE}, "expected a datetime with its zone"),
+        ({"simulated": "yes"}, "simulated cannot be 'yes'; expected True, False or None"),
+        ({"status": "foo"}, "status cannot be 'foo'; expected one of complete, degraded"),
+        ({"category": 5}, "category cannot be 5; expected a text"),
+        ({"parent": 5}, "parent cannot be 5; expected a text"),
+        ({"text": 5}, "text cannot be 5; expected a text"),
+    ],
+)
+def test_what_cannot_be_searched_by_is_said(history, asked, expected):
+    """The value, and what was expected."""
+    with pytest.raises(InvalidParameter) as refused:
+        history.find(**asked)
+
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize("at", ["x", NAIVE, None, 5])
+@pytest.mark.parametrize("forget", ["forget_before", "forget_added_before"])
+def test_what_is_no_time_forgets_nothing(history, forget, at):
+    """Only a time with its zone is one to forget before."""
+    with pytest.raises(InvalidParameter, match="expected a datetime with its zone"):
+        getattr(history, forget)(at)
+
+
+@pytest.mark.parametrize(
+    "ask", ["session", "resolve_name", "ballots", "summary", "forget", "export"]
+)
+@pytest.mark.parametrize("name", [5, None])
+def test_what_is_no_name_is_said(history, ask, name):
+    """A session goes by a text."""
+    with pytest.raises(InvalidParameter, match="expected the name of a session"):
+        getattr(history, ask)(name)
+
+
+def test_a_history_that_was_closed_says_so(place):
+    """It is not opened again behind the caller's back, on a server neither."""
+    history = History.open(place)
+    history.close()
+    history.close()
+
+    for ask in (history.find, history.describe, history.learn):
+        with pytest.raises(HistoryError, match="was closed; open the history again"):
+            ask()
+
+
+@pytest.mark.parametrize("words", ["GRÖSSE", "größe", "Grösse", "İSTANBUL", "ΣΊΣΥΦΟΣ", "σίσυφος"])
+def test_letters_of_any_case_are_found_alike(history, words):
+    """What differs by case alone is the same word, on each database."""
+    question = "Welche Größe hat İstanbul, Σίσυφος?"
+    with history.recording() as recording:
+        for event in told("s1", question=question, at=datetime(2026, 11, 21, tzinfo=UTC)):
+            recording(event)
+
+    assert [found.session for found in history.find(words)] == ["s1"]
+
+
+LONG = ("20261121-193245-1a", "20261121-193245-1b", "20261121-193246-77", "q1", "q10")
+
+
+@pytest.fixture
+def stored_sessions(tmp_path):
+    """Record five sessions, one of them not closed."""
+    with History.open(tmp_path / "h.sqlite") as history:
+        with history.recording() as recording:
+            for name in LONG:
+                told = [*stages(name)]
+                for stage in told if name != "q10" else told[:-1]:
+                    for event in stage:
+                        recording(event)
+        yield history
+
+
+class TestNamed:
+    """A beginning stands for the only session that it begins."""
+
+    @pytest.mark.parametrize(
+        ("given", "meant"),
+        [
+            ("20261121-193245-1a", "20261121-193245-1a"),
+            ("20261121-193246", "20261121-193246-77"),
+            ("q1", "q1"),
+            ("q10", "q10"),
+        ],
+    )
+    def test_it_is_found(self, stored_sessions, given, meant):
+        """A whole name is itself, even where it begins another."""
+        assert stored_sessions.resolve_name(given) == meant
+
+    def test_several_are_refused(self, stored_sessions):
+        """The names that share the beginning are told."""
+        with pytest.raises(HistoryError, match="begins the names of 3 sessions"):
+            stored_sessions.resolve_name("2026")
+
+    @pytest.mark.parametrize("name", ["", "q2", "%", "_1", "Q1"])
+    def test_what_begins_none_is_unknown(self, stored_sessions, name):
+        """Signs that mean something in SQL mean themselves."""
+        with pytest.raises(UnknownName):
+            stored_sessions.resolve_name(name)
+
+    def test_the_last_of_none_is_an_error(self, tmp_path):
+        """An empty stored_sessions has no last session."""
+        with History.open(tmp_path / "empty.sqlite") as empty, pytest.raises(HistoryError):
+            empty.resolve_name("last")
+
+    def test_a_short_name_leads_back(self, stored_sessions):
+        """What a list shows is a beginning that no other session has."""
+        short = stored_sessions.short_names(LONG)
+
+        assert [stored_sessions.resolve_name(short[name]) for name in LONG] == list(LONG)
+        assert short["20261121-193246-77"] == "20261121-193246"
+
+
+def test_a_history_is_described(stored_sessions):
+    """Sessions are counted, and the size is that of the file."""
+    held = stored_sessions.describe()
+
+    assert (held.n_sessions, held.n_simulated, held.n_interrupted) == (5, 0, 1)
+    assert (held.kind, held.version, held.journal) == (
+        "SQLite",
+        stored_sessions.version,
+        stored_sessions.journal,
+    )
+    assert held.n_bytes > 0
+
+
+def test_simulated_sessions_can_be_listed_apart(stored_sessions):
+    """`find` leaves them out, or lists them alone."""
+    with stored_sessions.recording() as recording:
+        for stage in stages("played", simulated=True):
+            for event in stage:
+                recording(event)
+
+    assert [found.session for found in stored_sessions.find(simulated=True)] == ["played"]
+    assert len(stored_sessions.find(simulated=False)) == 5
+    assert stored_sessions.summary("played").simulated is True
+
+
+STRANGE = ["\udcff", "a\0b"]
+
+
+@pytest.mark.parametrize("text", STRANGE)
+class TestSearching:
+    """Words and names that stand nowhere."""
+
+    def test_a_search_finds_what_was_stored_of_them(self, history, text):
+        """A question is searched as it could be stored, and no statement fails."""
+        record_sessions(history, "s1", question=f"What is {text}?")
+        record_sessions(history, "s2", question="Plain.")
+
+        assert [found.session for found in history.find(text)] == ["s1"]
+        assert history.find(category=text) == []
+
+    @pytest.mark.parametrize(
+        "method", ["session", "summary", "resolve_name", "claim", "forget", "vote"]
+    )
+    def test_no_session_has_such_a_name(self, history, text, method):
+        """It is unknown, as any other name would be."""
+        record_sessions(history, "?")
+        more = ([ballot("eve: ada > bo", kind="human")],) if method == "vote" else ()
+
+        with pytest.raises(UnknownName):
+            getattr(history, method)(text, *more)
+        assert not history.has_record(text)
+
+    def test_no_session_comes_in_under_it(self, history, text):
+        """An import with such a name is refused, and leaves nothing."""
+        brought = Imported(f"q{text}", ballots=(ballot("a: b > c"),))
+
+        with pytest.raises(HistoryError, match="cannot be the name of a session"):
+            history.add([brought], "f", "d")
+        assert history.find_import("d") is None
+
+
+class TestFolding:
+    """Letters in any case, on any server."""
+
+    QUESTION = "Was kostet Öl in der École an der STRASSE?"
+
+    @pytest.mark.parametrize("word", ["Öl", "öl", "ÖL", "école", "Straße"])
+    def test_letters_beyond_ascii_are_found(self, history, word):
+        """Whoever folds, folds them alike."""
+        record_sessions(history, "s1", question=self.QUESTION)
+
+        assert [found.session for found in history.find(word)] == ["s1"]
+
+    def test_they_are_found_on_a_server_that_knows_ascii_alone(self, postgresql_url):
+        """A database whose LC_CTYPE is C folds no such letter itself."""
+        base, _, name = postgresql_url.rpartition("/")
+        with History.open(postgresql_url) as history:
+            history.database.execute(
+                f"CREATE DATABASE {name}_c TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+            )
+            with History.open(f"{base}/{name}_c") as plain:
+                record_sessions(plain, "s1", question=self.QUESTION)
+                assert [found.session for found in plain.find("ÖL école")] == ["s1"]
+            history.database.execute(f"DROP DATABASE {name}_c WITH (FORCE)")

@@ -7,16 +7,13 @@ import anyio
 from witan.core.blinding import draw_nonce, draw_sheets
 from witan.deliberation import events as e
 from witan.deliberation.calls import CallResult
-from witan.deliberation.context import SessionContext
+from witan.deliberation.context import ANSWER_FENCES, DEBATE_SHEETS, SessionContext
 from witan.deliberation.masking import mask
 from witan.deliberation.money import worst_usd
 from witan.deliberation.ports import Call, Member, Message
 from witan.deliberation.prompts import answer_messages, debate_messages
 
 PromptBuilder = Callable[[Member], tuple[Message, ...]]
-
-ANSWER, DEBATE = 0, 1
-"""Numbers of the session's draws for fences of files and for sheets of debates."""
 
 
 async def answer(context: SessionContext) -> dict[str, str]:
@@ -27,7 +24,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
     if context.opened.answers:
         return {stored.seat: stored.text for stored in context.opened.answers}
     verdict = context.procedure.mode == "verdict"
-    nonce = draw_nonce((context.opened.seed, ANSWER))
+    nonce = draw_nonce((context.opened.seed, ANSWER_FENCES))
 
     def first(member: Member) -> tuple[Message, ...]:
         return answer_messages(
@@ -57,7 +54,10 @@ async def _debate(
     seats = [member.name for member in present]
     masked = {seat: mask(answers[seat], context.opened.question, context.names) for seat in seats}
     sheets = draw_sheets(
-        seats, seats, (context.opened.seed, DEBATE, number), hidden={seat: seat for seat in seats}
+        seats,
+        seats,
+        (context.opened.seed, DEBATE_SHEETS, number),
+        hidden={seat: seat for seat in seats},
     )
 
     def again(member: Member) -> tuple[Message, ...]:
@@ -154,14 +154,11 @@ class _Round:
         result = await context.caller.call(member, call, on_text)
         if not isinstance(result, CallResult):
             self.failed.add(member.name)
-            recorder.emit(
-                e.AnswerFailed,
-                seat=member.name,
-                round=self.number,
-                reason=result.reason,
+            self._fail(
+                member,
+                result.reason,
                 over_budget=result.over_budget,
                 misconfigured=result.misconfigured,
-                spent=context.caller.collect_spent(member.name),
             )
             return
         self.answers[member.name] = result.text
@@ -188,10 +185,14 @@ class _Round:
         if grace_ran_out:
             waited = self.context.limits.grace_seconds
             reason = f"did not finish within {waited:g} s of the {self.enough} answers awaited"
+        self._fail(member, reason)
+
+    def _fail(self, member: Member, reason: str, **flags: bool) -> None:
         self.context.recorder.emit(
             e.AnswerFailed,
             seat=member.name,
             round=self.number,
             reason=reason,
             spent=self.context.caller.collect_spent(member.name),
+            **flags,
         )

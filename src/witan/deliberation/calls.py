@@ -33,10 +33,10 @@ from witan.deliberation.throttle import Throttle, Throttles
 from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
-"""Statuses that say only that nobody waited: the model behind may have worked, and be billed."""
+"""Statuses of a gateway that gave up: the model behind may have worked, and be billed."""
 
 MOST_WITHDRAWALS = 8
-"""A text that turns out to be reasoning more often is heard once it is whole."""
+"""A text that turns out to be reasoning more often is held back until it is whole."""
 
 LONGEST_WORDS = 300
 """Characters of a foreign exception's words: enough to recognise it by, and no page."""
@@ -55,12 +55,12 @@ class PendingCall:
     started_at
         On the clock's seconds, when the first attempt did; None: not yet.
     before_request
-        Awaited, outside of its time; None: nothing is.
+        Awaited before each request, outside of its time; None: nothing is.
     on_withdraw
-        Called when what was heard so far turns out to be the model's reasoning.
+        Called when the text so far turns out to be the model's reasoning.
     holds_back
-        The model may reason before a closing tag alone: nothing is heard until that comes, or it is
-        certain that none will.
+        The model may reason before a lone closing tag: its text is held back until that comes, or
+        certainly never will.
     closed_alone
         It did so in this call.
     """
@@ -126,13 +126,13 @@ class Attempt:
         Raises
         ------
         ModelError
-            If it brings none; what a member's own model raises is told in one.
+            If none comes; exceptions of a foreign model are wrapped in one.
         OverBudget
             If it could cross the ceiling.
         """
         pending = self._pending
         if pending.before_request is not None:
-            # Outside of the slot and the clock: the disk's time is nobody's.
+            # Outside of the slot and the clock: the disk's time does not count.
             await pending.before_request()
         async with pending.throttle.slot():
             began = pending.clock.seconds()
@@ -414,7 +414,7 @@ class Caller:
     on_withdraw
         Called with a seat, and a stage, whose text so far turns out to be reasoning.
     before_request
-        Awaited, once its beginning was told; None: nothing is.
+        Awaited before each request, once its beginning is recorded; None: nothing is.
     """
 
     def __init__(

@@ -12,6 +12,16 @@ from witan.deliberation.ports import Call, Clock, Member, Message, Stage
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.recorder import Recorder
 
+(
+    ANSWER_FENCES,
+    DEBATE_SHEETS,
+    REVIEW_SHEETS,
+    MIRRORED_SHEETS,
+    SYNTHESIS_LABELS,
+    RETRY_WAITS,
+) = range(6)
+"""Numbers of a session's random draws; each is seeded by the session's seed and its number."""
+
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop the events of resumes that came to nothing."""

@@ -26,7 +26,7 @@ from witan.core.display import quoted
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
-from witan.deliberation.context import SessionContext, drop_fruitless_resumes
+from witan.deliberation.context import RETRY_WAITS, SessionContext, drop_fruitless_resumes
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.jury import Authorship, double_roles, rename_clashes
 from witan.deliberation.learning import apply_history
@@ -108,9 +108,6 @@ KEEPS_CEILING = (
     "a session that is taken up keeps its ceiling; put its question anew under a higher one"
 )
 """The remedy where the ceiling of an interrupted session is used up."""
-
-JITTER = 5
-"""Number of the session's draw for waits between attempts."""
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
@@ -300,7 +297,7 @@ class Council:
 
         It keeps to its own limits, and what is still to come costs no more than this council's
         ceiling either; once its ballots make a quorum, it goes on with what the ceiling allows. The
-        listener is told of what had happened before, too.
+        listener gets the earlier events, too.
 
         Raises
         ------
@@ -419,7 +416,7 @@ class Council:
         opening = await apply_history(link_parent(opening, parent), self._teacher)
 
         def tell(event: Event) -> None:
-            with suppress(anyio.BrokenResourceError):  # nobody listens any more
+            with suppress(anyio.BrokenResourceError):  # the reader has left the loop
                 send.send_nowait(event)
 
         failures: list[Exception] = []
@@ -428,7 +425,7 @@ class Council:
             with scope, send:
                 try:
                     await self._run(self._make_context(opening, (), tell))
-                except Exception as error:  # noqa: BLE001 - for whoever reads this stream alone
+                except Exception as error:  # noqa: BLE001 - raised to the reader of the stream below
                     failures.append(error)
 
         self._group.start_soon(run, name=f"session:{opening.session}")
@@ -545,7 +542,7 @@ class Council:
             throttles=self._throttles,
             purse=Purse(self._ceiling(opened, before), before, self._list_disproved(earlier)),
             clock=self._clock,
-            rng=np.random.default_rng((opened.seed, JITTER)),
+            rng=np.random.default_rng((opened.seed, RETRY_WAITS)),
             on_retry=recorder.record_retry,
             on_withdraw=recorder.record_withdrawal,
             before_request=recorder.before_call,

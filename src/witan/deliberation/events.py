@@ -79,7 +79,7 @@ class SessionOpened(Event):
     jury
         Reviewers in place of the seats. Empty: they review each other.
     answers
-        The answers of the seats where they come from an earlier session: nobody is asked for one.
+        Stored answers of an earlier session; then no member is called for one.
     parent, relation
         The session that this one follows from, and what it is to it.
     parent_ranking

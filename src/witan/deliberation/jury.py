@@ -25,7 +25,7 @@ def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str
     """Rename members that share a seat's name without being its author.
 
     A juror may share the name of a seat whose answer it wrote; under any other it would pass for
-    somebody else, and be recused in their stead.
+    another model, and be recused in its place.
     """
     seats_by_name = {seat.name: seat for seat in seats}
     used = {*seats_by_name, *(member.name for member in council)}

@@ -1,7 +1,7 @@
 """Open sessions: from a question, or from the answers of another."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from hashlib import blake2s
 
@@ -108,22 +108,13 @@ def draw_seed(seed: int | None) -> int:
 
 def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
     """Name the nth session of a council uniquely."""
-    rename_clashes = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
-    return f"{now:%Y%m%d-%H%M%S}-{blake2s(rename_clashes, digest_size=5).hexdigest()}"
+    distinct = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
+    return f"{now:%Y%m%d-%H%M%S}-{blake2s(distinct, digest_size=5).hexdigest()}"
 
 
 def make_seat(member: Member) -> Seat:
     """Make the seat that records a member without its model."""
-    return Seat(
-        member.name,
-        member.source,
-        member.provider,
-        member.options,
-        member.price,
-        member.simulated,
-        member.url,
-        member.key_variable,
-    )
+    return Seat(**{field.name: getattr(member, field.name) for field in fields(Seat)})
 
 
 def open_rejudgment(
@@ -137,9 +128,9 @@ def open_rejudgment(
     Parameters
     ----------
     opened
-        As the jury would be asked the question itself.
+        The opening of the question, as the jury itself would be asked it.
     jury, chairmen
-        As they are called at home; where a seat that answered is called so, they get other names.
+        Members of this council; those that share the name of a seat are renamed.
 
     Raises
     ------

@@ -292,7 +292,7 @@ class _Planner:
         Parameters
         ----------
         unwritten
-            Tokens of the shortest prompt, at most, that nobody has written yet.
+            Tokens of the shortest prompt, at most, that are still to be written.
         reading
             Number of prompts that hold answers still to be written; tokens of these at most, and as
             expected.

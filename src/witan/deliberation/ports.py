@@ -230,8 +230,8 @@ class Member:
     url, key_variable
         The server it calls, and the variable that holds its key, instead of its provider's own.
     may_reason
-        Its first text may begin with reasoning that only a closing tag ends: nothing of it is heard
-        until that, or something else, tells.
+        Its first text may begin with reasoning that only a closing tag ends: it is held back until
+        that is certain.
     """
 
     name: str
@@ -323,7 +323,7 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def ignore_text(text: str) -> None:
-    """Hear nothing: for calls that nobody follows as they are written."""
+    """Ignore text: for calls whose text is not streamed."""
 
 
 class SystemClock:

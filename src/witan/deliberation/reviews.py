@@ -17,7 +17,7 @@ from witan.core.scale import read_grade
 from witan.deliberation import events as e
 from witan.deliberation.ballots import Review, read_review
 from witan.deliberation.calls import CallFailure, CallResult
-from witan.deliberation.context import SessionContext
+from witan.deliberation.context import MIRRORED_SHEETS, REVIEW_SHEETS, SessionContext
 from witan.deliberation.counting import Count
 from witan.deliberation.money import sum_known, worst_usd
 from witan.deliberation.ports import Call, Member, Message
@@ -150,9 +150,6 @@ def _mean_grade(grades: Sequence[Grade]) -> Grade:
     return read[0][1] if read else grades[0]
 
 
-REVIEW, MIRROR = 2, 3
-"""Numbers of the session's draws for sheets and their mirrors."""
-
 NOT_AWAITED = "was not awaited: the leader could no longer change"
 
 ALONE = "has nothing to compare: there is one answer besides its own"
@@ -280,13 +277,13 @@ class _Round:
         drawn = draw_sheets(
             reviewers,
             self.duplicates.representatives(self.answers),
-            (context.opened.seed, REVIEW, self.number),
+            (context.opened.seed, REVIEW_SHEETS, self.number),
             hidden={} if shown else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if context.procedure.mirrored:
             for seat, name in enumerate(reviewers):
-                seed = (context.opened.seed, MIRROR, self.number, seat)
+                seed = (context.opened.seed, MIRRORED_SHEETS, self.number, seat)
                 sheets[name] = (drawn[name], mirror(drawn[name], seed))
         for name in reviewers:
             for turn, sheet in enumerate(sheets[name]):

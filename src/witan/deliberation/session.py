@@ -154,7 +154,7 @@ class Synthesis:
     Parameters
     ----------
     chairman
-        None: nobody, the text is the best-ranked answer, or the tied ones.
+        Its author; None: the text is the best-ranked answer, or the tied ones.
     labels
         Label to seat: what [A] in the text stands for.
     approved

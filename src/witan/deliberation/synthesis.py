@@ -8,14 +8,11 @@ from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.deliberation.calls import CallResult
-from witan.deliberation.context import SessionContext
+from witan.deliberation.context import SYNTHESIS_LABELS, SessionContext
 from witan.deliberation.duplicates import are_identical, group_duplicates
 from witan.deliberation.money import worst_usd
 from witan.deliberation.ports import Member, Message, Spent
 from witan.deliberation.prompts import read_verdict, synthesis_messages
-
-SYNTHESIS = 4
-"""Number of the session's draw for the chairman's labels."""
 
 
 async def synthesize(
@@ -48,7 +45,7 @@ class _Synthesis:
         self.answers = answers
         self.masked = masked
         self.outcome = outcome
-        self.sheet = label_map("chairman", list(answers), (context.opened.seed, SYNTHESIS))
+        self.sheet = label_map("chairman", list(answers), (context.opened.seed, SYNTHESIS_LABELS))
         self.labels = dict(zip(self.sheet.labels, self.sheet.candidates, strict=True))
 
     async def run(self) -> None:

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
+from witan.deliberation.context import SYNTHESIS_LABELS
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
-from witan.deliberation.synthesis import SYNTHESIS
 from witan.service.text import MANY_NAMES, clean, listed
 
 __all__ = ["CHAIRMAN", "Naming", "seat_called"]
@@ -203,7 +203,7 @@ def _labels(session: Session, seats: list[str]) -> dict[str, str]:
 
 
 def _drawn(session: Session, seats: list[str]) -> dict[str, str]:
-    sheet = label_map("chairman", seats, (session.opened.seed, SYNTHESIS))
+    sheet = label_map("chairman", seats, (session.opened.seed, SYNTHESIS_LABELS))
     return dict(zip(sheet.candidates, sheet.labels, strict=True))
 
 

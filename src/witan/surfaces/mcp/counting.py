@@ -17,8 +17,6 @@ from witan.service.operations.ballots import (
 )
 from witan.service.operations.recount import Recount, recount, settings_given
 from witan.service.operations.results import OutcomeSummary, summarize_outcome
-from witan.service.operations.rubrics import rubrics
-from witan.service.operations.rules import rules
 from witan.service.text import Page, clean, counted
 from witan.service.worker_pool import run_counting
 from witan.surfaces.mcp.arguments import (
@@ -33,8 +31,6 @@ from witan.surfaces.text.comparison import comparison_text
 from witan.surfaces.text.explanation import explanation_text
 from witan.surfaces.text.outcome import outcome_text
 from witan.surfaces.text.outcomes import Digest, summary_text
-from witan.surfaces.text.rubrics import rubrics_text
-from witan.surfaces.text.rules import rules_text
 
 SHOWN = 10
 """Sessions that are shown in full; more of them have a line each."""
@@ -136,6 +132,4 @@ COUNTING: tuple[Tool[Any], ...] = (
         reads=True,
     ),
     value_tool(recount, _recount_text, summary=_summarize),
-    value_tool(rules, rules_text),
-    value_tool(rubrics, rubrics_text),
 )

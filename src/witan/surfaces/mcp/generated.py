@@ -42,23 +42,37 @@ def value_tool(
         reads=not operation.changes,
         destroys=operation.destroys,
         repeatable=operation.method == "DELETE",
-        returns=output_schema(
+        returns=lean_result(
             operation.result if summary is None else summary.__annotations__["return"]
         ),
     )
 
 
-def output_schema(result: object) -> Any:
-    """The schema of a result, without the titles and descriptions that an agent pays for."""
-    return lean(adapter_of(result).json_schema(mode="serialization"))
+UNSAID = ("title", "description", "default", "required")
+"""Keywords of the schema of a result that no agent needs to be told."""
 
 
-def lean(schema: Any) -> Any:
-    """A schema without titles and descriptions."""
-    if isinstance(schema, dict):
-        return {
-            name: lean(value)
-            for name, value in schema.items()
-            if name not in ("title", "description") or not isinstance(value, str)
-        }
-    return [lean(each) for each in schema] if isinstance(schema, list) else schema
+def lean_result(result: object) -> Any:
+    """Write the schema of a result in few words: an agent pays for each of them."""
+    return _shortened(adapter_of(result).json_schema(mode="serialization"))
+
+
+def _shortened(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_shortened(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    shorter = {
+        name: {each: _shortened(held) for each, held in value.items()}
+        if name in ("properties", "$defs")
+        else _shortened(value)
+        for name, value in schema.items()
+        if name not in UNSAID
+    }
+    match shorter.get("anyOf"):
+        case [{"type": str(kind)} as first, {"type": "null"}]:
+            del shorter["anyOf"]
+            if "enum" in first:
+                first = {**first, "enum": [*first["enum"], None]}
+            return {**first, **shorter, "type": [kind, "null"]}
+    return shorter

@@ -9,13 +9,11 @@ import mcp_types as types
 from witan.surfaces.mcp.asking import ASKING
 from witan.surfaces.mcp.calls import Tool
 from witan.surfaces.mcp.counting import COUNTING
-from witan.surfaces.mcp.keeping import KEEPING
 from witan.surfaces.mcp.planning import PLANNING
-
-__all__ = ["TOOLS", "listed"]
+from witan.surfaces.mcp.reports import REPORTS
 
 TOOLS: Mapping[str, Tool[Any]] = MappingProxyType(
-    {tool.name: tool for tool in (*ASKING, *PLANNING, *COUNTING, *KEEPING)}
+    {tool.name: tool for tool in (*ASKING, *PLANNING, *COUNTING, *REPORTS)}
 )
 
 
@@ -32,7 +30,6 @@ def _listed(tool: Tool[Any]) -> types.Tool:
         input_schema=tool.input_schema,
         output_schema=dict(tool.returns),
         annotations=types.ToolAnnotations(
-            title=tool.title,
             read_only_hint=tool.reads,
             destructive_hint=tool.destroys,
             idempotent_hint=tool.reads or tool.repeatable,

@@ -150,7 +150,7 @@ def one_opinion_each(
 
 
 def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
-    """Whether comparisons are of different answers: no session, and some pair judged again.
+    """Tell comparisons of different answers: no session, and some pair judged again.
 
     A reviewer says once in a session which of two answers in one order it prefers. Comparisons
     that name no session and repeat one are of answers to different questions.

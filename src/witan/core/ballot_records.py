@@ -12,25 +12,6 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter, UnknownName
 
-__all__ = [
-    "FIELDS",
-    "KINDS",
-    "MOST",
-    "Unreadable",
-    "by_rank",
-    "in_years",
-    "kind_of",
-    "length",
-    "moment",
-    "name",
-    "read_record",
-    "scale_of",
-    "scale_record",
-    "session_name",
-    "to_record",
-    "weight",
-]
-
 
 class Unreadable(ValueError):
     """A field that cannot be read; the reader of the file adds path and line.
@@ -54,7 +35,7 @@ KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in JSON's words."""
+    """Name the kind of a value in JSON's words."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -122,7 +103,7 @@ def in_years(field: str, at: datetime) -> datetime:
 
 
 def length(field: str, value: object) -> int:
-    """How long an answer is, in characters."""
+    """Length of an answer in characters."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
         raise Unreadable(field, f"is {kind_of(value)}; expected a length from 0 to {MOST:,}")
     return value
@@ -386,5 +367,4 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
 
 
 def _writable(grade: Any) -> Any:
-    """A grade that JSON can hold: NaN and the infinities as text, bad grades all the same."""
     return json.dumps(grade) if isinstance(grade, float) and not isfinite(grade) else grade

@@ -105,7 +105,7 @@ def cast(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a person's ranking and a panel's go together.
+    """Agreement of a person's ranking with a panel's.
 
     Parameters
     ----------

@@ -127,7 +127,6 @@ def _last_quotas(degree: Sequence[int], n_rows: int) -> list[int]:
 
 
 def _rarity(directly_before: Rows, row: Sequence[int]) -> Callable[[int], int]:
-    """How often a candidate already stands directly before the one that would follow it."""
     return lambda at: directly_before[at][row[0]] if row else 0
 
 
@@ -205,7 +204,7 @@ class Sheet:
         return {candidate: place for place, candidate in enumerate(self.candidates, start=1)}
 
     def candidate(self, label: str) -> str | None:
-        """Who stands under exactly this label; None: nobody on this sheet."""
+        """Candidate under exactly this label; None: nobody on this sheet."""
         known = zip(self.labels, self.candidates, strict=True)
         return next((candidate for name, candidate in known if name == label), None)
 

@@ -54,7 +54,7 @@ class Cast:
 
 
 class Named:
-    """Who is behind the names of one session."""
+    """Names of one session, and who is behind them."""
 
     def __init__(self, cast: Cast) -> None:
         self._models = cast.models
@@ -147,7 +147,7 @@ def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
 
 
 def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
-    """Which ballots a later one of the same reviewer replaces, as `one_opinion_each` has it."""
+    """Ballots that a later one of the same reviewer replaces, as in `one_opinion_each`."""
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
         return [False] * len(ballots)
@@ -159,7 +159,7 @@ def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
 
 
 def _opinion(ballot: Ballot) -> object:
-    """What a reviewer can say only once: a ballot, or a comparison in one order of the sheet."""
+    """Key of a single opinion: a ballot, or a comparison in one order."""
     if not ballot.paired:
         return ballot.reviewer
     return ballot.reviewer, shown_pair(ballot)
@@ -176,7 +176,7 @@ def _own(candidates: Sequence[str], ballots: Sequence[Ballot]) -> Mapping[str, f
 def _recused(
     everyone: Electorate, ballots: Sequence[Ballot], own: Mapping[str, frozenset[int]]
 ) -> Electorate:
-    """What `interpret` gives with recusal, made of what it gives without: half of the work.
+    """Apply recusal to what `interpret` gives without: half of the work.
 
     Only for whole ballots that are counted as they stand: none gated, none filled up.
     """

@@ -22,8 +22,6 @@ from witan.core.stats.learning import learn_weights
 from witan.core.tally import prepare, tally_electorates
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
-__all__ = ["Comparison", "compare_rules"]
-
 T = TypeVar("T")
 
 

@@ -154,7 +154,7 @@ def _compact(grades: Floats) -> NDArray[Any] | None:
 
 
 def failed_candidates(electorates: Sequence[Electorate]) -> NDArray[np.bool_] | None:
-    """Who may not win, shape (C, S); None where the safety gate failed nobody."""
+    """Candidates that may not win, shape (C, S); None: the gate failed nobody."""
     if not any(electorate.failed for electorate in electorates):
         return None
     return np.array([[c in e.failed for c in e.candidates] for e in electorates]).T.copy()
@@ -215,7 +215,7 @@ def _blank(n_seats: int) -> Vote:
 
 
 def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which sessions grades can decide, shape (S,) each.
+    """Sessions that grades can decide, shape (S,) each.
 
     Returns
     -------
@@ -348,7 +348,7 @@ class Counted:
         return (found.at(place) if len(seats) else found), unit
 
     def _read(self, column: int, one: Profile, unit: Unit) -> Floats:
-        """What the fit reads of one session, shape (rows, C)."""
+        """Rows of one session for the fit, shape (rows, C)."""
         if unit == "grades":
             return adjusted_grades(one)[:, :, 0]
         if any(vote.paired for vote in self.electorates[column].votes):
@@ -413,7 +413,7 @@ def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
 def decider(
     rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, check_wanted: GoOn = forever
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
-    """Who leads a recount: the same rule, parameters, tie-break and gate."""
+    """Find who leads a recount: same rule, parameters, tie-break and gate."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
     def decide(profile: Profile, origin: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Whether an election is decided: whether no ballot still missing could change who leads.
+"""Early stopping: prove that no missing ballot could change who leads.
 
 Proved by bounds, in one of two ways. Where what is worst for the leader against one rival is a
 single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if it keeps a
@@ -22,8 +22,6 @@ from witan.core.scale import HIGHEST, LOWEST
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import prepare
 from witan.errors import InvalidParameter
-
-__all__ = ["OFFERED", "decided", "provable_settings"]
 
 DUST = 1e-9
 """Sums of weights that differ by less than this share of all weight may be equal."""
@@ -50,7 +48,7 @@ class _Race:
 
     @property
     def rivals(self) -> list[str]:
-        """Who may come to lead in the leader's place."""
+        """Candidates that may come to lead in the leader's place."""
         names, failed = self.electorate.candidates, self.electorate.failed
         return [name for name in names if name not in failed and name != self.leader]
 
@@ -164,7 +162,7 @@ def _placed(
 
 
 def _survives_worst_ballots(race: _Race) -> bool:
-    """Whether the leader stays above each rival when every missing ballot does its worst.
+    """The leader stays above each rival when every missing ballot does its worst.
 
     Against one rival that is: the rival first with the highest grade, the leader last with the
     lowest, both at once. It raises the rival's score, first places and Borda score as far as any
@@ -215,7 +213,7 @@ def _worst_vote(race: _Race, one: _Missing, rival: str) -> Vote:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Who can be placed above whom, shape (C, C), over the candidates that may lead.
+    """Possible placements of pairs, shape (C, C), over the candidates that may lead.
 
     Those that failed the safety gate stand below all others on every ballot, so no majority and no
     path leads from them to anyone here.
@@ -258,20 +256,20 @@ class _Pairs:
 
 
 def _weight(race: _Race) -> float:
-    """What all ballots weigh, cast and missing."""
+    """Weight of all ballots, cast and missing."""
     return sum(vote.weight for vote in race.electorate.votes) + sum(
         one.weight for one in race.missing
     )
 
 
 def _beats_everyone(race: _Race) -> bool:
-    """Whether the leader keeps a strict majority over each rival, whatever the missing say."""
+    """The leader keeps a strict majority over each rival, whatever the missing say."""
     pairs = _Pairs.of(race)
     return bool((pairs.least_margins[0, 1:] > pairs.dust).all())
 
 
 def _keeps_strongest_paths(race: _Race) -> bool:
-    """Whether the leader's path to each rival, at its weakest, beats the way back at its best."""
+    """The leader's weakest path to each rival beats the best way back."""
     pairs = _Pairs.of(race)
     least, most = pairs.least_margins, -pairs.least_margins.T
     by_margins = race.settings.parameters.get("strength") == "margins"
@@ -292,7 +290,7 @@ def _widest(links: Floats) -> Floats:
 
 
 def _keeps_first_places(race: _Race) -> bool:
-    """Whether over half of all ballots, missing ones included, already place the leader first.
+    """Over half of all ballots, missing included, already place the leader first.
 
     Its first places only grow as others are eliminated, so it is never among those with fewest.
     """
@@ -303,7 +301,7 @@ def _keeps_first_places(race: _Race) -> bool:
 
 
 def _first_place(vote: Vote, seat: int) -> float:
-    """What a ballot gives the seat while all stand: k tied for first have 1/k each."""
+    """First places a ballot gives the seat: k tied for first have 1/k each."""
     ranked: NDArray[np.int_] = np.array([at for at in vote.places if at])
     if not vote.places[seat] or vote.places[seat] != ranked.min():
         return 0.0

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable
 
-__all__ = ["Displayed", "brief", "quoted", "render_by"]
-
 LONGEST = 48
 """Characters of a text that a line quotes."""
 

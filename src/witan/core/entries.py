@@ -1,4 +1,4 @@
-"""What a counted session leaves behind: the rows that leaderboards and audits are summed from.
+"""Rows of a counted session, from which leaderboards and audits are summed.
 
 They are written when the session is counted, so that a leaderboard is a sum of rows and reads no
 ballot again. Models are named by name; a model that holds several seats has one standing a session.
@@ -10,24 +10,13 @@ from datetime import datetime
 from witan.core.ballot import Kind
 from witan.core.outcome import Unit
 
-__all__ = [
-    "BUCKETS",
-    "AnswerEntry",
-    "BallotEntry",
-    "Entries",
-    "MatchupEntry",
-    "Noise",
-    "SessionEntry",
-    "StandingEntry",
-]
-
 BUCKETS = 256
 """Groups that sessions fall into by the checksum of their name; errors are clustered by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What the additive fit of one session says of its noise, to learn a prior from.
+    """Noise of one session by its additive fit, to learn a prior from.
 
     Parameters
     ----------
@@ -77,7 +66,7 @@ class SessionEntry:
 
 @dataclass(frozen=True, slots=True)
 class StandingEntry:
-    """How one model fared in one session, among the ballots of one kind, under one rule.
+    """Standing of one model in one session, by kind of ballot and rule.
 
     Parameters
     ----------
@@ -103,7 +92,7 @@ class StandingEntry:
 
 @dataclass(frozen=True, slots=True)
 class MatchupEntry:
-    """How the models of one session fared against each other, among the ballots of one kind.
+    """Matchups of the models of one session, by kind of ballot.
 
     Pairs stand in the order (0, 1), (0, 2), …, (1, 2), … of `models`.
 
@@ -198,7 +187,7 @@ class BallotEntry:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEntry:
-    """What one answer took; None: unknown. `failed`: there is none."""
+    """Cost and time of one answer; None: unknown. `failed`: there is none."""
 
     seat: str
     model: str

@@ -253,7 +253,7 @@ class Block:
     def matchup(
         self, column: int, kind: Kind, model_of: ModelOf, outcome: Outcome | None
     ) -> MatchupEntry | None:
-        """How the models met; None where there are not two, or no vote."""
+        """Matchups of the models; None without two models, or without a vote."""
         held = self.electorates[column]
         named = [model_of(name) for name in held.candidates]
         models = sorted(set(named))
@@ -323,7 +323,7 @@ class Block:
 
 
 def _met_a_rival(profile: Profile, met: Matchups) -> dict[Rivals, list[list[bool]]]:
-    """Which candidates met a rival, per session, in each sense that a rule may ask for."""
+    """Candidates that met a rival, per session, by each meaning of rivals."""
     ranked = profile.ranked
     if profile.weights is not None:
         ranked = ranked & (profile.weights > 0)[:, np.newaxis]
@@ -434,7 +434,7 @@ class _Half:
 
     @property
     def electorate(self) -> Electorate:
-        """What counts of the ballots."""
+        """Electorate of the ballots that count."""
         return self.reading.counted
 
 
@@ -537,7 +537,6 @@ class _Counting:
 
 
 def _part(profile: Profile, columns: Sequence[int]) -> Profile:
-    """Some sessions of a profile, in its order; all of them are not copied."""
     return profile if len(columns) == profile.n_sessions else profile.take(np.array(columns))
 
 
@@ -566,7 +565,7 @@ def _agreement(outcome: Outcome) -> float | None:
 
 
 def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
-    """What the session comes to; None where it cannot be counted, or nobody voted."""
+    """Outcome of the session; None where it cannot be counted, or nobody voted."""
     over_time = settings.rule != AUTO and RULES[settings.rule].needs == "history"
     if over_time or not electorate.votes:
         return None

@@ -3,8 +3,6 @@
 import re
 import unicodedata
 
-__all__ = ["STEERING", "clean", "escape_json", "is_blank", "readable"]
-
 KEPT = "\n\t\u200c\u200d"
 """Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
 

@@ -1,4 +1,4 @@
-"""Why the leader leads, in steps that can be followed by hand."""
+"""Explanation of an outcome in steps that can be followed by hand."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +21,6 @@ from witan.core.stats.distributions import t_cdf
 from witan.core.stats.learning import learn_weights
 from witan.core.tally import on_scale, prepare, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
-
-__all__ = ["Cell", "Explanation", "Step", "explain"]
 
 
 @dataclass(frozen=True, slots=True)

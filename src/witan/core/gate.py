@@ -1,4 +1,4 @@
-"""What a safety check concludes, and the gate that keeps what failed it from winning.
+"""The safety gate: a check's verdict, which keeps a failed answer from winning.
 
 How an answer is judged is a port: `witan.core.safety.check` is the embedded default.
 """
@@ -9,12 +9,10 @@ from typing import Protocol
 
 from witan.errors import InvalidParameter
 
-__all__ = ["Evidence", "Gate", "SafetyCheck", "Verdict"]
-
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a flag comes from: ``text[start:end]``, never a copy of what stands there."""
+    """Place of a flag: ``text[start:end]``, never a copy of the text."""
 
     flag: str
     reason: str
@@ -24,14 +22,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check found in one answer; without flags the answer passed."""
+    """Flags of a check on one answer; without flags the answer passed."""
 
     flags: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """True without flags."""
         return not self.flags
 
 

@@ -36,7 +36,7 @@ Unranked = Literal["skip", "last"]
 
 
 def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
-    """Who stands, in seat order.
+    """List the candidates in seat order.
 
     The rosters that voters declare, where they agree on an order; else by name, because the order
     of first mention would make seat order depend on whose ballot came first. Where nobody declares
@@ -70,7 +70,7 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
 
 
 def authors_of(ballots: Sequence[Ballot], warnings: list[str]) -> dict[str, str]:
-    """Who wrote what, as all ballots say: no reviewer decides alone what it is recused from."""
+    """Read who wrote what; all ballots must agree, as it decides recusal."""
     authors: dict[str, str] = {}
     for ballot in ballots:
         for candidate, author in (ballot.authors or {}).items():
@@ -84,7 +84,7 @@ def authors_of(ballots: Sequence[Ballot], warnings: list[str]) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How ballots are turned into votes.
+    """Choices by which ballots are turned into votes.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Electorate:
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """Who has a counted ballot, each once, in the order of their ballots."""
+        """Reviewers with a counted ballot, each once, in the order of their ballots."""
         return tuple(dict.fromkeys(vote.reviewer for vote in self.votes))
 
 
@@ -387,7 +387,7 @@ class _Reader:
     def _omitted(
         self, ballot: Ballot, sheet: Sequence[str], grades: Mapping[str, float]
     ) -> list[str]:
-        """Who is on the sheet of a ballot that grades others, and has no grade.
+        """Candidates on the sheet without a grade, on a ballot that grades others.
 
         The sheet is what its positions or its roster name. A ballot that says neither was shown
         everybody, if another one like it grades everybody; else it was shown whom it names. Who
@@ -576,7 +576,7 @@ class _Reader:
 
 
 def _is_unknown(ballot: Ballot, name: str) -> bool:
-    """Whether a grade is there for a candidate, and some of it is none that can be read."""
+    """Find a candidate with grades of which some cannot be read."""
     held = _by_criterion(ballot, name)
     return not all(_is_graded(ballot, held, criterion) for criterion in held)
 
@@ -604,7 +604,7 @@ def _short(given: object) -> str:
 
 
 def _contradicts(groups: Groups, grades: Mapping[str, float]) -> bool:
-    """Whether some pair is strictly reversed between the ranking and the grades."""
+    """Find a pair that is strictly reversed between the ranking and the grades."""
     best_below = float("-inf")
     for group in reversed(groups):
         held = [grades[name] for name in group if name in grades]

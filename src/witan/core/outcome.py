@@ -49,7 +49,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What many earlier sessions say of one: how noisy reviewers are, how far candidates differ.
+    """Prior from many earlier sessions: reviewers' noise, and spread of candidates.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class BallotNote:
-    """How one counted ballot relates to the outcome.
+    """Relation of one counted ballot to the outcome.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Outcome(Displayed):
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Who shares the first rank; empty when nobody has a vote."""
+        """Candidates that share the first rank; empty when nobody has a vote."""
         return tuple(s.candidate for s in self.standings if s.rank == 1 and s.votes > 0)
 
     @property
@@ -280,7 +280,7 @@ def listed(names: Sequence[str]) -> str:
 def interpretation(
     standings: Sequence[Standing], *, can_tell: bool | None, disputed_by: Sequence[str] = ()
 ) -> str:
-    """What the standings say, in one sentence that claims no more than the ballots do.
+    """Summarize the standings in one sentence that claims no more than the ballots.
 
     `can_tell`: whether there are ballots enough to tell anyone apart; None: the rule does not ask.
     `disputed_by`: whom the fit places above the first line beyond noise, against the rule.

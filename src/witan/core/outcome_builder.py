@@ -124,7 +124,7 @@ class View:
         return np.where(np.isnan(held[:, self.column]), np.nan, fitted)
 
     def above(self) -> NDArray[np.bool_]:
-        """Which line is above which beyond noise, in the order of the standings.
+        """Lines above each other beyond noise, in the order of the standings.
 
         Candidates that may not win, or that nobody voted for, are apart from those that did
         without any statistics.
@@ -162,7 +162,7 @@ class View:
         return [self.names[self.order[line]] for line in np.flatnonzero(lines)]
 
     def fell_back(self) -> bool:
-        """Whether the rule had nothing to score by and shows `borda` scores instead."""
+        """True where the rule had nothing to score by and shows `borda` instead."""
         fell = self.counted.scores.fell_back
         return fell is not None and bool(fell[self.column])
 
@@ -417,7 +417,7 @@ def _margins(view: View) -> tuple[tuple[float, ...], ...]:
 
 
 def _can_tell(view: View) -> bool | None:
-    """Whether there are ballots enough to tell anyone apart; None: the rule does not ask."""
+    """True with ballots enough to separate anyone; None: the rule does not ask."""
     if view.rule.needs == "history":
         return None
     if view.settings.ties == "intervals":
@@ -515,7 +515,7 @@ def _why(view: View, why: str) -> str:
 
 
 def _disputed(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Where the fit places a lower line above a higher one beyond noise."""
+    """Pairs of lines that the fit reverses beyond noise."""
     return tuple(
         f"{view.rule.name} places {view.names[view.order[line]]} above "
         f"{listed(view.named(against[line]))}; the fit of the same ballots says the reverse, "
@@ -525,7 +525,7 @@ def _disputed(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def _own_warnings(view: View) -> tuple[str, ...]:
-    """What a reader must know before believing the standings."""
+    """Warnings to read before believing the standings."""
     found = []
     components = view.uncertainty.components if view.uncertainty is not None else None
     if components is not None and components.max(initial=0) > 0:

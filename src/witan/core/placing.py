@@ -11,8 +11,6 @@ from witan.core.rules.positional import borda
 from witan.core.rules.registry import Rule, Scores
 from witan.errors import InvalidParameter
 
-__all__ = ["Placing", "TieBreak", "effective_ballots", "first_places", "place", "votes"]
-
 TieBreak = Literal["none", "wins", "borda"]
 
 DIGITS = 10
@@ -39,7 +37,7 @@ class Placing:
 
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
-    """How many ballots of weight > 0 tell the rule something of each candidate, shape (C, S)."""
+    """Ballots of weight > 0 that inform the rule of each candidate, shape (C, S)."""
     counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
     return counted
 

@@ -14,19 +14,6 @@ from numpy.typing import NDArray
 
 from witan.errors import InvalidParameter, TooLarge
 
-__all__ = [
-    "BLOCK_CELLS",
-    "FRACTION_VARIANCE",
-    "MAX_CANDIDATES",
-    "ORDER_VARIANCE",
-    "ROUNDING_VARIANCE",
-    "Floats",
-    "Matchups",
-    "Profile",
-    "matchups",
-    "ranks_to_places",
-]
-
 Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.unsignedinteger[Any]]
 
@@ -49,7 +36,7 @@ BLOCK_CELLS = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the counted ballots of S sessions of one shape say.
+    """Counted ballots of S sessions of one shape, as arrays.
 
     Parameters
     ----------
@@ -143,12 +130,12 @@ class Profile:
 
     @property
     def ranked(self) -> NDArray[np.bool_]:
-        """Where a ballot ranks a candidate, shape (R, C, S)."""
+        """Cells in which a ballot ranks a candidate, shape (R, C, S)."""
         return self.places > 0
 
     @property
     def graded(self) -> NDArray[np.bool_]:
-        """Where a ballot grades a candidate, shape (R, C, S); all False without grades."""
+        """Cells in which a ballot grades a candidate, shape (R, C, S)."""
         if self.grades is None:
             return np.zeros(self.places.shape, dtype=np.bool_)
         whole = self.grades.dtype.kind in "iu"

@@ -1,4 +1,4 @@
-"""How many ballots the lead depends on: recounts with ballots removed or reversed.
+"""Robustness of the lead: recounts with ballots removed or reversed.
 
 Each recount is one more session for the rule, so that thousands of them are one call.
 """
@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import Profile
-
-__all__ = ["Decide", "ballots_to_flip", "lead_kept_without_one"]
 
 Decide = Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]
 """Who leads: profile and the session each column came from → bool array (C, columns)."""
@@ -118,7 +116,7 @@ def _flips(
     leads: NDArray[np.bool_],
     decide: Decide,
 ) -> NDArray[np.bool_]:
-    """Whether any of these actions ends the lead, per session given."""
+    """True where any of these actions ends the lead, per session given."""
     flipped = np.zeros(len(sessions), dtype=np.bool_)
     per_call = max(1, CELLS_AT_ONCE // (profile.places[..., 0].size * actions.shape[1]))
     for start in range(0, len(sessions), per_call):

@@ -29,7 +29,7 @@ GRAIN = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What an answer looks like that deserves a grade from `low` to `high`.
+    """Description of an answer that deserves a grade from `low` to `high`.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Overall:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no overall grade; None when there is one."""
+        """Reason for the missing overall grade; None when there is one."""
         if self.value is not None:
             return None
         return f"only {self.weight_given:.4g} of the rubric's weight is graded; half is needed"

@@ -162,7 +162,7 @@ def _variant(session: Session) -> str:
 
 
 def _shares(session: Session) -> Floats:
-    """What each ballot gives each candidate under Borda, shape (R, C)."""
+    """Share that each ballot gives each candidate under Borda, shape (R, C)."""
     variant = _variant(session)
     last = session.eligible if variant == "roster" else session.lengths
     spans = session.lengths if variant == "per_ballot" else session.eligible
@@ -226,7 +226,7 @@ def normalized(session: Session) -> Iterator[Step]:
 
 
 def calibrated(session: Session) -> Iterator[Step]:
-    """What is left of each grade once the reviewer's scale and level are taken out."""
+    """Each grade with the reviewer's scale and level taken out."""
     graded = session.graded & (session.weights > 0)[:, np.newaxis]
     grades = np.where(graded, session.grades, np.nan)
     count = graded.sum(axis=1)
@@ -342,7 +342,7 @@ def ranked_pairs(session: Session) -> Iterator[Step]:
 
 
 def kemeny(session: Session) -> Iterator[Step]:
-    """What contradicts the ranking, pair by pair."""
+    """Votes against the ranking, pair by pair."""
     yield from _matchups(session)
     over = matchups(session.profile).over[:, :, 0]
     details = session.counted.scores.details

@@ -131,7 +131,7 @@ def _cards(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _luhn(digits: str) -> bool:
-    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
+    """Test the check digit (ISO/IEC 7812-1, annex B)."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
 
@@ -148,13 +148,12 @@ def _contact_records(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _near(positions: list[int], here: int) -> bool:
-    """Whether one of these sorted positions lies within reach."""
+    """True if one of these sorted positions lies within reach."""
     first = bisect_left(positions, here - NEARBY)
     return first < len(positions) and positions[first] <= here + NEARBY
 
 
 def _words(text: str) -> str:
-    """Make an alternation of the phrases in `text`, one or several to a line, split by ``|``."""
     return "|".join(part.strip() for part in text.replace("\n", "|").split("|") if part.strip())
 
 
@@ -231,7 +230,7 @@ class Pattern:
         object.__setattr__(self, "expression", expression)
 
     def teaches(self, before: str, act: str) -> bool:
-        """Whether the act, after this beginning of its sentence, is an instruction."""
+        """True if the act, after this beginning of its sentence, is an instruction."""
         if self.cue is None or self.cue.search(before):
             return True
         return not act.endswith("ing") and IMPERATIVE.search(before) is not None
@@ -440,7 +439,7 @@ def _instructions(folded: str) -> Iterator[Evidence]:
 
 
 def _excused(before: str, after: str) -> bool:
-    """Whether the clause that leads to a match, or what directly follows, takes it back."""
+    """True if the clause before a match, or the text after it, negates it."""
     clause = before
     for turn in TURN.finditer(before):
         clause = before[turn.end() :]

@@ -7,25 +7,6 @@ from numbers import Real
 
 from witan.errors import InvalidParameter
 
-__all__ = [
-    "FAILED",
-    "HIGHEST",
-    "HOLISTIC",
-    "LOWEST",
-    "NATIVE",
-    "PASSED",
-    "PASS_FAIL",
-    "STARS",
-    "WRITTEN",
-    "Range",
-    "Scale",
-    "decimal",
-    "grade_on",
-    "is_empty",
-    "may_be_typing_error",
-    "read_grade",
-]
-
 LOWEST, HIGHEST = 1.0, 10.0
 
 HOLISTIC = "overall"
@@ -103,7 +84,7 @@ PASS_FAIL = Range(0.0, 1.0, in_words=True)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How the grades of a ballot are given: in one range, or in others on some criteria.
+    """Scale of the grades of a ballot: one range, or one per criterion.
 
     Parameters
     ----------
@@ -183,7 +164,7 @@ class Scale:
 
     @property
     def is_native(self) -> bool:
-        """Whether it is 1–10 throughout."""
+        """True if it is 1–10 throughout."""
         return self.whole == NATIVE and not self.criteria
 
     @property
@@ -193,7 +174,7 @@ class Scale:
 
     @property
     def sentence(self) -> str:
-        """How the grades are read, and how else they could be, in the words of Python and HTTP."""
+        """Describe the scale, and its alternatives in the words of Python and HTTP."""
         return self.sentence_with("scale=")
 
     def sentence_with(self, option: str, converted: str = "converted to 1-10") -> str:
@@ -252,12 +233,12 @@ def decimal(text: str) -> float:
 
 
 def is_empty(value: object) -> bool:
-    """Whether a grade is text without anything in it."""
+    """True for a grade that is empty text."""
     return isinstance(value, str) and not value.strip()
 
 
 def may_be_typing_error(value: object) -> bool:
-    """Whether a grade that is none holds a digit, as a number with a slip of the hand does."""
+    """True for an unreadable grade with a digit in it, probably a typing error."""
     return isinstance(value, str) and any(map(str.isdigit, value))
 
 

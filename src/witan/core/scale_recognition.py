@@ -24,16 +24,6 @@ from witan.core.scale import (
 )
 from witan.errors import UnclearScale
 
-__all__ = [
-    "Evidence",
-    "Scales",
-    "declared",
-    "on_known_scale",
-    "recognised",
-    "rescaled",
-    "undeclared",
-]
-
 UNIT, THIRDS, HALF = Range(0.0, 1.0), Range(0.0, 3.0), Range(0.0, 5.0)
 FIVE, SEVEN = Range(1.0, 5.0), Range(1.0, 7.0)
 TEN, TWENTY, HUNDRED = Range(0.0, 10.0), Range(0.0, 20.0), Range(0.0, 100.0)
@@ -594,7 +584,7 @@ def _is_binary(numbers: _Numbers) -> bool:
 
 
 def _stands_alone(numbers: _Numbers) -> bool:
-    """Whether these are fractions up to 1, or mostly beyond 10, whatever other criteria say."""
+    """True for fractions up to 1, or grades mostly beyond 10."""
     if numbers.fractions and numbers.share(UNIT) >= DOUBTFUL:
         return True
     return numbers.high > 10 and numbers.share(TEN) < DOUBTFUL
@@ -649,7 +639,6 @@ def _clamped(
 
 
 def _nearest(numbers: _Numbers) -> Range:
-    """The known range that holds most of the numbers."""
     return max((NATIVE, TEN, UNIT, HUNDRED), key=lambda known: numbers.within[known])
 
 

@@ -1,4 +1,4 @@
-"""How ballots are counted: one value that holds every choice."""
+"""Settings of a count: one value that holds every choice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,14 +12,12 @@ from witan.core.rules import RULES
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter, UnknownOption
 
-__all__ = ["AUTO", "Settings"]
-
 AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How sessions are counted.
+    """Settings by which sessions are counted.
 
     Parameters
     ----------
@@ -113,7 +111,6 @@ def _check_known(kind: type[Settings], rule: str, given: Mapping[str, Any]) -> N
 
 
 def _scale(given: object) -> Scale | None:
-    """The scale as data or text says it."""
     return given if given is None or isinstance(given, Scale) else Scale.of_record(given)
 
 

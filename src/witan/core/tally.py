@@ -22,8 +22,6 @@ from witan.core.settings import AUTO, Settings
 from witan.core.stats.learning import borrow, learn_weights
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
-__all__ = ["on_scale", "prepare", "tally", "tally_electorates", "tally_sessions"]
-
 SESSIONS_AT_ONCE = 2048
 """Sessions whose outcomes are held back to come out in order."""
 
@@ -294,7 +292,6 @@ def _by_rule(
 
 
 def _some(profile: Profile, sessions: NDArray[Any]) -> Profile:
-    """These sessions of a profile, one at least; a session that is alone there is not copied."""
     return profile if profile.n_sessions == 1 else profile.take(sessions)
 
 
@@ -308,7 +305,7 @@ AUTO_RANKS = (
 
 
 def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
-    """Why the rule cannot count a session without grades: it needs them."""
+    """Explain why the rule cannot count a session without grades."""
     if RULES[rule].needs != "grades" or not electorate.votes:
         return None
     where = f"in session {electorate.session!r} " if electorate.session else ""

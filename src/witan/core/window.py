@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 from witan.errors import InvalidParameter
 
-__all__ = ["ALWAYS", "EARLIEST_US", "LATEST_US", "Window"]
-
 EARLIEST_US, LATEST_US = -(2**62), 2**62
 """Open ends, in microseconds since 1970: far outside what a time can be, and inside 64 bits."""
 
@@ -87,5 +85,4 @@ ALWAYS = Window()
 
 
 def _microseconds(time: datetime) -> int:
-    """Whole microseconds since 1970, exactly."""
     return (time - EPOCH) // timedelta(microseconds=1)

@@ -21,8 +21,6 @@ from witan.core.rules.positional import borda
 from witan.core.rules.registry import Axiom, Scores, rule
 from witan.errors import InvalidParameter
 
-__all__ = ["Round", "irv", "irv_rounds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -153,7 +151,7 @@ def irv_rounds(profile: Profile) -> tuple[Round, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Ballots:
-    """What the rounds read: ballots, votes and the Borda order, computed once.
+    """Input of the rounds: ballots, votes and the Borda order, computed once.
 
     ``below[r, c, s]`` is the place less one; unranked is the largest number of its type, below
     everything. ``share[k]`` is what each of k tied candidates gets from a ballot of weight 1, in
@@ -215,7 +213,7 @@ class _Ballots:
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """What came of the followed orders: ``best_place`` (C, S), the rest (S,)."""
+    """Results of the followed orders: ``best_place`` (C, S), the rest (S,)."""
 
     best_place: NDArray[np.int16]
     exhausted: NDArray[np.float64]
@@ -338,19 +336,18 @@ def _steps(ballots: _Ballots) -> Iterator[_Step]:
 def _going(
     counts: NDArray[np.signedinteger[Any]], standing: NDArray[np.int16]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Who has fewest first places, and who of those stands lowest in Borda, shape (m, S)."""
+    """Candidates with fewest first places, and of those the lowest in Borda, (m, S)."""
     fewest = counts == counts.min(axis=0)
     among = np.where(fewest, standing, np.int16(np.iinfo(np.int16).max))
     return fewest, among == among.min(axis=0)
 
 
 def _unranked(below: NDArray[np.unsignedinteger[Any]]) -> np.unsignedinteger[Any]:
-    """Return the number that stands for "not ranked" in `_Ballots.below`."""
     return below.dtype.type(np.iinfo(below.dtype).max)
 
 
 def _any_tied(below: NDArray[np.unsignedinteger[Any]]) -> bool:
-    """Whether some ballot places two candidates equal."""
+    """True if some ballot places two candidates equal."""
     unranked = _unranked(below)
     return any(
         bool(((below[:, i] == below[:, j]) & (below[:, i] != unranked)).any())

@@ -96,7 +96,7 @@ def check_elo(k: float, base: float, initial: float) -> None:
 
 
 def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Who met whom, shape (S, C, C), and how many of its matches each won, shape (S, C)."""
+    """Matches played, shape (S, C, C), and how many each candidate won, (S, C)."""
     counted = matchups(profile)
     met = np.moveaxis(counted.met, -1, 0)
     margin = np.moveaxis(counted.margins, -1, 0)
@@ -137,7 +137,7 @@ class Match(NamedTuple):
 
     @property
     def result(self) -> float:
-        """What the majority of the ballots gives the first: 1, 0, or ½ where it is even."""
+        """Result of the first by majority: 1, 0, or ½ where it is even."""
         margin = self.wins - self.losses
         if abs(margin) <= LEVEL * (self.wins + self.losses + self.ties):
             return 0.5

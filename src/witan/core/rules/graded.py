@@ -185,7 +185,6 @@ def hybrid(profile: Profile, *, alpha: float = 0.5) -> Scores:
 
 
 def _part(share: float, values: Floats) -> Floats | float:
-    """Return a share of the values; none of them is nothing, even of what is unknown."""
     return share * values if share > 0 else 0.0
 
 
@@ -272,7 +271,6 @@ def _copy_sign(signed: NDArray[np.float32], into: NDArray[np.float32]) -> None:
 
 
 def _at_least_two(votes: NDArray[Any]) -> NDArray[Any]:
-    """Return the votes, with NaN where a single one knows no error."""
     return votes if votes.size and votes.min() >= 2 else np.where(votes >= 2, votes, np.nan)
 
 

@@ -13,8 +13,6 @@ from witan.core.rules.pairwise import FOLLOWED, candidates_with_votes, on_grid, 
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Axiom, Scores, rule
 
-__all__ = ["BATCHED", "kemeny"]
-
 BATCHED = 10
 """Up to this many candidates all sessions are done at once, beyond one after the other."""
 
@@ -97,7 +95,7 @@ def kemeny(profile: Profile) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What rankings pay: ``over`` (C, C, S), and the slack (S,) of floats, None for integers."""
+    """Costs of rankings: ``over`` (C, C, S), and slack (S,), None for integers."""
 
     over: Cells
     slack: Cells | None
@@ -123,7 +121,7 @@ class _Costs:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is returned, to be filled in: ``score`` (C, S), the rest (S,)."""
+    """Results to be filled in: ``score`` (C, S), the rest (S,)."""
 
     score: NDArray[np.float64]
     distance: NDArray[np.float64]

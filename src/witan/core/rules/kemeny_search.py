@@ -115,7 +115,7 @@ class Optima:
 
     @property
     def count(self) -> Cells:
-        """How many optimal rankings there are, shape (S,)."""
+        """Number of optimal rankings, shape (S,)."""
         counted: Cells = self.paths[-1]
         return counted
 
@@ -257,7 +257,7 @@ def nearest(optima: Optima, target: NDArray[np.bool_]) -> tuple[Index, NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """What a ranking may not exceed if it is to be optimal.
+    """Bound that an optimal ranking may not exceed.
 
     Parameters
     ----------
@@ -721,12 +721,11 @@ def _least_margin(over: Cells, slack: float) -> float:
 
 
 def _level(order: Index, other: Index, goals: Goals) -> bool:
-    """Whether two rankings are level in every goal."""
     return all(abs(cost(over, order) - cost(over, other)) <= slack for over, slack in goals)
 
 
 def _movable(order: Index, goals: Goals) -> bool:
-    """Whether some candidate can move to another place and every goal stays level."""
+    """True if some candidate can move and every goal stays level."""
     free = ~np.eye(len(order), dtype=np.bool_)
     for over, slack in goals:
         free &= np.abs(gains(over, order)) <= slack

@@ -198,7 +198,7 @@ def _check_prior(ghost_wins: float) -> None:
 
 
 def _voted(profile: Profile) -> NDArray[np.bool_]:
-    """Which candidates a ballot of weight above 0 ranks, shape (C, S)."""
+    """Candidates that a ballot of weight above 0 ranks, shape (C, S)."""
     if profile.weights is None:
         return np.asarray(profile.ranked.any(axis=0))
     return np.asarray((profile.ranked & (profile.weights > 0)[:, np.newaxis]).any(axis=0))
@@ -407,7 +407,7 @@ def _level(score: Array) -> Array:
 
 
 def _joined(met: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which candidates a chain of comparisons joins, shape (C, C, S); each is joined to itself."""
+    """Pairs that a chain of comparisons joins, shape (C, C, S), diagonal included."""
     joined = met | np.eye(len(met), dtype=np.bool_)[:, :, np.newaxis]
     for k in range(len(met)):  # Warshall: paths through the first k + 1 candidates
         joined |= joined[:, k][:, np.newaxis] & joined[k]

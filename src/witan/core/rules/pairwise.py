@@ -40,7 +40,7 @@ def on_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
 
 
 def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
-    """Where some ballot of positive weight ranks the candidate, shape (C, S)."""
+    """Candidates that some ballot of positive weight ranks, shape (C, S)."""
     ranked = profile.ranked
     if profile.weights is not None:
         ranked = np.logical_and(ranked, (profile.weights > 0)[:, np.newaxis])
@@ -274,7 +274,7 @@ def ranked_pairs(profile: Profile) -> Scores:
 
 
 def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where a path leads from i to j, shape (C, C, S); the diagonal marks cycles."""
+    """Pairs joined by a path from i to j, (C, C, S); the diagonal marks cycles."""
     chained = links.copy()
     for hops in range(links.shape[0]):
         chained |= chained[:, hops, np.newaxis] & chained[np.newaxis, hops]
@@ -283,7 +283,6 @@ def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 @cache
 def _orders(n_candidates: int) -> NDArray[np.intp]:
-    """Every linear order, shape (C, C!): the candidate in each place."""
     return np.ascontiguousarray(np.array(list(permutations(range(n_candidates)))).T)
 
 
@@ -318,7 +317,7 @@ def _chains(not_beaten: NDArray[np.bool_], orders: NDArray[np.intp]) -> NDArray[
 def _stacked(
     margins: Margins, order: NDArray[np.intp], session: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Which chains, given as orders of shape (C, n) in sessions of shape (n,), are stacks.
+    """Stacks among chains, given as orders (C, n) in sessions (n,).
 
     ``widest[a, b]`` is the widest path from place a down to place b.
     """
@@ -380,6 +379,6 @@ def _bit_type(n_candidates: int) -> np.dtype[Any]:
 
 
 def _has(sets: NDArray[Any], member: Any) -> NDArray[np.bool_]:
-    """Where the set has the member's bit."""
+    """True where the set has the member's bit."""
     held: NDArray[np.bool_] = (sets >> member & 1).astype(np.bool_)
     return held

@@ -16,18 +16,6 @@ from witan.core.profile import MAX_CANDIDATES, ROUNDING_VARIANCE, Floats, Profil
 from witan.core.rules.registry import Axiom, Scores, rule
 from witan.errors import InvalidParameter
 
-__all__ = [
-    "BordaVariant",
-    "WholeSums",
-    "borda",
-    "mean_rank",
-    "presence",
-    "weighted_borda",
-    "weighted_error",
-    "whole_error",
-    "whole_sums",
-]
-
 BordaVariant = Literal["per_ballot", "roster", "truncated"]
 
 Lengths = NDArray[np.integer[Any]]

@@ -24,8 +24,6 @@ from witan.errors import InvalidParameter, UnknownName, UnknownOption
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["RULES", "Axiom", "Registry", "Rule", "Scores", "rule"]
-
 ENTRY_POINT = "witan.rules"
 
 Needs = Literal["rankings", "grades", "history"]
@@ -36,7 +34,7 @@ ErrorKind = Literal["sample", "population", "fit", "asymptotic"]
 
 
 class Axiom(StrEnum):
-    """What a rule promises of every profile; the tests hold each promise."""
+    """Promises of a rule for every profile; the tests check each."""
 
     ANONYMITY = "anonymity"
     NEUTRALITY = "neutrality"
@@ -48,7 +46,7 @@ class Axiom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What a rule computed for S sessions.
+    """Scores of a rule for S sessions.
 
     Parameters
     ----------

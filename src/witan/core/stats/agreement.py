@@ -136,7 +136,7 @@ def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def effective_votes(n_reviewers: int, rho: float) -> float:
-    """How many independent reviewers R correlated ones are worth: R / (1 + (R − 1)·ρ).
+    """Number of independent reviewers worth R correlated ones: R / (1 + (R − 1)·ρ).
 
     Source: the design effect of Kish, Survey Sampling, 1965, section 8.2.
     """

@@ -14,7 +14,7 @@ PRIOR = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """How members voted on one thing, and what that says of members like them.
+    """Votes of members on one thing, with inference to members like them.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Approval:
 
     @property
     def approved(self) -> bool | None:
-        """What the majority of the votes says; None where there is no majority."""
+        """Decision of the majority; None without a majority."""
         return None if self.approve == self.reject else self.approve > self.reject
 
 

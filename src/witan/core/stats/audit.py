@@ -87,7 +87,7 @@ class Alphas:
 
 @dataclass(frozen=True, slots=True)
 class CriterionAudit:
-    """How models grade on one criterion, beside the overall grade.
+    """Models' grades on one criterion, beside the overall grade.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class CriterionAudit:
 
 @dataclass(frozen=True, slots=True)
 class PanelAudit:
-    """What is said of all models that review together.
+    """Measures of all models that review together.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """When a measure is a concern.
+    """Condition under which a measure is a concern.
 
     Parameters
     ----------
@@ -434,7 +434,7 @@ FLAGS = {
 
 
 def concerns(line: ReviewerAudit) -> tuple[Concern, ...]:
-    """What stands out of one reviewer, each measure judged by its own interval.
+    """List the concerns about one reviewer, each measure by its own interval.
 
     A measure without an interval is no concern: nothing is known of its noise. Among a hundred
     measures with nothing behind them about five stand out by chance, or fewer.
@@ -452,7 +452,7 @@ def _all(line: ReviewerAudit) -> Iterator[Concern]:
 
 
 def concern_of(check: Check, measure: Measure) -> str | None:
-    """What is to be said of a measure; None: it is as one would wish, or that is not known."""
+    """Word the concern about a measure; None: it is fine, or unknown."""
     if measure.value is None or measure.interval is None:
         return None
     return _JUDGED[check.wish](check, measure.interval.low, measure.interval.high)
@@ -496,7 +496,7 @@ class AuditTables:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """How reviewers judge, one by one and together.
+    """Measures of reviewers, one by one and together.
 
     Parameters
     ----------

@@ -267,7 +267,7 @@ class Lengths:
         self._people = np.flatnonzero(table.human == 1)
 
     def of(self, rows: Rows, *, human: bool = False) -> LengthAudit:
-        """What the rows of one reviewer, or of several together, say of length."""
+        """Measure length for the rows of one reviewer, or of several together."""
         return LengthAudit(
             shares=self._correlation(rows, VOTES, "n", ""),
             grades=self._correlation(rows, GRADES, "n_grades", "grade_"),
@@ -333,5 +333,4 @@ class Lengths:
 
 
 def _fewer(mine: float, people: float, of: str, needed: int) -> Count:
-    """The smaller of both sides: a difference is no better known than its poorer side."""
     return Count(mine, of, needed) if mine <= people else Count(people, f"{of} by people", needed)

@@ -130,7 +130,7 @@ def _by_reviewer(
 
 @dataclass(frozen=True, slots=True)
 class GradingAudit:
-    """How one reviewer grades on one criterion; the others are those of its kind who do so too.
+    """Grades of one reviewer on one criterion, beside its kind's.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Gradings:
         return _Graders(held, Slopes(self._table, held, self._table.n))
 
     def of(self, codes: list[int]) -> tuple[GradingAudit, ...]:
-        """How some reviewers together grade, criterion by criterion, by name."""
+        """Audit some reviewers together, criterion by criterion, by name."""
         return tuple(
             self._audit(name, graders, known)
             for name, graders in self._graders
@@ -350,5 +350,4 @@ _BESIDE = {
 
 
 def _excess(sums: Array) -> Array:
-    """Mean of x − y from x, y and n, shape (N, 3) → (N,)."""
     return ratio(np.stack([sums[:, 0] - sums[:, 1], sums[:, 2]], axis=1))

@@ -50,7 +50,7 @@ CONSTANT = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ReviewerAudit:
-    """How one reviewer judges; each number with its interval and what it rests on.
+    """Measures of one reviewer, each with its interval and what it rests on.
 
     Parameters
     ----------

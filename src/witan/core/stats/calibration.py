@@ -105,7 +105,7 @@ class Calibration:
         return self.pairs >= MIN_DECIDED
 
     def reliability(self, confidence: float) -> Measure:
-        """How often a panel this sure matched people; without value where that is unknown.
+        """Share of pairs in which a panel this sure matched people, if known.
 
         It is unknown with fewer than fifty decided pairs in all, or where fewer than twenty are
         pooled with this confidence.
@@ -133,7 +133,7 @@ class Calibration:
 
 
 def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> Measure:
-    """How often a panel as sure of its first line over its second matched people.
+    """Measure how often a panel this sure of its first two lines matched people.
 
     A calibration is of pairs, and so is this: p_beats of the first two lines, which is at least the
     first one's p_best. It is unknown without an outcome or a calibration, and where the fit does
@@ -352,7 +352,7 @@ def _sides(ballot: StoredBallot) -> Iterator[tuple[Pair, int]]:
 
 
 def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[float, bool]]:
-    """How sure the panel was of each decided pair that it took sides on, and whether rightly."""
+    """Confidence in each decided pair that the panel took sides on, and its success."""
     for (i, j), p in zip(combinations(session.models, 2), session.p_beats, strict=True):
         right = truth.get((min(i, j), max(i, j)))
         if right is None or p is None or p == 0.5:

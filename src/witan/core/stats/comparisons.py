@@ -104,7 +104,7 @@ class Comparisons:
 
     @property
     def n_sessions(self) -> int | None:
-        """How many different sessions there are; None where none are given."""
+        """Number of different sessions; None where none are given."""
         codes = self.session
         if codes is None:
             return None
@@ -163,7 +163,6 @@ def encode(
 
 
 def _empty_index() -> Index:
-    """Make a dictionary that gives every new key the next number."""
     return defaultdict(count().__next__)
 
 

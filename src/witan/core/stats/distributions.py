@@ -233,7 +233,7 @@ def _scale(log_ratios: Floats, freedom: Floats, df: float, start: float) -> floa
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function goes from below 0 to above it; the bound on whose side it never does.
+    """Find a sign change from below to above 0, else the nearer bound.
 
     Regula falsi after Dowell and Jarratt, "The 'Pegasus' method", BIT 12 (1972) 503–508.
     """

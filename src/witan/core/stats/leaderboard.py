@@ -44,7 +44,7 @@ TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a leaderboard is asked for.
+    """Parameters of a leaderboard.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a model's answers took.
+    """Cost and time of a model's answers.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class Leaderboard(Displayed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """What is known of M models.
+    """Sums of a window for M models.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def _ratings(matchups: MatchupSums, names: Names, terms: Terms) -> Ratings | Non
 
 
 def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[Effort, ...]:
-    """What the answers of each model took."""
+    """Add up the cost and time of each model's answers."""
     if answers is None:
         return (Effort(),) * n_models
 
@@ -453,7 +453,7 @@ def _rounded(key: Array) -> Array:
 
 
 def conclusion(board: Leaderboard) -> str:
-    """Who leads, and from how many that cannot be told: as many as its worst rank leaves room.
+    """Name the leader, and the models too close to call against it.
 
     Of models that fall into groups that never met it is said group by group.
     """
@@ -699,7 +699,7 @@ def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
 
 
 def _tied_with_next(order: Order, row: int) -> bool | None:
-    """Whether noise explains the difference to the next of its group; the last has none."""
+    """True if noise explains the difference to the next of its group."""
     if order.ahead is None:
         return None
     place = int(np.flatnonzero(order.rows == row)[0])
@@ -760,7 +760,7 @@ def _compared(
 
 
 def _beyond(line: LeaderboardLine, before: LeaderboardLine, level: float) -> bool | None:
-    """Whether two mean scores of different sessions differ beyond noise, by Welch's t."""
+    """True if two mean scores of different sessions differ beyond noise, by Welch's t."""
     from scipy.special import stdtrit
 
     errors = line.std_error, before.std_error
@@ -783,7 +783,7 @@ def _p_beats(board: Board, rows: list[int]) -> tuple[tuple[float | None, ...], .
 
 
 def _warnings(board: Board, terms: Terms) -> list[str]:
-    """What the reader must know of the scores and of the ratings."""
+    """Warnings about the scores and the ratings."""
     warnings = [
         f"{model} had one and the same score in all {int(n)} sessions: its error is unknown"
         for model, n, constant in zip(

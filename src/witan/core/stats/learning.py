@@ -310,7 +310,7 @@ def _log_odds(hits: float, pairs: float, whole: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What earlier sessions say of the next one.
+    """Lessons of earlier sessions for the next one.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """What is known of reviewers from sessions other than the one to be decided.
+    """Track records of reviewers from sessions other than the one to be decided.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class Tracks:
 
 
 def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collection[str]) -> bool:
-    """Whether order-consistency is known well enough to weigh these reviewers by.
+    """True if order-consistency is known well enough to weigh these reviewers by.
 
     It is where at least half of them judged twenty pairs or more in both orders: their own record
     then outweighs the `PAIRS_OF_EQUALITY` that they are credited with.
@@ -440,7 +440,7 @@ def learn_weights(electorates: Sequence[Electorate]) -> list[Mapping[str, float]
 
 
 def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
-    """What each fit says of its session's noise.
+    """Noise of each session by its fit.
 
     With e[c] the centred effects of n candidates, s² the residual variance and L⁺ the
     pseudo-inverse of the Laplacian,

@@ -53,7 +53,7 @@ class MeanScores:
     filled: NDArray[np.bool_]
 
     def ahead(self, level: float) -> NDArray[np.bool_]:
-        r"""Whether the mean of model i is above that of model j beyond noise, shape (M, M).
+        r"""True where model i's mean is above model j's beyond noise, shape (M, M).
 
         With u_bi the pull of bucket b on model i, B_i the buckets that hold it, and
         v_bi = u_bi · √(B_i/(B_i − 1)),

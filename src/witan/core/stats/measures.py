@@ -123,12 +123,12 @@ def jackknife(
 
 
 def fewest_buckets(per_bucket: Array, sides: Sequence[Side]) -> int:
-    """How many buckets the poorest side fills."""
+    """Number of buckets with data on the poorest side."""
     return min(int(_holding(per_bucket, side).sum()) for side in sides)
 
 
 def _holding(held: Array, side: Side) -> NDArray[np.bool_]:
-    """Which buckets hold anything of a side, shape (B,)."""
+    """Buckets with data of a side, shape (B,)."""
     filled: NDArray[np.bool_] = (held[:, side] != 0).reshape(len(held), -1).any(axis=1)
     return filled
 
@@ -159,12 +159,11 @@ def _of_sides(
 
 
 def _defined(values: Array) -> Array:
-    """Infinity is no estimate."""
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def _filled(held: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Which buckets hold data for which estimate, shape (B, …) as the estimates have."""
+    """Buckets with data by estimate, shape (B, …) as the estimates have."""
     filled: NDArray[np.bool_] = held != 0
     if held.ndim == 2 + len(shape) and held.shape[2:] == shape:
         return np.asarray(filled.any(axis=1))
@@ -221,7 +220,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of what a measure rests on, and how many it needs."""
+    """Number of cases that a measure rests on, and the number it needs."""
 
     n: float
     of: str
@@ -236,7 +235,7 @@ def lacking(count: Count, unit: MeasureUnit) -> Measure:
 
 
 def counted(n: int, of: str) -> str:
-    """So many of what is named in the plural: one of it in the singular."""
+    """Word a count: the plural, or the singular for one."""
     said = re.sub(r"s\b", "", of, count=1) if n == 1 else of
     return f"{n} {said}"
 
@@ -376,7 +375,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
 
 
 def _independent(p: float, n: float, variance: float, buckets: int, *, opposed: bool) -> float:
-    """How many independent cases n cases in some buckets are worth, as `rate` says."""
+    """Number of independent cases that n cases in buckets are worth, as in `rate`."""
     spread = p * (1 - p)
     if spread <= NO_VARIANCE:
         return min(n, float(buckets))
@@ -434,7 +433,7 @@ def beside(first: Rows, second: Rows) -> Array:
 
 
 def rows_by(codes: NDArray[np.int64]) -> dict[int, NDArray[np.intp]]:
-    """Where each code stands, in the order of the codes."""
+    """Rows of each code, in the order of the codes."""
     order = np.argsort(codes, kind="stable")
     found, starts = np.unique(codes[order], return_index=True)
     parts = np.split(order, starts[1:]) if len(found) else []

@@ -124,7 +124,7 @@ class Ratings:
 
     @property
     def connected(self) -> bool:
-        """Whether chains of comparisons join all models."""
+        """True if chains of comparisons join all models."""
         return bool((self.group == 0).all())
 
     def p_beats(self) -> Array:
@@ -230,7 +230,7 @@ def _robust_squares(counts: PairCounts, residual: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """What clusters of comparisons say of the errors.
+    """Evidence of clusters of comparisons about the errors.
 
     Parameters
     ----------
@@ -316,7 +316,6 @@ def _covariances(fit: Fit, clusters: Clusters | None) -> dict[str, Array]:
 
 
 def _root(variance: Array, known: NDArray[np.bool_]) -> Array:
-    """Square root, rounding below 0 taken as 0; NaN where not known."""
     return np.where(known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
 
 

@@ -154,7 +154,7 @@ class Uncertainty:
 
     @property
     def can_tell(self) -> bool:
-        """Whether there are ballots enough to tell anything apart."""
+        """True with ballots enough to separate anything."""
         return self.df >= MIN_DF
 
     def std_errors(self) -> Floats:
@@ -185,7 +185,7 @@ class Uncertainty:
         return probability
 
     def told_apart(self, level: float, beats: Floats | None = None) -> NDArray[np.bool_]:
-        """Where i is above j beyond noise, shape (C, C): two-sided at `level`, two votes each.
+        """Pairs with i above j beyond noise, (C, C): two-sided, two votes each.
 
         `beats` is what `p_beats` gave, where the caller has it already.
         """
@@ -280,7 +280,7 @@ def _levelled(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
 
 
 def _exchangeable(covariance: Floats, i: int, j: int) -> bool:
-    """Whether swapping i and j leaves the covariance as it is."""
+    """True if swapping i and j leaves the covariance as it is."""
     # A covariance is symmetric: one row holds all that the swap can change.
     other = covariance[j].copy()
     other[i], other[j] = covariance[j, j], covariance[j, i]
@@ -509,7 +509,6 @@ def _found(bars: Floats, error: float) -> float | None:
 
 
 def _power(bars: Floats, error: float, gap: float) -> float:
-    """P(an estimate of the gap passes the bar), averaged over the bars."""
     return sum(math.erfc((bar - gap) / error / math.sqrt(2)) for bar in bars) / (2 * len(bars))
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.explanation import Cell, Explanation, Step
+from witan.core.explanation import Explanation
+from witan.core.rule_tables import Cell, Step
 from witan.service.text import Page, clean, number
 from witan.service.trust import trust_line
 from witan.surfaces.text.tables import Column, table

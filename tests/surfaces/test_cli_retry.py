@@ -56,6 +56,17 @@ class TestRetrying:
         assert "when nothing fails" in text.out
         assert len(sessions["sessions"]) == 1
 
+    def test_another_ceiling_holds_for_the_new_session_alone(self, witan, tmp_path):
+        """It is that of the calls from now on; the session before keeps its own."""
+        first = degraded(witan, tmp_path, bob={"review": DOWN})
+        planned = witan("retry", "last", "--plan", "--json", "--max-cost", 0.25).json
+        again = witan("retry", "last", "--json", "--max-cost", 0.25).json
+        before = witan("show", first, "--json").json
+
+        limits = [each["events"][0]["procedure"]["limits"] for each in (before, again)]
+        assert planned["max_cost_usd"] == 0.25
+        assert [each["max_cost_usd"] for each in limits] == [None, 0.25]
+
     def test_both_are_kept_and_name_each_other(self, witan, tmp_path):
         """Each of the two sessions says which the other is, and who was asked again."""
         first = degraded(witan, tmp_path, bob={"review": DOWN})

@@ -430,6 +430,8 @@ class TestSession:
         [seat] = [box.attrs["value"] for box in root.all("input", name="seat")]
         assert browser.post(f"/sessions/{session}/retry", data={}).status_code == 409
         assert browser.post(f"/sessions/{session}/retry/plan", data={}).status_code == 409
+        costly = {"seat": "A", "max_cost_usd": "lots"}
+        assert browser.post(f"/sessions/{session}/retry", data=costly).status_code == 422
         form = root.one("form", action=f"/sessions/{session}/retry")
         [plan] = [each.attrs["formaction"] for each in form.all("button")[1:]]
         planned = page(browser.post(plan, data={"seat": seat}))

@@ -164,7 +164,7 @@ class TestRetry:
 
         root = page(session, revealed=False)
 
-        [box] = root.one("form", action="/sessions/s1/retry").all("input")
+        [box] = root.one("form", action="/sessions/s1/retry").all("input", type="checkbox")
         assert box.attrs["value"] == f"#{root.one(class_='shortfall').one('label').text}"
         assert seat_called(session, box.attrs["value"]) == "bob"
         assert seat_called(session, "bob") == "bob"

@@ -1,6 +1,7 @@
 """What a form asks for, as a request would hold it, and what of it is refused at which field."""
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import ValidationError
@@ -8,12 +9,19 @@ from pydantic import ValidationError
 from witan.errors import ConfigError, InvalidParameter, UnknownName, WitanError
 from witan.service.field_errors import fault_words
 from witan.service.parameters import parameters_of, validate_parameters
-from witan.service.requests import QuestionRequest, RejudgeRequest
+from witan.service.requests import (
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
 from witan.service.text import clean
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form
 from witan.surfaces.web.options import read_options
+
+T = TypeVar("T")
 
 FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
 """Every field of the form that asks."""
@@ -40,6 +48,34 @@ def read_rejudging(form: Form, session: str) -> RejudgeRequest:
     """
     given = read_options(RejudgeRequest, given_in(form))
     return validate_parameters(RejudgeRequest, {**given, "session": session})
+
+
+def read_retry(form: Form, session: str, seats: tuple[str, ...]) -> RetryRequest:
+    """Read which seats of a session are asked again, and for how much.
+
+    Raises
+    ------
+    InvalidParameter
+        If a field is not accepted.
+    """
+    given = {"session": session, "seats": seats, "max_cost_usd": form.get("max_cost_usd") or None}
+    return _checked(RetryRequest, given)
+
+
+def read_resume(form: Form, session: str) -> ResumeRequest:
+    """Read how a session is taken up; errors as of `read_retry`."""
+    given = read_options(ResumeRequest, given_in(form))
+    return _checked(ResumeRequest, {**given, "session": session})
+
+
+def _checked(declared: type[T], given: Mapping[str, Any]) -> T:
+    try:
+        return validate_parameters(declared, given)
+    except ValidationError as error:
+        [fault, *_] = error.errors(include_url=False)
+        words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+        name = _field_at(fault["loc"]) or str(fault["loc"][0])
+        raise InvalidParameter(name, fault["input"], words.removeprefix("is to be ")) from None
 
 
 def read_question(form: Form) -> QuestionRequest:

@@ -9,13 +9,13 @@ from starlette.responses import Response
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, InvalidParameter, NothingToCount, TooLarge, UnknownName
 from witan.service.operations.plan import PlanSummary, ServedPlanner
-from witan.service.requests import RejudgeRequest, RetryRequest
+from witan.service.requests import RejudgeRequest
 from witan.service.sessions import DEMO
 from witan.service.text import clean
 from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.web.asking import given_in, read_rejudging, refused
+from witan.surfaces.web.asking import given_in, read_rejudging, read_retry, refused
 from witan.surfaces.web.filled import Filled
 from witan.surfaces.web.forms import Form, form_of
 from witan.surfaces.web.options import offered
@@ -39,9 +39,10 @@ async def plan_retry(
     """Say what asking seats that failed once more would cost at most."""
     form = await form_of(request)
     found = await service.session(session)
-    asked = RetryRequest(found.id, seats=chosen_seats(form, found))
+    asked = read_retry(form, found.id, chosen_seats(form, found))
     plan = await ServedPlanner(service, client).plan_retry(asked)
     given = [("seat", each) for each in form.many.get("seat", ())]
+    given.append(("max_cost_usd", form.get("max_cost_usd")))
     return _page(request, found.id, plan, given)
 
 

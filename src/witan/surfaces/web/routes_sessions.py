@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from witan.errors import HistoryConflict, NothingToCount, UnknownName, WitanError
 from witan.service.dispatch import dispatch
+from witan.service.operations import ask as operations
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.recount import Recount, RecountParameters, recount
 from witan.service.operations.sessions import imported_of
@@ -22,7 +23,7 @@ from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.event_stream import AFTER, streamed
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.web.asking import given_in, read_rejudging, refused
+from witan.surfaces.web.asking import given_in, read_rejudging, read_resume, read_retry, refused
 from witan.surfaces.web.beside import beside
 from witan.surfaces.web.feed import LIVE_SECONDS, follow_live, last_patch
 from witan.surfaces.web.forms import form_of
@@ -131,7 +132,9 @@ async def resume(request: Request, session: str, service: ServiceOf, client: Cli
     form = await form_of(request)
     whole = await service.named(session)
     try:
-        await service.resume(whole, take_over=bool(form.get("take_over")), client=client)
+        await operations.resume.handler(
+            operations.ClientService(service, client), read_resume(form, whole)
+        )
     except (HistoryConflict, NothingToCount):
         running = service.running(whole)
         resumed = running is not None and running.under_way
@@ -145,7 +148,8 @@ async def retry(request: Request, session: str, service: ServiceOf, client: Clie
     """Ask seats that failed once more."""
     form = await form_of(request)
     found = await service.session(session)
-    running = await service.retry(found.id, chosen_seats(form, found), client=client)
+    asked = read_retry(form, found.id, chosen_seats(form, found))
+    running = await operations.retry.handler(operations.ClientService(service, client), asked)
     return redirect(site_of(request), "sessions", running.id)
 
 

@@ -26,7 +26,7 @@ from harness import Row, show
 from witan.analytics.cache import CachedEngine
 from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.entries import SessionEntry
 from witan.core.stats.leaderboard import Terms
 from witan.core.stats.leaderboard import leaderboard as board_of
@@ -151,21 +151,24 @@ def learns(history: History) -> None:
 
 def direct(history: History) -> None:
     """The same leaderboard, every row read again."""
-    reductions = Reductions(SqlEngine(history.database))
-    standings, matchups = reductions.standings("borda"), reductions.matchups()
-    board_of(standings, matchups, reductions.answers(), reductions.names())
+    sums = WindowSums(SqlEngine(history.database))
+    standings, matchups = (
+        sums.table(StandingSums, rule="borda"),
+        sums.table(MatchupSums),
+    )
+    board_of(standings, matchups, sums.table(AnswerSums), sums.names())
 
 
 def sums(history: History) -> None:
     """The sums of a leaderboard alone, from the cache."""
-    Reductions(CachedEngine(history.database)).tables(
+    WindowSums(CachedEngine(history.database)).tables(
         StandingSums, MatchupSums, AnswerSums, rule="borda"
     )
 
 
 def matches(history: History) -> None:
     """What Elo is worked out of, a few thousand sessions at a time."""
-    for _ in Reductions(SqlEngine(history.database)).matches():
+    for _ in WindowSums(SqlEngine(history.database)).matches():
         pass
 
 

@@ -35,6 +35,7 @@ from witan.analytics.lake_writing import write_table
 from witan.analytics.sources import LakeSource
 from witan.analytics.spark_engine import SparkLake
 from witan.core.stats.leaderboard import Terms
+from witan.core.stats.sums import StandingSums
 from witan.core.window import ALWAYS
 from witan.history.schema import code_of
 
@@ -225,7 +226,7 @@ def scan_of(source: LakeSource) -> None:
 
 def standings_of(source: LakeSource) -> None:
     """The mean of means."""
-    source.reductions(ALWAYS).standings("borda")
+    source.sums(ALWAYS).table(StandingSums, rule="borda")
 
 
 def board_of(source: LakeSource) -> None:

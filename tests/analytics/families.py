@@ -15,14 +15,14 @@ from witan.analytics.engine import SqlEngine
 from witan.analytics.lake_engine import DuckLake
 from witan.analytics.lake_writing import write_lake
 from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.history import History
 from witan.history.database import Database
 from witan.history.rows import Rows, SessionRow, insert_sessions
 
-__all__ = ["ENGINES", "insert_family", "reductions_of"]
+__all__ = ["ENGINES", "insert_family", "sums_of"]
 
 ENGINES = ["sqlite", "cache", "postgresql", "duckdb", "spark"]
 
@@ -54,32 +54,32 @@ def insert_family(
         rows.write(database)
 
 
-def reductions_of(
+def sums_of(
     request: pytest.FixtureRequest, folder: Path, store: Callable[[Database], None]
-) -> Iterator[Reductions]:
+) -> Iterator[WindowSums]:
     """What each of the engines says of what is stored."""
     if request.param == "postgresql":
         for url in database_of():
             with History.open(url) as history:
                 store(history.database)
-                yield Reductions(SqlEngine(history.database))
+                yield WindowSums(SqlEngine(history.database))
         return
     with History.open(folder / "h.sqlite") as history:
         database = history.database
         store(database)
         if request.param == "sqlite":
-            yield Reductions(SqlEngine(database))
+            yield WindowSums(SqlEngine(database))
             return
         if request.param == "cache":
-            yield Reductions(CachedEngine(database))
+            yield WindowSums(CachedEngine(database))
             return
         pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
         write_lake(history, folder / "lake")
     if request.param == "duckdb":
         with DuckLake(folder / "lake") as duck:
-            yield Reductions(duck)
+            yield WindowSums(duck)
     elif shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none")
     else:
         with SparkLake(folder / "lake", session=request.getfixturevalue("spark")) as distributed:
-            yield Reductions(distributed)
+            yield WindowSums(distributed)

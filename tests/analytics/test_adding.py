@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from witan.analytics.sums import AT_ONCE, Adding
+from witan.analytics.sums import AT_ONCE, RunningSums
 from witan.core.stats.sums import HumanSums, PanelSums
 
 GROUPS = AT_ONCE // 4
@@ -11,7 +11,7 @@ GROUPS = AT_ONCE // 4
 def test_what_is_held_does_not_grow_with_the_pieces():
     """However many pieces come over the same keys, no more rows wait than may."""
     groups = np.arange(GROUPS)
-    sums = Adding(PanelSums)
+    sums = RunningSums(PanelSums)
     for _ in range(20):
         sums.add({"bucket": groups, "sessions": groups + 1, "kendall_w": np.full(GROUPS, 0.25)})
     table = sums.table()
@@ -26,7 +26,7 @@ def test_rows_that_differ_in_any_key_stay_apart():
     n = AT_ONCE
     keys = {"bucket": [0, 0, 0], "reviewer": [3, 7, 3], "other": [7, 3, 3]}
     piece = {**keys, "n": [1, 2, 3], "xy": [0.5, -1.0, 0.25]}
-    sums = Adding(HumanSums)
+    sums = RunningSums(HumanSums)
     sums.add({name: np.tile(column, n) for name, column in piece.items()})
     table = sums.table()
 
@@ -37,7 +37,7 @@ def test_rows_that_differ_in_any_key_stay_apart():
 
 def test_a_column_that_is_not_given_is_nought():
     """A query fills some columns of a table."""
-    sums = Adding(PanelSums)
+    sums = RunningSums(PanelSums)
     sums.add({"bucket": np.arange(2), "sessions": np.ones(2)})
 
     assert sums.table().sessions.tolist() == [1, 1]

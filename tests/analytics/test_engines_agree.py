@@ -14,38 +14,54 @@ from reference_gradings import grading_sums
 from witan.analytics.engine import SqlEngine
 from witan.analytics.lake_engine import DuckLake
 from witan.analytics.lake_files import Lake
-from witan.analytics.leaderboards import renamed_standings
-from witan.analytics.sums import Reductions
+from witan.analytics.leaderboards import rename_standings
+from witan.analytics.sums import WindowSums
 from witan.core.entries import StandingEntry
 from witan.core.rules.elo import rate_matches
+from witan.core.stats.sums import (
+    AnswerSums,
+    BallotSums,
+    CalibrationSums,
+    CriterionSums,
+    GradingSums,
+    HumanSums,
+    LengthSums,
+    MatchupSums,
+    PanelSums,
+    PositionSums,
+    ReviewerSums,
+    StandingSums,
+    UnitSums,
+    VoteSums,
+)
 from witan.core.window import ALWAYS, Window
 
 TABLES = {
     "standings": (
-        lambda reductions: reductions.standings("borda"),
+        lambda sums: sums.table(StandingSums, rule="borda"),
         lambda entries: by_hand.standing_sums(entries, "borda"),
     ),
     "standings of people": (
-        lambda reductions: reductions.standings("mean_rank", human=1),
+        lambda sums: sums.table(StandingSums, rule="mean_rank", human=1),
         lambda entries: by_hand.standing_sums(entries, "mean_rank", human=1),
     ),
-    "matchups": (lambda reductions: reductions.matchups(), by_hand.matchup_sums),
+    "matchups": (lambda sums: sums.table(MatchupSums), by_hand.matchup_sums),
     "matchups of people": (
-        lambda reductions: reductions.matchups(human=1),
+        lambda sums: sums.table(MatchupSums, human=1),
         lambda entries: by_hand.matchup_sums(entries, human=1),
     ),
-    "answers": (lambda reductions: reductions.answers(), by_hand.answer_sums),
-    "ballots": (lambda reductions: reductions.ballots(), by_hand.ballot_sums),
-    "votes": (lambda reductions: reductions.votes(), by_hand.vote_sums),
-    "reviewers": (lambda reductions: reductions.reviewers(), by_hand.reviewer_sums),
-    "positions": (lambda reductions: reductions.positions(), by_hand.position_sums),
-    "lengths": (lambda reductions: reductions.lengths(), by_hand.length_sums),
-    "units": (lambda reductions: reductions.units(), by_hand.unit_sums),
-    "criteria": (lambda reductions: reductions.criteria(), by_hand.criterion_sums),
-    "gradings": (lambda reductions: reductions.gradings(), grading_sums),
-    "humans": (lambda reductions: reductions.humans(), by_hand.human_sums),
-    "calibration": (lambda reductions: reductions.calibration(), by_hand.calibration_sums),
-    "panel": (lambda reductions: reductions.panel(), by_hand.panel_sums),
+    "answers": (lambda sums: sums.table(AnswerSums), by_hand.answer_sums),
+    "ballots": (lambda sums: sums.table(BallotSums), by_hand.ballot_sums),
+    "votes": (lambda sums: sums.table(VoteSums), by_hand.vote_sums),
+    "reviewers": (lambda sums: sums.table(ReviewerSums), by_hand.reviewer_sums),
+    "positions": (lambda sums: sums.table(PositionSums), by_hand.position_sums),
+    "lengths": (lambda sums: sums.table(LengthSums), by_hand.length_sums),
+    "units": (lambda sums: sums.table(UnitSums), by_hand.unit_sums),
+    "criteria": (lambda sums: sums.table(CriterionSums), by_hand.criterion_sums),
+    "gradings": (lambda sums: sums.table(GradingSums), grading_sums),
+    "humans": (lambda sums: sums.table(HumanSums), by_hand.human_sums),
+    "calibration": (lambda sums: sums.table(CalibrationSums), by_hand.calibration_sums),
+    "panel": (lambda sums: sums.table(PanelSums), by_hand.panel_sums),
 }
 
 CODING = Window(START + timedelta(hours=7), START + timedelta(hours=280), "coding")
@@ -56,7 +72,7 @@ def test_every_table_is_what_a_hand_count_gives(engine, entries, table):
     """Counts are identical and sums agree to 1e-9, on each engine."""
     asked, counted = TABLES[table]
 
-    found = asked(Reductions(engine))
+    found = asked(WindowSums(engine))
 
     assert merged(found)
     assert_same(found, counted(entries))
@@ -68,7 +84,7 @@ def test_a_window_holds_its_first_moment_and_not_its_last(engine, entries, table
     asked, counted = TABLES[table]
     chosen = inside(entries, CODING)
 
-    found = asked(Reductions(engine, CODING))
+    found = asked(WindowSums(engine, CODING))
 
     assert 0 < len(chosen) < len(entries)
     assert_same(found, counted(chosen))
@@ -79,18 +95,23 @@ def test_windows_side_by_side_add_up(engine, entries):
     cut = entries[40].session.at
 
     halves = [
-        Reductions(engine, window).panel() for window in (Window(until=cut), Window(since=cut))
+        WindowSums(engine, window).table(PanelSums)
+        for window in (Window(until=cut), Window(since=cut))
     ]
-    whole = Reductions(engine).panel()
+    whole = WindowSums(engine).table(PanelSums)
 
     assert sum(half.sessions.sum() for half in halves) == whole.sessions.sum()
 
 
 def test_an_empty_window_has_empty_tables(engine):
     """Before the first session there is nothing, and every column is there."""
-    before = Reductions(engine, Window(until=START))
+    before = WindowSums(engine, Window(until=START))
 
-    for sums in (before.standings("borda"), before.units(), before.panel()):
+    for sums in (
+        before.table(StandingSums, rule="borda"),
+        before.table(UnitSums),
+        before.table(PanelSums),
+    ):
         assert merged(sums) == {}
 
 
@@ -106,7 +127,7 @@ def test_tables_asked_for_at_once_are_what_each_is_alone(engine, entries):
         by_hand.criterion_sums(entries),
     ]
 
-    found = Reductions(engine).tables(*map(type, expected), rule="mean_rank")
+    found = WindowSums(engine).tables(*map(type, expected), rule="mean_rank")
 
     for table in expected:
         assert_same(found[type(table)], table)
@@ -114,10 +135,15 @@ def test_tables_asked_for_at_once_are_what_each_is_alone(engine, entries):
 
 def test_standings_of_two_names_of_a_model_are_one_in_a_session(engine, entries):
     """Both names in a session have the mean of their scores, and count once, on each engine."""
-    asked, aliases = Reductions(engine), {MODELS[0]: MODELS[1], MODELS[2]: MODELS[1]}
+    asked, aliases = WindowSums(engine), {MODELS[0]: MODELS[1], MODELS[2]: MODELS[1]}
 
-    found = renamed_standings(
-        asked, asked.standings("borda"), "borda", 0, aliases=aliases, names=asked.names()
+    found = rename_standings(
+        asked,
+        asked.table(StandingSums, rule="borda"),
+        "borda",
+        0,
+        aliases=aliases,
+        names=asked.names(),
     )
 
     assert_same(found, by_hand.standing_sums([called(one, aliases) for one in entries], "borda"))
@@ -153,8 +179,8 @@ def test_names_spell_out_every_code(engine, entries):
 
 def test_elo_is_the_same_on_every_engine(engine, sqlite_history):
     """What depends on the order of sessions gets them in one order everywhere."""
-    found = rate_matches(Reductions(engine).matches())
-    expected = rate_matches(Reductions(SqlEngine(sqlite_history)).matches())
+    found = rate_matches(WindowSums(engine).matches())
+    expected = rate_matches(WindowSums(SqlEngine(sqlite_history)).matches())
 
     assert found.matches == expected.matches
     assert found.rating == pytest.approx(expected.rating, rel=1e-12)
@@ -176,6 +202,6 @@ class TestSpans:
     def test_sums_do_not_depend_on_how_many_are_taken_at_once(self, lake, entries, at_once):
         """Many short spans give what one span gives."""
         with DuckLake(Lake(lake, ballots_at_once=at_once)) as duck:
-            found = Reductions(duck, ALWAYS).reviewers()
+            found = WindowSums(duck, ALWAYS).table(ReviewerSums)
 
         assert_same(found, by_hand.reviewer_sums(entries))

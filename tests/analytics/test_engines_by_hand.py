@@ -15,11 +15,21 @@ from witan.analytics.engine import SqlEngine
 from witan.analytics.lake_engine import DuckLake
 from witan.analytics.lake_writing import write_lake
 from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
 from witan.core.entry_builder import entries_of
+from witan.core.stats.sums import (
+    BallotSums,
+    LengthSums,
+    MatchupSums,
+    PositionSums,
+    ReviewerSums,
+    StandingSums,
+    UnitSums,
+    VoteSums,
+)
 from witan.deliberation.ports import SystemClock
 from witan.history.locks import LockWait
 from witan.history.opening import open_database
@@ -70,46 +80,46 @@ X, Y = code_of("x"), code_of("y")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
-def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
+def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
     with reduced(ENTRIES, request, tmp_path_factory.mktemp("by-hand")) as found:
         yield found
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
-def copied(request, tmp_path_factory) -> Iterator[Reductions]:
+def copied(request, tmp_path_factory) -> Iterator[WindowSums]:
     with reduced(COPIED, request, tmp_path_factory.mktemp("copied")) as found:
         yield found
 
 
 @contextmanager
-def reduced(entries: Entries, request, folder: Path) -> Iterator[Reductions]:
-    """The reductions of these entries by one engine."""
+def reduced(entries: Entries, request, folder: Path) -> Iterator[WindowSums]:
+    """The sums of these entries by one engine."""
     with ExitStack() as stack:
         if request.param == "postgresql":
             url = stack.enter_context(contextmanager(database_of)())
             database = stack.enter_context(open_database(url, SystemClock(), LockWait()))
             store(database, [entries])
-            yield Reductions(SqlEngine(database))
+            yield WindowSums(SqlEngine(database))
             return
         place = folder / "h.sqlite"
         database = stack.enter_context(open_database(place, SystemClock(), LockWait()))
         store(database, [entries])
         if request.param == "sqlite":
-            yield Reductions(SqlEngine(database))
+            yield WindowSums(SqlEngine(database))
             return
         write_lake(SimpleNamespace(database=database), folder / "lake")
         if request.param == "duckdb":
-            yield Reductions(stack.enter_context(DuckLake(folder / "lake")))
+            yield WindowSums(stack.enter_context(DuckLake(folder / "lake")))
             return
         if shutil.which("java") is None:
             pytest.skip("Spark needs Java, and there is none")
         session = request.getfixturevalue("spark")
-        yield Reductions(stack.enter_context(SparkLake(folder / "lake", session=session)))
+        yield WindowSums(stack.enter_context(SparkLake(folder / "lake", session=session)))
 
 
-def test_a_model_without_votes_appears_and_has_no_score(reductions):
+def test_a_model_without_votes_appears_and_has_no_score(sums):
     """An appearance is counted; a session with a score is not, and its share of a tie stands."""
-    found = merged(reductions.standings("borda"))
+    found = merged(sums.table(StandingSums, rule="borda"))
 
     assert found[BUCKET, A] == {
         "appearances": 1, "sessions": 0, "total": 0.0, "squares": 0.0, "z_sessions": 0,
@@ -118,9 +128,9 @@ def test_a_model_without_votes_appears_and_has_no_score(reductions):
     assert (found[BUCKET, C]["total"], found[BUCKET, C]["squares"]) == (0.625, 0.390625)
 
 
-def test_ties_and_partial_ballots_in_pairs(reductions):
+def test_ties_and_partial_ballots_in_pairs(sums):
     """Model c against d is won once and level once; a against c was never seen."""
-    found = merged(reductions.matchups())
+    found = merged(sums.table(MatchupSums))
 
     assert found == {
         (BUCKET, A, B): {"wins": 0.0, "losses": 0.0, "ties": 1.0},
@@ -130,26 +140,26 @@ def test_ties_and_partial_ballots_in_pairs(reductions):
     }
 
 
-def test_an_abstention_is_a_ballot_without_a_vote(reductions):
+def test_an_abstention_is_a_ballot_without_a_vote(sums):
     """It counts among the ballots of its reviewer, and brings no row of votes."""
-    ballots, votes = merged(reductions.ballots()), merged(reductions.votes())
+    ballots, votes = merged(sums.table(BallotSums)), merged(sums.table(VoteSums))
 
     assert ballots[BUCKET, C, 0]["ballots"] == ballots[BUCKET, C, 0]["abstained"] == 1
     assert [key for key in votes if key[1] == C] == []
 
 
-def test_an_own_candidate_stands_apart(reductions):
+def test_an_own_candidate_stands_apart(sums):
     """Model d gives itself 1, which is in no sum but that of own votes."""
-    votes, lengths = merged(reductions.votes()), merged(reductions.lengths())
+    votes, lengths = merged(sums.table(VoteSums)), merged(sums.table(LengthSums))
 
     assert votes[BUCKET, D, 0, D, 1]["total"] == 1.0
     assert (BUCKET, D, 0, D, 0) not in votes
     assert (lengths[BUCKET, D, 0]["n"], lengths[BUCKET, D, 0]["decided"]) == (2, 0)
 
 
-def test_others_are_those_who_ranked_the_same_candidate(reductions):
+def test_others_are_those_who_ranked_the_same_candidate(sums):
     """Model a gives c ¼ and d ¼ where b gives 1 and 0; b of a's ballot has d's ½ beside it."""
-    found = merged(reductions.reviewers())[BUCKET, A, 0]
+    found = merged(sums.table(ReviewerSums))[BUCKET, A, 0]
 
     assert found["n_shares"] == 3
     assert (found["share_x"], found["share_y"]) == (1.5, 1.5)
@@ -158,7 +168,7 @@ def test_others_are_those_who_ranked_the_same_candidate(reductions):
 
 def test_a_copy_of_an_answer_has_no_place_of_its_own(copied):
     """The first place and the last of four candidates count one vote each, for all four."""
-    found = merged(copied.positions())
+    found = merged(copied.table(PositionSums))
 
     ends = {key: sums for key, sums in found.items() if key[3] in (1, 4)}
     assert {key: sums["votes"] for key, sums in ends.items()} == {
@@ -171,19 +181,19 @@ def test_a_copy_of_an_answer_has_no_place_of_its_own(copied):
     )
 
 
-def test_the_longer_of_two_answers(reductions):
+def test_the_longer_of_two_answers(sums):
     """Model a tells b from c, of which c is longer, and c from d not at all."""
-    found = merged(reductions.lengths())[BUCKET, A, 0]
+    found = merged(sums.table(LengthSums))[BUCKET, A, 0]
 
     assert (found["decided"], found["longer"]) == (1, 0)
 
 
-def test_a_candidate_judged_once_is_no_unit(reductions):
+def test_a_candidate_judged_once_is_no_unit(sums):
     """b, c and d have two shares each; a has one, and nothing was graded twice."""
-    found = merged(reductions.units())
+    found = merged(sums.table(UnitSums))
 
     assert list(found) == [(BUCKET, 0, 0)]
-    sums = found[BUCKET, 0, 0]
-    assert (sums["units"], sums["n"], sums["total"]) == (3, 6, 3.0)
+    row = found[BUCKET, 0, 0]
+    assert (row["units"], row["n"], row["total"]) == (3, 6, 3.0)
     # b (1, ½), c (¼, 1), d (¼, 0): (n Σx² − (Σx)²)/(n − 1) is (x − y)² for two.
-    assert sums["within"] == pytest.approx(0.25 + 0.5625 + 0.0625)
+    assert row["within"] == pytest.approx(0.25 + 0.5625 + 0.0625)

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from families import ENGINES, reductions_of
+from families import ENGINES, sums_of
 from generated_histories import merged
 
 from histories import told
 from sessions import Story, spent
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
+from witan.core.stats.sums import AnswerSums, BallotSums, StandingSums
 from witan.deliberation import events as e
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
@@ -55,8 +56,8 @@ def store(database: Database) -> None:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
-    yield from reductions_of(request, tmp_path_factory.mktemp("misconfigured"), store)
+def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
+    yield from sums_of(request, tmp_path_factory.mktemp("misconfigured"), store)
 
 
 def models_in(summed) -> set[int]:
@@ -64,12 +65,16 @@ def models_in(summed) -> set[int]:
     return {key[1] for key in merged(summed)}
 
 
-def test_they_stand_on_no_leaderboard_and_in_no_audit(reductions):
+def test_they_stand_on_no_leaderboard_and_in_no_audit(sums):
     """Of the two members that answered everything is there, of the others nothing."""
     there = {code_of(f"script:{name}.toml") for name in "ab"}
     there |= {code_of(f"test:{name}") for name in ("ada", "bo", "cy", "di", "ed")}
 
-    for summed in (reductions.standings("borda"), reductions.answers(), reductions.ballots()):
+    for summed in (
+        sums.table(StandingSums, rule="borda"),
+        sums.table(AnswerSums),
+        sums.table(BallotSums),
+    ):
         assert models_in(summed) == there
     assert code_of(NOWHERE) not in there
-    assert sum(row["abstained"] for row in merged(reductions.ballots()).values()) == 0
+    assert sum(row["abstained"] for row in merged(sums.table(BallotSums)).values()) == 0

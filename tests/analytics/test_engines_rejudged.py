@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from families import ENGINES, insert_family, reductions_of
+from families import ENGINES, insert_family, sums_of
 from generated_histories import merged
 
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
+from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, PanelSums, StandingSums
 from witan.history.database import Database
 from witan.history.schema import bucket_of, code_of
 
@@ -20,29 +21,29 @@ def store(database: Database) -> None:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
-    yield from reductions_of(request, tmp_path_factory.mktemp("rejudged"), store)
+def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
+    yield from sums_of(request, tmp_path_factory.mktemp("rejudged"), store)
 
 
-def test_what_is_said_of_answers_is_said_once(reductions):
+def test_what_is_said_of_answers_is_said_once(sums):
     """Standings, matchups, matches and answers are of the two sessions that gave answers."""
     b = code_of("b")
 
-    standings = merged(reductions.standings("borda"))
-    answers = merged(reductions.answers())
+    standings = merged(sums.table(StandingSums, rule="borda"))
+    answers = merged(sums.table(AnswerSums))
 
     assert {bucket for bucket, _ in standings} == {bucket_of("q1"), bucket_of("q4")}
     assert standings[bucket_of("q1"), b]["sessions"] == 1
-    assert reductions.coverage("borda") == 2
-    assert reductions.matchups().ties.sum() == 4.0
-    assert sum(match.ties for match in reductions.matches()) == 4.0
+    assert sums.coverage("borda") == 2
+    assert sums.table(MatchupSums).ties.sum() == 4.0
+    assert sum(match.ties for match in sums.matches()) == 4.0
     assert answers[bucket_of("q1"), code_of("a")]["answers"] == 1
 
 
-def test_every_jury_is_audited_in_the_group_of_the_first(reductions):
+def test_every_jury_is_audited_in_the_group_of_the_first(sums):
     """Ballots and agreement of all three juries stand under the bucket of the first session."""
-    ballots = merged(reductions.ballots())
-    panel = reductions.panel()
+    ballots = merged(sums.table(BallotSums))
+    panel = sums.table(PanelSums)
 
     assert ballots[bucket_of("q1"), code_of("a"), 0]["ballots"] == 3
     assert ballots[bucket_of("q4"), code_of("a"), 0]["ballots"] == 1

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from families import ENGINES, insert_family, reductions_of
+from families import ENGINES, insert_family, sums_of
 from generated_histories import merged
 
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
+from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, PanelSums, StandingSums
 from witan.history.database import Database
 from witan.history.schema import bucket_of, code_of
 
@@ -28,30 +29,30 @@ def store(database: Database) -> None:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def reductions(request, tmp_path_factory) -> Iterator[Reductions]:
-    yield from reductions_of(request, tmp_path_factory.mktemp("retried"), store)
+def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
+    yield from sums_of(request, tmp_path_factory.mktemp("retried"), store)
 
 
-def test_kept_answers_and_ballots_count_once(reductions):
+def test_kept_answers_and_ballots_count_once(sums):
     """Standings, matchups and answers are of the last retrial, and of those apart."""
     b = code_of("b")
 
-    standings = merged(reductions.standings("borda"))
-    answers = merged(reductions.answers())
+    standings = merged(sums.table(StandingSums, rule="borda"))
+    answers = merged(sums.table(AnswerSums))
 
     apart = {bucket_of("r1"), bucket_of("elsewhere")}
     assert {bucket for bucket, _ in standings} == {bucket_of("q1"), *apart}
     assert standings[bucket_of("q1"), b]["sessions"] == 1
     assert standings[bucket_of("r1"), b]["sessions"] == 1
-    assert reductions.coverage("borda") == 3
-    assert reductions.matchups().ties.sum() == 6.0
+    assert sums.coverage("borda") == 3
+    assert sums.table(MatchupSums).ties.sum() == 6.0
     assert answers[bucket_of("q1"), code_of("a")]["answers"] == 1
 
 
-def test_reviewers_are_audited_once_for_a_ballot(reductions):
+def test_reviewers_are_audited_once_for_a_ballot(sums):
     """The jury that judged the last retrial is audited beside it, in the same group."""
-    ballots = merged(reductions.ballots())
-    panel = reductions.panel()
+    ballots = merged(sums.table(BallotSums))
+    panel = sums.table(PanelSums)
 
     assert ballots[bucket_of("q1"), code_of("a"), 0]["ballots"] == 2
     assert ballots[bucket_of("r1"), code_of("a"), 0]["ballots"] == 1

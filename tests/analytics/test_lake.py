@@ -16,9 +16,16 @@ from witan.analytics.lake_files import Lake, constants
 from witan.analytics.lake_writing import write_lake
 from witan.analytics.sources import open_source
 from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
+from witan.core.stats.sums import (
+    CalibrationSums,
+    MatchupSums,
+    PanelSums,
+    PositionSums,
+    StandingSums,
+)
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError
 from witan.history.locks import LockWait
@@ -63,11 +70,11 @@ def some_file(folder: Path, table: str) -> Path:
 
 def check(folder: Path, entries) -> None:
     with DuckLake(folder) as duck:
-        reductions = Reductions(duck)
-        assert_same(reductions.standings("borda"), by_hand.standing_sums(entries, "borda"))
-        assert_same(reductions.matchups(), by_hand.matchup_sums(entries))
-        assert_same(reductions.positions(), by_hand.position_sums(entries))
-        assert_same(reductions.calibration(), by_hand.calibration_sums(entries))
+        sums = WindowSums(duck)
+        assert_same(sums.table(StandingSums, rule="borda"), by_hand.standing_sums(entries, "borda"))
+        assert_same(sums.table(MatchupSums), by_hand.matchup_sums(entries))
+        assert_same(sums.table(PositionSums), by_hand.position_sums(entries))
+        assert_same(sums.table(CalibrationSums), by_hand.calibration_sums(entries))
 
 
 class TestFiles:
@@ -97,7 +104,7 @@ class TestFiles:
                 write_lake(of(database), tmp_path / "lake")
 
         check(tmp_path / "lake", entries)
-        Lake(tmp_path / "lake").refuse_doubles()
+        Lake(tmp_path / "lake").check_duplicates()
 
 
 class TestLost:
@@ -314,7 +321,7 @@ class TestWriting:
         in_the_way.unlink()
         aside.rename(in_the_way)
         with DuckLake(tmp_path / "lake") as duck:
-            models = Reductions(duck).standings("borda").model
+            models = WindowSums(duck).table(StandingSums, rule="borda").model
             assert "vendor:model-new" in {duck.names()[code] for code in models}
 
     def test_a_folder_that_cannot_be_written(self, sqlite_history, tmp_path):
@@ -420,12 +427,12 @@ class TestWrongInput:
         opened = DuckLake(copied) if spark is None else SparkLake(copied, session=spark)
 
         with opened as engine, pytest.raises(HistoryError, match="is no readable") as refused:
-            Reductions(engine).standings("borda")
+            WindowSums(engine).table(StandingSums, rule="borda")
         assert str(path) in str(refused.value)
 
 
 def test_a_history_of_another_draw_is_another(lake, entries):
     """The comparison that these tests rest on can fail."""
     with DuckLake(lake) as duck, pytest.raises(AssertionError):
-        assert_same(Reductions(duck).panel(), by_hand.panel_sums(history(1, 90)))
+        assert_same(WindowSums(duck).table(PanelSums), by_hand.panel_sums(history(1, 90)))
     assert len(entries) == 90

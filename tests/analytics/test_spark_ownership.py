@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from witan.analytics.spark_engine import SparkLake, heard
+from witan.analytics.spark_engine import SparkLake, filter_output
 
 OWN = """
 import sys
@@ -68,4 +68,4 @@ def test_errors_are_heard_and_talk_is_not():
         "\tat org.apache.spark.util.Utils.tryWithSafeFinally\n",
     ]
 
-    assert [*heard([*talk, *errors, *talk])] == errors
+    assert [*filter_output([*talk, *errors, *talk])] == errors

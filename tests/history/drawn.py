@@ -12,7 +12,7 @@ from crowd import ended, fork
 from elections import ballots
 from witan.analytics.cache import CachedEngine
 from witan.analytics.engine import SqlEngine
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
 from witan.core.window import ALWAYS, Window
@@ -67,15 +67,15 @@ def human(history, draw, session):
     return Ballot(f"person {draw.getrandbits(40)}", told.groups, session=session, kind="human")
 
 
-def tables(reductions):
+def tables(sums):
     for kind, rule in enumerate(RULES):
-        found = reductions.tables(*KINDS, rule=rule, human=kind)
+        found = sums.tables(*KINDS, rule=rule, human=kind)
         yield from (found[table] for table in KINDS)
 
 
 def cached(history, window=ALWAYS):
     """The sums of a window, from the cache where it has them; they are stored."""
-    return Reductions(CachedEngine(history.database), window)
+    return WindowSums(CachedEngine(history.database), window)
 
 
 def stored(history):
@@ -97,7 +97,7 @@ def assert_same(history, *windows):
     """What the cache gives is what every row gives: counts exactly, sums to 1e-9."""
     for window in windows or (ALWAYS,):
         kept = cached(history, window)
-        direct = Reductions(SqlEngine(history.database), window)
+        direct = WindowSums(SqlEngine(history.database), window)
         for kind, rule in enumerate(RULES):
             assert kept.coverage(rule, human=kind) == direct.coverage(rule, human=kind)
         for found, expected in zip(tables(kept), tables(direct), strict=True):
@@ -121,7 +121,7 @@ def windows(draw, n):
 
 
 def standings(history, window=ALWAYS):
-    return by_key(cached(history, window).standings("borda"))
+    return by_key(cached(history, window).table(StandingSums, rule="borda"))
 
 
 @contextmanager

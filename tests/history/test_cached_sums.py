@@ -22,7 +22,8 @@ from witan.analytics.audits import audit
 from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sources import HistorySource
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
+from witan.core.stats.sums import BallotSums
 from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount
 from witan.history import History
@@ -33,7 +34,7 @@ class TestSameSums:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_whatever_is_written(self, history, seed):
-        """Adding, voting, forgetting and counting again, in any order, never part the two."""
+        """RunningSums, voting, forgetting and counting again, in any order, never part the two."""
         draw = Random(seed)  # noqa: S311 - a test draws what happens
         names = add(history, draw, 25)
         for _ in range(12):
@@ -104,21 +105,21 @@ class TestReading:
     def test_an_audit_takes_what_is_cached(self, history):
         """So that the rows need not be: were they gone, the numbers would be the same."""
         add(history, Random(1), 20)  # noqa: S311
-        first = audit(history).audit
+        first = audit(history).lines
         history.database.execute("DELETE FROM ballots")
 
-        assert audit(history).audit == first
+        assert audit(history).lines == first
 
     def test_an_alias_that_is_new_holds_for_what_is_cached(self, history):
         """Models are called by their present names after the sums, which are of the old ones."""
         add(history, Random(8), 20)  # noqa: S311
-        before = audit(history).audit
-        renamed = audit(history, aliases={"a": "b"}).audit
+        before = audit(history).lines
+        renamed = audit(history, aliases={"a": "b"}).lines
         history.database.execute("DELETE FROM cached_sums")
 
-        assert renamed == audit(history, aliases={"a": "b"}).audit
+        assert renamed == audit(history, aliases={"a": "b"}).lines
         assert renamed != before
-        assert audit(history).audit == before
+        assert audit(history).lines == before
 
     def test_what_was_never_counted_under_a_rule(self, history):
         """It is known how many sessions there are to count, those a rule leaves out aside."""
@@ -154,12 +155,12 @@ def test_matches_read_a_few_at_a_time_are_all_of_them(history, window, kind):
     history.add([imported(draw, f"noon {k}", noon, "coding") for k in range(7)], "at noon", "n")
     for session in [*names[:5], "noon 3"]:
         history.vote(session, [human(history, draw, session)])
-    expected = list(Reductions(SqlEngine(history.database), window).matches(human=kind))
+    expected = list(WindowSums(SqlEngine(history.database), window).matches(human=kind))
 
     assert expected
     for size in (1, 2, 3, 7, 8, 37):
         engine = SqlEngine(history.database, sessions_at_once=size)
-        assert list(Reductions(engine, window).matches(human=kind)) == expected
+        assert list(WindowSums(engine, window).matches(human=kind)) == expected
 
 
 READ_ONLY = {
@@ -219,7 +220,7 @@ class TestInTheWay:
 
         def fails():
             with source.moment():
-                source.reductions(ALWAYS).ballots()
+                source.sums(ALWAYS).table(BallotSums)
                 raise NothingToCount("nothing")
 
         with pytest.raises(NothingToCount):
@@ -254,7 +255,7 @@ class TestForgetting:
             [name] = add(history, Random(24), 1)  # noqa: S311
             source = HistorySource(history)
             with source.moment():
-                assert source.reductions(ALWAYS).ballots().ballots.sum()
+                assert source.sums(ALWAYS).table(BallotSums).ballots.sum()
                 if history.journal != "truncate":
                     other.forget(name)
             if history.journal == "truncate":
@@ -275,7 +276,7 @@ def test_a_write_while_it_is_summed_is_in_the_next_sums(place):
         add(history, draw, 5)
         source = HistorySource(history)
         with source.moment():
-            source.reductions(ALWAYS).ballots()
+            source.sums(ALWAYS).table(BallotSums)
             if history.journal != "truncate":
                 add(other, draw, 5, days=2, prefix="other")
         assert_same(history)

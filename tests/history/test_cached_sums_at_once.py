@@ -83,13 +83,13 @@ def test_what_is_counted_apart_holds_up_nobody(place):
     """While one moment of it is counted, the same history is read and written by others."""
     with History.open(place) as history, ThreadPoolExecutor(1) as others:
         add(history, Random(21), 3)  # noqa: S311
-        with HistorySource.apart(history) as source, source.moment():
-            counted = source.reductions(ALWAYS).coverage("borda")
+        with HistorySource.on_own_connection(history) as source, source.moment():
+            counted = source.sums(ALWAYS).coverage("borda")
             read = others.submit(history.find, simulated=None).result(timeout=10)
             others.submit(add, history, Random(22), 9).result(timeout=10)  # noqa: S311
-            still = source.reductions(ALWAYS).coverage("borda")
-        with HistorySource.apart(history) as source, source.moment():
-            after = source.reductions(ALWAYS).coverage("borda")
+            still = source.sums(ALWAYS).coverage("borda")
+        with HistorySource.on_own_connection(history) as source, source.moment():
+            after = source.sums(ALWAYS).coverage("borda")
 
     assert len(read) == 3
     assert counted == still

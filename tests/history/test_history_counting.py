@@ -11,7 +11,8 @@ from lessons import lessons
 from witan.analytics.cache import CachedEngine
 from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
+from witan.core.stats.sums import AnswerSums, PanelSums
 from witan.deliberation import events as e
 from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
 from witan.deliberation.opening import collect_answers
@@ -183,11 +184,11 @@ def test_a_forgotten_jury_leaves_no_sum(history):
     with history.recording() as recording:
         for event in (*told("s1"), *rejudged("s2", "s1")):
             recording(event)
-    assert Reductions(CachedEngine(history.database)).panel().sessions.sum() == 2
+    assert WindowSums(CachedEngine(history.database)).table(PanelSums).sessions.sum() == 2
 
     history.forget("s2")
 
-    assert Reductions(CachedEngine(history.database)).panel().sessions.sum() == 1
+    assert WindowSums(CachedEngine(history.database)).table(PanelSums).sessions.sum() == 1
 
 
 def test_a_leaderboard_counts_answers_once(history):
@@ -240,8 +241,8 @@ def record(history, *sessions) -> None:
 
 def answers(history) -> int:
     """How many answers count, by the rows and by the cache, which agree."""
-    by_rows = Reductions(SqlEngine(history.database)).answers().answers.sum()
-    by_sums = Reductions(CachedEngine(history.database)).answers().answers.sum()
+    by_rows = WindowSums(SqlEngine(history.database)).table(AnswerSums).answers.sum()
+    by_sums = WindowSums(CachedEngine(history.database)).table(AnswerSums).answers.sum()
     assert by_rows == by_sums
     return int(by_rows)
 

@@ -10,12 +10,13 @@ import pytest
 from lessons import MODELS, lessons
 from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.stats.audit import shared_votes
 from witan.core.stats.calibration import calibrate
 from witan.core.stats.leaderboard import Terms
 from witan.core.stats.learning import learn_reliability_from_people
+from witan.core.stats.sums import CalibrationSums, HumanSums
 from witan.history import History
 
 
@@ -149,13 +150,15 @@ class TestPeople:
 
     def test_they_are_what_the_reductions_say(self, judged):
         """The narrow way gives what an engine sums: counts alike, numbers to the last digits."""
-        asked = Reductions(SqlEngine(judged.database))
-        expected = calibrate(asked.calibration(), with_bands=False)
-        weights = learn_reliability_from_people(asked.humans(), asked.names())
+        asked = WindowSums(SqlEngine(judged.database))
+        expected = calibrate(asked.table(CalibrationSums), with_bands=False)
+        weights = learn_reliability_from_people(asked.table(HumanSums), asked.names())
 
         learned = judged.learn(MODELS)
 
-        assert learned.rho == pytest.approx(shared_votes(asked.humans(), level=0.95)[0].value)
+        assert learned.rho == pytest.approx(
+            shared_votes(asked.table(HumanSums), level=0.95)[0].value
+        )
         assert learned.calibration.pairs == expected.pairs
         for found, wanted in zip(learned.calibration.blocks, expected.blocks, strict=True):
             assert (found.low, found.pairs) == (wanted.low, wanted.pairs)

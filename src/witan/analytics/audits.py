@@ -8,10 +8,10 @@ from types import MappingProxyType
 import numpy as np
 
 from witan.analytics.lake_engine import DuckLake
-from witan.analytics.leaderboards import renamed_standings
-from witan.analytics.sources import Source, check_rule, nothing, open_source
+from witan.analytics.leaderboards import rename_standings
+from witan.analytics.sources import Source, check_rule, explain_empty, open_source
 from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import Found
+from witan.analytics.sums import Tables
 from witan.core.display import Displayed, quoted
 from witan.core.outcome import listed
 from witan.core.stats import audit as core
@@ -210,26 +210,26 @@ class _UnknownCriterion(UnknownName):
     def __str__(self) -> str:
         known = ", ".join(self.known) or "none"
         if self.name == OVERALL:
-            told = "which an audit without a criterion tells of"
-            return f"{OVERALL!r} is the grade as a whole, {told}; criteria: {known}"
+            without = "which an audit without a criterion tells of"
+            return f"{OVERALL!r} is the grade as a whole, {without}; criteria: {known}"
         return f"unknown criterion {self.name!r}{self.suggestion} (known: {known})"
 
 
 def _on_criterion(
     report: AuditReport, criterion: str, chosen: ReviewerAudit | None
 ) -> CriterionReport:
-    known = sorted({found.criterion for line in report.lines for found in line.criteria})
+    known = sorted({grading.criterion for line in report.lines for grading in line.criteria})
     if criterion not in known:
         raise _UnknownCriterion("criterion", criterion, known)
     graded = [
-        (line, found)
+        (line, grading)
         for line in report.lines
-        for found in line.criteria
-        if found.criterion == criterion
+        for grading in line.criteria
+        if grading.criterion == criterion
     ]
     graders = tuple(
-        Grader(line.reviewer, line.human, line.ballots, found)
-        for line, found in graded
+        Grader(line.reviewer, line.human, line.ballots, grading)
+        for line, grading in graded
         if chosen is None or line is chosen
     )
     if not graders and chosen is not None:
@@ -289,39 +289,39 @@ def audit_of(
     families: Mapping[str, Collection[str]] = NO_FAMILIES,
     level: float = 0.95,
 ) -> AuditReport:
-    """The audit of a source as it is; the stability of its ranking is that under a rule."""
+    """Audit a source as it is; the rule is that of the ranking's stability."""
     check_rule(rule)
     family_of = _family_of(families, aliases)
     with source.moment():
-        empty = nothing(source, window)
+        empty = explain_empty(source, window)
         if empty is not None:
             raise empty
-        asked = source.reductions(window)
-        names = asked.names()
-        summed = asked.tables(*_KINDS, rule=rule)
-        standings = renamed_standings(
-            asked, summed[StandingSums], rule, 0, aliases=aliases, names=names
+        sums = source.sums(window)
+        names = sums.names()
+        tables = sums.tables(*_KINDS, rule=rule)
+        standings = rename_standings(
+            sums, tables[StandingSums], rule, 0, aliases=aliases, names=names
         )
-    tables = _tables(summed, standings, aliases, names)
-    calibration = calibrate(summed[CalibrationSums], level=level)
-    found = core.audit(
-        tables, renamed(names, aliases), family_of, np.random.default_rng(SEED), level=level
+    measured = _audit_tables(tables, standings, aliases, names)
+    calibration = calibrate(tables[CalibrationSums], level=level)
+    result = core.audit(
+        measured, renamed(names, aliases), family_of, np.random.default_rng(SEED), level=level
     )
-    if not found.reviewers and not found.persons:
+    if not result.reviewers and not result.persons:
         problem = f"{source.where}: no session {window} has a ballot"
         raise NothingToCount(f"{problem}; choose a wider window, or another category")
     # Backwards, so that whoever is called as all people together keeps the name.
-    worried = {line.reviewer: concerns(line) for line in reversed(found.lines)}
+    all_concerns = {line.reviewer: concerns(line) for line in reversed(result.lines)}
     return AuditReport(
         window=window,
-        sessions=int(tables.panel.sessions.sum()),
-        level=found.level,
-        reviewers=found.reviewers,
-        persons=found.persons,
-        people=found.people,
-        panel=found.panel,
+        sessions=int(measured.panel.sessions.sum()),
+        level=result.level,
+        reviewers=result.reviewers,
+        persons=result.persons,
+        people=result.people,
+        panel=result.panel,
         calibration=calibration,
-        concerns={name: held for name, held in reversed(worried.items()) if held},
+        concerns={name: known for name, known in reversed(all_concerns.items()) if known},
         aliases=aliases,
     )
 
@@ -340,24 +340,24 @@ _KINDS = (
     PanelSums,
     CalibrationSums,
 )
-"""What an audit is asked for at once."""
+"""The tables of an audit."""
 
 
-def _tables(
-    found: Found, standings: StandingSums, aliases: Mapping[str, str], names: Names
+def _audit_tables(
+    sums: Tables, standings: StandingSums, aliases: Mapping[str, str], names: Names
 ) -> AuditTables:
     return AuditTables(
         standings=standings,
-        ballots=merge(found[BallotSums], aliases, names),
-        votes=merge(found[VoteSums], aliases, names),
-        reviewers=merge(found[ReviewerSums], aliases, names),
-        positions=merge(found[PositionSums], aliases, names),
-        lengths=merge(found[LengthSums], aliases, names),
-        units=found[UnitSums],
-        criteria=found[CriterionSums],
-        gradings=merge(found[GradingSums], aliases, names),
-        humans=merge(found[HumanSums], aliases, names),
-        panel=found[PanelSums],
+        ballots=merge(sums[BallotSums], aliases, names),
+        votes=merge(sums[VoteSums], aliases, names),
+        reviewers=merge(sums[ReviewerSums], aliases, names),
+        positions=merge(sums[PositionSums], aliases, names),
+        lengths=merge(sums[LengthSums], aliases, names),
+        units=sums[UnitSums],
+        criteria=sums[CriterionSums],
+        gradings=merge(sums[GradingSums], aliases, names),
+        humans=merge(sums[HumanSums], aliases, names),
+        panel=sums[PanelSums],
     )
 
 
@@ -365,11 +365,11 @@ def _family_of(
     families: Mapping[str, Collection[str]], aliases: Mapping[str, str]
 ) -> dict[str, str]:
     """Model to family, by the names that models have now."""
-    found: dict[str, str] = {}
+    family_of: dict[str, str] = {}
     for family, models in families.items():
         for model in models:
             name = present_name(model, aliases)
-            if found.setdefault(name, family) != family:
-                both = f"in {found[name]} and in {family}"
+            if family_of.setdefault(name, family) != family:
+                both = f"in {family_of[name]} and in {family}"
                 raise InvalidParameter("families", f"{name} {both}", "each model in one family")
-    return found
+    return family_of

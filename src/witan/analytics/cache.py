@@ -1,9 +1,9 @@
-"""Sums of a history that stay in its database until a session of theirs changes.
+"""Cached sums of a history, stored in its database.
 
-What a query finds in the sessions of a cell is stored beside the state of these sessions: how many
-they are, how often they were changed, when they came in, and which of them count no more. A reader
-takes what is stored if the state is the one that it sees, and sums the rows of all other cells and
-of the parts of cells at the ends of its window. So no writer has to do anything, sums are defined
+The result of a query over the sessions of a cell is stored beside the state of these sessions: how
+many are closed, their revisions, when they came in, and which are superseded. A reader takes a
+result if the state is the one it sees, and sums the rows of all other cells and of the parts of
+cells at the ends of its window. So no writer has to do anything, sums are defined
 by the queries alone, and a history that may only be read, or is locked, gives the same numbers.
 """
 
@@ -31,18 +31,18 @@ from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, MICROSECONDS_A_DAY
 from witan.version import __version__
 
 WAIT_SECONDS = 1.0
-"""How long storing sums waits for whoever writes; what is not stored is summed again."""
+"""How long storing sums waits for writers; what is not stored is summed again."""
 
 
 class Cell(NamedTuple):
-    """A shard of the sessions of `CACHE_DAYS` days; spans are counted from 1970."""
+    """A shard of the sessions of a span of days, counted from 1970."""
 
     span: int
     shard: int
 
 
 def _begin(span: int) -> datetime | None:
-    """The first moment of a span; None: no time is as early or as late."""
+    """Return the first moment of a span, None if it is out of range."""
     try:
         return EPOCH + timedelta(days=span * CACHE_DAYS)
     except OverflowError:
@@ -71,7 +71,7 @@ ORDER BY s.session
 
 
 def states_of(database: Database) -> States:
-    """The state of the closed sessions of each cell that has any."""
+    """Return the state of the closed sessions of each cell."""
     states = {Cell(span, shard): repr(counts) for span, shard, *counts in database.rows(_STATES)}
     for span, shard, session in database.rows(_REPLACED):
         states[Cell(span, shard)] += f" {session}"
@@ -82,14 +82,14 @@ def states_of(database: Database) -> States:
 
 @dataclass(slots=True)
 class _Moment:
-    """What was read of a history in one snapshot, and what may be stored of it."""
+    """The states of a snapshot, and the results to store."""
 
     states: States
     fresh: list[tuple[Cell, str, bytes]] = field(default_factory=list)
 
 
 class CachedEngine(SqlEngine):
-    """The database that holds a history, with the sums that are stored in it."""
+    """The database of a history, with its cached sums."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -97,7 +97,7 @@ class CachedEngine(SqlEngine):
 
     @contextmanager
     def moment(self) -> Iterator[None]:
-        """Read as of one moment; what was summed is stored at its end. One inside joins it."""
+        """Read as of one moment, and store the sums at its end; nested moments join."""
         if self._moment is not None:
             yield
             return
@@ -111,7 +111,7 @@ class CachedEngine(SqlEngine):
             _store(self._database, moment)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries one after another, over the sessions whose sums are not stored."""
+        """Run queries one after another; take stored results of unchanged cells."""
         with self.moment():
             assert self._moment is not None  # noqa: S101 - in the block
             cells, edges = _cut(window, self._moment.states)
@@ -123,39 +123,39 @@ class CachedEngine(SqlEngine):
 
     def _of_cells(
         self, query: SumQuery, category: str | None, cells: Sequence[Cell]
-    ) -> Iterator[Columns]:
+    ) -> Sequence[Columns]:
         assert self._moment is not None  # noqa: S101 - as its caller
         states, digest = self._moment.states, self._digest(query, category)
-        bodies = _stored(self._database, digest, cells, states)
-        stored = {cell: part for cell in bodies if (part := _unpacked(bodies[cell])) is not None}
-        if stored:
-            yield _joined([*stored.values()])
+        bodies = _read_stored(self._database, digest, cells, states)
+        parts = {cell: part for cell in bodies if (part := _unpack(bodies[cell])) is not None}
         missing = defaultdict[int, list[int]](list)
         for cell in cells:
-            if cell not in stored:
+            if cell not in parts:
                 missing[cell.span].append(cell.shard)
         for span, shards in missing.items():
-            wanted = ""
+            condition = ""
             if len(shards) < CACHE_SHARDS:
-                wanted = f" AND bucket % {CACHE_SHARDS} IN ({', '.join(map(str, shards))})"
+                condition = f" AND bucket % {CACHE_SHARDS} IN ({', '.join(map(str, shards))})"
             whole = Window(_begin(span), _begin(span + 1), category)
-            found = self.columns(*query.within(whole, wanted))
-            shard_of = np.asarray(found["bucket"]) % CACHE_SHARDS
+            result = self.columns(*query.within(whole, condition))
+            shard_of = np.asarray(result["bucket"]) % CACHE_SHARDS
             for shard in shards:
                 rows = shard_of == shard
-                part = {name: column[rows] for name, column in found.items()}
-                self._moment.fresh.append((Cell(span, shard), digest, _packed(part)))
-            yield found
+                part = {name: column[rows] for name, column in result.items()}
+                parts[Cell(span, shard)] = part
+                self._moment.fresh.append((Cell(span, shard), digest, _pack(part)))
+        # In one order, so that sums are the same to the last bit whatever was stored.
+        return [_join([parts[cell] for cell in cells])] if cells else []
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
-        """A name of what is asked, other where a query, a view or the version is another."""
+        """Return a digest of the query, its views and the version of Witan."""
         sql = with_views(query.sql, self._database.dialect)
-        asked = json.dumps([__version__, sql, sorted(query.params.items()), category])
-        return blake2b(asked.encode(), digest_size=12).hexdigest()
+        parts = json.dumps([__version__, sql, sorted(query.params.items()), category])
+        return blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
 def _cut(window: Window, states: States) -> tuple[list[Cell], list[Window]]:
-    """The cells that lie in a window, and what is left of it at its ends."""
+    """Cut a window into whole cells and the parts at its ends."""
     length = CACHE_DAYS * MICROSECONDS_A_DAY
     first = None if window.since is None else -(-window.since_us // length)
     last = None if window.until is None else window.until_us // length
@@ -174,10 +174,10 @@ def _cut(window: Window, states: States) -> tuple[list[Cell], list[Window]]:
     return cells, edges
 
 
-def _stored(
+def _read_stored(
     database: Database, digest: str, cells: Sequence[Cell], states: States
 ) -> dict[Cell, bytes]:
-    """What is stored of cells, and holds."""
+    """Read the stored results of unchanged cells."""
     if not cells:
         return {}
     rows = database.rows(
@@ -185,16 +185,16 @@ def _stored(
         " WHERE query = :query AND span >= :first AND span <= :last",
         {"query": digest, "first": cells[0].span, "last": cells[-1].span},
     )
-    wanted = {*cells}
+    chosen = {*cells}
     return {
         cell: body
         for span, shard, state, body in rows
-        if (cell := Cell(span, shard)) in wanted and states[cell] == state
+        if (cell := Cell(span, shard)) in chosen and states[cell] == state
     }
 
 
 def _store(database: Database, moment: _Moment) -> None:
-    """Store sums for whoever reads next, those of cells that changed meanwhile aside."""
+    """Store results, except of cells that have changed meanwhile."""
     columns = ("span", "shard", "query", "state", "body")
     sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span AND shard = :shard"
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
@@ -214,8 +214,8 @@ _KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
 _LENGTH = struct.Struct("<I")
 
 
-def _packed(columns: Columns) -> bytes:
-    """Columns as bytes: their names and kinds, then column by column eight bytes a number."""
+def _pack(columns: Columns) -> bytes:
+    """Pack columns: names and kinds, then each column, eight bytes a number."""
     kinds = {name: "i" if column.dtype.kind == "i" else "f" for name, column in columns.items()}
     head = json.dumps(kinds).encode()
     arrays = (np.asarray(column, _KINDS[kinds[name]]) for name, column in columns.items())
@@ -223,19 +223,19 @@ def _packed(columns: Columns) -> bytes:
     return zlib.compress(_LENGTH.pack(len(head)) + head + body, 1)
 
 
-def _unpacked(body: bytes) -> Columns | None:
-    """The columns that bytes hold; None: they hold none."""
+def _unpack(body: bytes) -> Columns | None:
+    """Unpack columns; None if the bytes are damaged."""
     with suppress(zlib.error, ValueError, struct.error, KeyError):
-        held = zlib.decompress(body)
-        start = _LENGTH.size + _LENGTH.unpack_from(held)[0]
-        kinds: Mapping[str, str] = json.loads(held[_LENGTH.size : start])
-        n = (len(held) - start) // (8 * len(kinds))
+        raw = zlib.decompress(body)
+        start = _LENGTH.size + _LENGTH.unpack_from(raw)[0]
+        kinds: Mapping[str, str] = json.loads(raw[_LENGTH.size : start])
+        n = (len(raw) - start) // (8 * len(kinds))
         return {
-            name: np.frombuffer(held, _KINDS[kind], n, start + 8 * n * place)
+            name: np.frombuffer(raw, _KINDS[kind], n, start + 8 * n * place)
             for place, (name, kind) in enumerate(kinds.items())
         }
     return None
 
 
-def _joined(parts: Sequence[Columns]) -> Columns:
+def _join(parts: Sequence[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

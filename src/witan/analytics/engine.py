@@ -1,4 +1,4 @@
-"""What an engine is: something that answers SQL over the views of a history.
+"""Engines: SQL over the views of a history, by SQLite, PostgreSQL, DuckDB or Spark.
 
     v_sessions   a row per session
     v_standings  per session, kind, rule and model
@@ -38,14 +38,14 @@ NONE: Params = MappingProxyType({})
 
 
 class Query(NamedTuple):
-    """A text of SQL and its parameters."""
+    """An SQL text and its parameters."""
 
     sql: str
     params: Params = NONE
 
 
 class SumQuery(NamedTuple):
-    """Sums over the sessions of a window by bucket and other keys, which add up over windows.
+    """A query of sums by bucket and other keys, which add up over windows.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SumQuery(NamedTuple):
     by_span: bool = True
 
     def within(self, window: Window, shards: str = "") -> Query:
-        """The query of one window; `shards`: a further condition on its sessions."""
+        """Return the query of one window; `shards` is a further condition on its sessions."""
         conditions, bounds = _conditions(window)
         return Query(self.sql.replace("{window}", conditions + shards), {**self.params, **bounds})
 
@@ -72,17 +72,17 @@ class Engine(Protocol):
         """Run one query over the views."""
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries over the sessions of a window, at once where that is faster.
+        """Run queries over the sessions of a window, side by side where that is faster.
 
         Yield the number of a query and columns of its result. A query may yield several times, and
         its columns then add up.
         """
 
     def names(self) -> Names:
-        """Every code and its name."""
+        """Return the name of every code."""
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """Windows that make up this one, none too large to be read session by session."""
+        """Cut a window into ones that memory holds session by session."""
 
 
 def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
@@ -109,7 +109,7 @@ _NOUGHTS: Mapping[Any, str] = MappingProxyType(
 
 
 def columns_of(table: type[Any], **given: str) -> str:
-    """Every column of a table in its order: what is given under its name, noughts elsewhere.
+    """Write all columns of a table of sums as SQL, noughts where none is given.
 
     Queries of one table can then be put one under the other. Whole numbers are cast, since sums of
     them are decimals on one engine and integers of 128 bits on another.
@@ -131,7 +131,7 @@ SESSIONS_AT_ONCE = 10_000
 
 
 class SqlEngine:
-    """The database that holds a history.
+    """The database of a history.
 
     Several queries are of one moment inside ``with database.snapshot()``.
 
@@ -150,16 +150,16 @@ class SqlEngine:
         return self._database.columns(with_views(sql, self._database.dialect), params)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries one after another: a database sums on disk where memory does not do."""
+        """Run queries one after another: a database sums on disk if memory is short."""
         for number, query in enumerate(queries):
             yield number, self.columns(*query.within(window))
 
     def names(self) -> Names:
-        """Every code and its name."""
+        """Return the name of every code."""
         return Names(dict(self._database.rows("SELECT code, name FROM names")))
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """Windows of about so many sessions each as are read at once."""
+        """Cut a window into ones of about `sessions_at_once` sessions."""
         sql = """
             SELECT at_us FROM (
                 SELECT at_us, ROW_NUMBER() OVER (ORDER BY at_us) AS place FROM sessions

@@ -1,4 +1,4 @@
-"""A lake that is open in an engine; DuckDB, in this process."""
+"""Engines over a lake: their common base, and DuckDB in this process."""
 
 import re
 import tempfile
@@ -29,22 +29,22 @@ _OVERALL = -1
 
 
 class LakeEngine(ABC):
-    """A lake that is open in an engine, until its block ends.
+    """A lake that is open in an engine until the block ends.
 
     Parameters
     ----------
     folder
         The lake, or its place.
-    called
-        What the engine is called in a message.
+    engine
+        The name of the engine in messages.
     """
 
-    def __init__(self, folder: str | Path | Lake, called: str) -> None:
+    def __init__(self, folder: str | Path | Lake, engine: str) -> None:
         self.lake = folder if isinstance(folder, Lake) else Lake(folder)
-        self._called = called
+        self._engine = engine
 
     def names(self) -> Names:
-        """Every code and its name."""
+        """Return the name of every code."""
         return self.lake.names()
 
     @abstractmethod
@@ -52,21 +52,21 @@ class LakeEngine(ABC):
         """Run one query over the views."""
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries, what holds much in memory span by span."""
-        asked = [
+        """Run queries; those that need much memory span by span."""
+        runs = [
             (number, query.within(span))
             for number, query in enumerate(queries)
             for span in (self.spans(window) if query.by_span else (window,))
         ]
         known = {_OVERALL, *self.names().of}
-        found = self.several(query for _, query in asked)
-        for (number, _), columns in zip(asked, found, strict=True):
+        results = self.several(query for _, query in runs)
+        for (number, _), columns in zip(runs, results, strict=True):
             self._check_codes(columns, known)
             yield number, columns
 
     @abstractmethod
     def spans(self, window: Window) -> Sequence[Window]:
-        """Windows that make up this one, none too large to be summed in memory."""
+        """Cut a window into ones that memory holds."""
 
     def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
         """Run queries one after another: each takes all cores."""
@@ -74,7 +74,7 @@ class LakeEngine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the engine."""
+        """Close the engine."""
 
     def __enter__(self) -> Self:
         return self
@@ -96,17 +96,17 @@ class LakeEngine(ABC):
                 remedy = "export every history in it again"
                 raise HistoryError(str(self.lake.folder), problem, remedy)
 
-    def _said(self, error: Exception) -> HistoryError:
-        """What went wrong: a damaged file by its name, else the engine's own words."""
-        damaged = self.lake.damaged()
+    def _translate(self, error: Exception) -> HistoryError:
+        """Name a damaged file, else quote the engine."""
+        damaged = self.lake.find_damage()
         if damaged is not None:
             return damaged
-        problem = f"cannot be summed: {self._called} says: {str(error).splitlines()[0]}"
+        problem = f"cannot be summed: {self._engine} says: {str(error).splitlines()[0]}"
         return HistoryError(str(self.lake.folder), problem, "see what it says, and try again")
 
 
 MEMORY = "320MB"
-"""What DuckDB may hold before it goes on on disk; a sum over pairs needs half of it."""
+"""Memory of DuckDB, beyond which it uses the disk; a sum over pairs needs half of it."""
 
 _PARAMETER = re.compile(r":([a-z_]+)")
 
@@ -119,7 +119,7 @@ class DuckLake(LakeEngine):
     folder
         The lake, or its place.
     memory
-        What DuckDB may hold, as it writes it.
+        Limit in DuckDB's notation.
     threads
         None: as many as there are cores.
 
@@ -165,26 +165,26 @@ class DuckLake(LakeEngine):
         """Run one query over the views."""
         with self._lock:
             try:
-                asked = self._connection.execute(_PARAMETER.sub(r"$\1", sql), dict(params))
-                found: dict[str, NDArray[Any]] = asked.fetchnumpy()
+                cursor = self._connection.execute(_PARAMETER.sub(r"$\1", sql), dict(params))
+                columns: dict[str, NDArray[Any]] = cursor.fetchnumpy()
             except self._duckdb.Error as error:
-                raise self._said(error) from error
-        return found
+                raise self._translate(error) from error
+        return columns
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """The window cut into ones that memory holds."""
+        """Cut a window into ones that memory holds."""
         return self.lake.spans(window)
 
     def close(self) -> None:
-        """Let go of memory and of what was put on disk meanwhile."""
+        """Close DuckDB and delete what it wrote to disk."""
         self._closed()
 
-    def _said(self, error: Exception) -> HistoryError:
+    def _translate(self, error: Exception) -> HistoryError:
         if isinstance(error, self._duckdb.OutOfMemoryException):
             problem = f"needs more memory: {str(error).splitlines()[0]}"
             remedy = "give it more, or a shorter window"
             return HistoryError(str(self.lake.folder), problem, remedy)
-        return super()._said(error)
+        return super()._translate(error)
 
 
 def _duckdb() -> ModuleType:

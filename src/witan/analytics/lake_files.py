@@ -1,4 +1,4 @@
-"""The columns of a lake: what each of its folders holds.
+"""A lake of Parquet files: its columns, the lists of its exports, reading and checking.
 
     sessions/   a row per session, and the only place where its name stands
     standings/  a row per session, kind, rule and model
@@ -112,13 +112,13 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 """Type by column by table; a list in brackets."""
 
 MEASURED = {"z", "p_beats", "seconds", "cost_usd", "kendall_w", "agreement"}
-"""The columns of which hardly two rows have the same value, so that no dictionary is of use."""
+"""Columns whose values hardly repeat: a dictionary would not help."""
 
 DAILY = tuple(table for table in TABLES if table != "names")
 """The tables that are parted by day."""
 
 EXPORT = "witan.export"
-"""Under what the metadata of a file of a day have the mark of its export, one for all tables."""
+"""The key in a file's metadata of its export's mark, one for all tables of a day."""
 
 
 @cache
@@ -139,8 +139,8 @@ def schema_of(table: str) -> "pyarrow.Schema":
 
 
 @cache
-def repeating(table: str) -> list[str]:
-    """The columns of a table that are worth a dictionary, as Parquet names what lists hold."""
+def dictionary_columns(table: str) -> list[str]:
+    """Return the columns worth a dictionary, by their names in Parquet."""
     return [
         name + kind.count("[") * ".list.element"
         for name, kind in TABLES[table].items()
@@ -155,61 +155,61 @@ def _typed(kind: str) -> Any:
 
 
 def key_of(session: str) -> int:
-    """The key of a session: 64 bits of a hash of its name; among a million two rarely share one.
+    """Return the key of a session: 64 bits of a hash of its name.
 
-    With n sessions the chance that any two do is about n²/2⁶⁵: 3 in 10⁸ for a million.
+    The chance that any two of n sessions share one is about n²/2⁶⁵: 3 in 10⁸ for a million.
     """
     digest = blake2b(session.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)
 
 
 def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, int]:
-    """Column to the one value that it has in every row of all files; others are left out.
+    """Return the columns with one value in all rows of all files, and the value.
 
     Parameters
     ----------
     columns
         Of whole numbers: the least and the greatest of texts may be cut short in a file.
     """
-    held: dict[str, set[int | None]] = {name: set() for name in columns}
+    values: dict[str, set[int | None]] = {name: set() for name in columns}
     for file in files:
         metadata = arrow().parquet.read_metadata(file)
         for group in range(metadata.num_row_groups):
-            for name, value in _of_group(metadata.row_group(group), columns):
-                held[name].add(value)
+            for name, value in _constants_of_group(metadata.row_group(group), columns):
+                values[name].add(value)
     return {
         name: value
-        for name, values in held.items()
-        if len(values) == 1 and (value := next(iter(values))) is not None
+        for name, seen in values.items()
+        if len(seen) == 1 and (value := next(iter(seen))) is not None
     }
 
 
-def _of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
-    """Column to its only value in a group of rows; None: it has several, or nothing is said."""
+def _constants_of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
+    """Yield the only value of each column in a group of rows; None if unknown."""
     for at in range(group.num_columns if group.num_rows else 0):
         column = group.column(at)
         if column.path_in_schema in columns:
-            said = column.statistics
-            known = said is not None and said.has_min_max and said.has_null_count
-            alone = known and said.null_count == 0 and said.min == said.max
-            yield column.path_in_schema, int(said.min) if alone else None
+            statistics = column.statistics
+            known = statistics is not None and statistics.has_min_max and statistics.has_null_count
+            alone = known and statistics.null_count == 0 and statistics.min == statistics.max
+            yield column.path_in_schema, int(statistics.min) if alone else None
 
 
 FOLDER = "_exports"
-"""A name that begins so is no table to any reader of Parquet."""
+"""Readers of Parquet skip names that begin with an underscore."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the end of a file says: its rows, and the mark of its export, if it has one."""
+class FileSummary:
+    """The number of rows of a file, and the mark of its export, if any."""
 
     rows: int
     export: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A file as its export wrote it, by its place within the lake, which has slashes."""
+class ListedFile:
+    """A file as its export wrote it, by its path within the lake, with slashes."""
 
     file: str
     rows: int
@@ -217,22 +217,22 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
-    """What stands in a list; it is not complete while the first export still writes."""
+class _FileList:
+    """The list of an export; incomplete while the first export still writes."""
 
     complete: bool
-    files: tuple[Listed, ...]
+    files: tuple[ListedFile, ...]
 
 
-Lists = Mapping[Path, _List]
+Lists = Mapping[Path, _FileList]
 """The lists of a lake by their paths."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Lack:
+class _Missing:
     """A listed file that is not as it was written."""
 
-    file: Listed
+    file: ListedFile
     rows: int
     """Of its rows, those that are not there; fewer than none where there are more."""
     path: Path
@@ -240,16 +240,16 @@ class _Lack:
 
 
 def begin_list(root: Path, source: str) -> None:
-    """Say that an export has begun, where none has ended yet."""
+    """List an export as begun, unless one has ended."""
     path = _path(root, source)
     if not path.exists():
-        _write(path, _List(complete=False, files=()))
+        _write(path, _FileList(complete=False, files=()))
 
 
-def write_list(root: Path, source: str, files: Sequence[Listed]) -> None:
-    """Say what an export has written, whole or not at all."""
+def write_list(root: Path, source: str, files: Sequence[ListedFile]) -> None:
+    """List the files of an export, all or none."""
     order = sorted(files, key=lambda one: (DAILY.index(_table(one.file)), one.file))
-    _write(_path(root, source), _List(complete=True, files=tuple(order)))
+    _write(_path(root, source), _FileList(complete=True, files=tuple(order)))
 
 
 def _path(root: Path, source: str) -> Path:
@@ -260,7 +260,7 @@ def _table(file: str) -> str:
     return file.partition("/")[0]
 
 
-def _write(path: Path, listed: _List) -> None:
+def _write(path: Path, listed: _FileList) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.stem}.{os.getpid()}.partial")
     try:
@@ -272,7 +272,7 @@ def _write(path: Path, listed: _List) -> None:
 
 
 def read_lists(root: Path) -> Lists:
-    """Every list of a lake by its path, to be read before the files: it is written after them.
+    """Read every list of a lake by its path, before the files: it is written after them.
 
     Raises
     ------
@@ -282,13 +282,13 @@ def read_lists(root: Path) -> Lists:
     return {path: _read_list(path) for path in sorted((root / FOLDER).glob("*.json"))}
 
 
-def refuse_lost(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
+def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
     """Refuse a lake that lacks rows that an export wrote into it.
 
     Parameters
     ----------
-    held
-        By place within the lake, what there is.
+    files
+        Summaries of the files that are there, by path within the lake.
 
     Raises
     ------
@@ -304,34 +304,34 @@ def refuse_lost(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
         lack
         for path, listed in lists.items()
         for one in listed.files
-        if (lack := _lack(one, held, path)) is not None
+        if (lack := _missing_rows(one, files, path)) is not None
     ]
     known = {one.file for listed in lists.values() for one in listed.files}
     others = Counter[str]()
-    for file, found in held.items():
+    for file, summary in files.items():
         if file not in known:
-            others[_table(file)] += found.rows
-    lost = [lack for table in DAILY for lack in _lost(lacking, table, others[table])]
+            others[_table(file)] += summary.rows
+    lost = [lack for table in DAILY for lack in _lost_files(lacking, table, others[table])]
     if lost:
         raise _error(root, lost, others)
 
 
-def refuse_mixed(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
+def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
     """Refuse a day of which one table was exported with other rows than another was.
 
     A file that other tools wrote anew has lost its mark. Where its export is listed, its rows were
-    compared by `refuse_lost`; where nothing is listed, nothing is compared.
+    compared by `check_complete`; where nothing is listed, nothing is compared.
 
     Raises
     ------
     HistoryError
         With a file of the day, and the table that is not of its export.
     """
-    marks = {(_table(file), one.export): file for file, one in held.items() if one.export}
+    marks = {(_table(file), one.export): file for file, one in files.items() if one.export}
     listed = {
         (_table(one.file), one.export): one.file for list_ in lists.values() for one in list_.files
     }
-    unmarked = {_table(file) for file, one in held.items() if one.export is None}
+    unmarked = {_table(file) for file, one in files.items() if one.export is None}
     for (_, mark), file in sorted(marks.items()):
         for table in (table for table in DAILY if (table, mark) not in marks):
             if lists:
@@ -340,7 +340,7 @@ def refuse_mixed(root: Path, lists: Lists, held: Mapping[str, Held]) -> None:
             else:
                 known = table + file.removeprefix(_table(file))
                 is_there = table in unmarked
-            beside = None if known is None else held.get(known)
+            beside = None if known is None else files.get(known)
             if not is_there or (beside is not None and beside.export is not None):
                 raise _mixed(root, file, table)
 
@@ -351,24 +351,24 @@ def _mixed(root: Path, file: str, table: str) -> HistoryError:
     return HistoryError(str(root), problem, remedy)
 
 
-def _lack(one: Listed, held: Mapping[str, Held], path: Path) -> _Lack | None:
-    found = held.get(one.file)
-    if found is None:
-        return _Lack(one, one.rows, path)
+def _missing_rows(one: ListedFile, files: Mapping[str, FileSummary], path: Path) -> _Missing | None:
+    summary = files.get(one.file)
+    if summary is None:
+        return _Missing(one, one.rows, path)
     # One with another mark was written by a later export, whose list is still to come.
-    if found.rows == one.rows or found.export not in (None, one.export):
+    if summary.rows == one.rows or summary.export not in (None, one.export):
         return None
-    return _Lack(one, one.rows - found.rows, path)
+    return _Missing(one, one.rows - summary.rows, path)
 
 
-def _lost(lacking: Sequence[_Lack], table: str, others: int) -> list[_Lack]:
-    """What of a table is nowhere: the rows of other files do not make up for it."""
+def _lost_files(lacking: Sequence[_Missing], table: str, others: int) -> list[_Missing]:
+    """Return the files of a table whose rows no other files replace."""
     here = [lack for lack in lacking if _table(lack.file.file) == table]
     n = sum(lack.rows for lack in here)
     return [] if n in (0, others) else [lack for lack in here if lack.rows > 0]
 
 
-def _error(root: Path, lost: Sequence[_Lack], others: Mapping[str, int]) -> HistoryError:
+def _error(root: Path, lost: Sequence[_Missing], others: Mapping[str, int]) -> HistoryError:
     first = lost[0]
     table = _table(first.file.file)
     n = sum(lack.rows for lack in lost if _table(lack.file.file) == table) - others[table]
@@ -399,9 +399,9 @@ def _place(path: Path) -> str:
     return f"{FOLDER}/{path.name}"
 
 
-def _read_list(path: Path) -> _List:
+def _read_list(path: Path) -> _FileList:
     try:
-        return TypeAdapter(_List).validate_json(path.read_bytes())
+        return TypeAdapter(_FileList).validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.errors()[0]["msg"]
         problem = f"is no list of the files of an export: {reason}"
@@ -409,7 +409,7 @@ def _read_list(path: Path) -> _List:
 
 
 BALLOTS_AT_ONCE = 400_000
-"""Ballots that a sum over their pairs and peers takes in at a time; what bounds its memory."""
+"""Ballots that are summed at a time, which bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,23 +442,23 @@ class Lake:
         self._at_once = ballots_at_once
         self.folder = Path(folder)
         lists = read_lists(self.folder)
-        self.files = self._found(lists)
+        self.files = self._find_files(lists)
         days: dict[date, int] = {}
-        held: dict[str, Held] = {}
+        summaries: dict[str, FileSummary] = {}
         for table, paths in self.files.items():
             for path in paths:
-                checked = _checked(path, table)
+                summary = _summarize(path, table)
                 day = _day_of(path)
                 if table == "ballots" and day is not None:
-                    days[day] = days.get(day, 0) + checked.rows
+                    days[day] = days.get(day, 0) + summary.rows
                 if table in DAILY:
-                    held[path.relative_to(self.folder).as_posix()] = checked
-        refuse_lost(self.folder, lists, held)
-        refuse_mixed(self.folder, lists, held)
+                    summaries[path.relative_to(self.folder).as_posix()] = summary
+        check_complete(self.folder, lists, summaries)
+        check_exports(self.folder, lists, summaries)
         self._days = [_Day(day, ballots) for day, ballots in sorted(days.items())]
 
-    def _found(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
-        """The files of each table, of which each has some."""
+    def _find_files(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
+        """Return the files of each table; refuse a table without any."""
         patterns = {table: "day=*/*.parquet" if table in DAILY else "*.parquet" for table in TABLES}
         files = {
             table: tuple(sorted((self.folder / table).glob(pattern)))
@@ -466,7 +466,7 @@ class Lake:
         }
         missing = [table for table, paths in files.items() if not paths]
         if missing == list(DAILY):
-            refuse_lost(self.folder, lists, {})
+            check_complete(self.folder, lists, {})
             problem = "is a lake that holds no session yet"
             remedy = "ask a question, or import ballots, then export the history again"
             raise HistoryError(str(self.folder), problem, remedy)
@@ -477,43 +477,43 @@ class Lake:
         return files
 
     def names(self) -> Names:
-        """Every code and its name."""
-        held: dict[int, str] = {}
+        """Return the name of every code."""
+        names: dict[int, str] = {}
         for path in self.files["names"]:
             table = _read_table(path)
             pairs = zip(table["code"].to_pylist(), table["name"].to_pylist(), strict=True)
             for code, name in pairs:
-                if held.setdefault(code, name) != name:
-                    problem = f"{name!r} and {held[code]!r} share a code"
+                if names.setdefault(code, name) != name:
+                    problem = f"{name!r} and {names[code]!r} share a code"
                     raise HistoryError(str(path), problem, "give one of them another name")
-        return Names(held)
+        return Names(names)
 
     def spans(self, window: Window) -> tuple[Window, ...]:
-        """The window cut into ones of few enough ballots each.
+        """Cut the window into ones of few enough ballots each.
 
         They cover it without a gap whatever the folders are called, so that each session is in one.
         """
         cuts: list[datetime] = []
-        held = 0
+        n_ballots = 0
         for day in self._days:
             midnight = datetime(day.day.year, day.day.month, day.day.day, tzinfo=UTC)
             pieces = -(-day.ballots // self._at_once)
-            if held + day.ballots > self._at_once:
+            if n_ballots + day.ballots > self._at_once:
                 cuts += [midnight + timedelta(days=1) * piece / pieces for piece in range(pieces)]
-                held = 0
-            held += day.ballots
+                n_ballots = 0
+            n_ballots += day.ballots
         return _cut(window, cuts)
 
-    def refuse_doubles(self) -> None:
-        """Refuse a lake of which a session would be counted twice: two histories imported it.
+    def check_duplicates(self) -> None:
+        """Refuse a lake with a session of two histories: it would count twice.
 
         Raises
         ------
         HistoryError
             With the name of one such session, and the files that hold it.
         """
-        twice = self._twice()
-        # Held for another reading, which an engine does by itself.
+        twice = self._duplicates()
+        # FileSummary for another reading, which an engine does by itself.
         arrow().default_memory_pool().release_unused()
         if twice:
             name = min(twice)
@@ -523,14 +523,13 @@ class Lake:
             remedy = "export the histories to folders of their own, or forget it in one of them"
             raise HistoryError(str(self.folder), problem, remedy)
 
-    def _twice(self) -> dict[str, list[str]]:
-        """Sessions that stand in several rows, and the files of each."""
+    def _duplicates(self) -> dict[str, list[str]]:
+        """Return sessions in several rows, and the files of each."""
         keys = [
             _read_table(path, ["session"])["session"].to_numpy() for path in self.files["sessions"]
         ]
-        held = np.concatenate(keys)
-        held.sort()
-        several = held[1:][held[1:] == held[:-1]]
+        in_order = np.sort(np.concatenate(keys))
+        several = in_order[1:][in_order[1:] == in_order[:-1]]
         twice: dict[str, list[str]] = {}
         for path, mine in zip(self.files["sessions"], keys, strict=True):
             if several.size and np.isin(mine, several).any():
@@ -540,8 +539,8 @@ class Lake:
                     twice.setdefault(named[at], []).append(place)
         return twice
 
-    def damaged(self) -> HistoryError | None:
-        """Read every file to its end, and say which one cannot be; None: each can."""
+    def find_damage(self) -> HistoryError | None:
+        """Read every file to its end; return an error for the first unreadable one."""
         for path in (path for paths in self.files.values() for path in paths):
             try:
                 file = arrow().parquet.ParquetFile(path)
@@ -564,44 +563,44 @@ def _cut(window: Window, cuts: Iterable[datetime]) -> tuple[Window, ...]:
 
 
 def _day_of(path: Path) -> date | None:
-    """The day that the folder of a file is called after; None: no day."""
+    """Return the day in the name of a file's folder, if any."""
     try:
         return date.fromisoformat(path.parent.name.removeprefix("day="))
     except ValueError:
         return None
 
 
-def _checked(path: Path, table: str) -> Held:
-    """What the end of a file says, which has the columns of its table."""
+def _summarize(path: Path, table: str) -> FileSummary:
+    """Check the columns of a file; return its summary."""
     try:
         with arrow().parquet.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
     except (OSError, arrow().ArrowException) as error:
         raise _damage(path, error) from error
     for field in schema_of(table):
-        found: Sequence[int] = schema.get_all_field_indices(field.name)
-        if len(found) != 1:
-            problem = f"has no column {field.name!r}" if not found else (
-                f"has the column {field.name!r} {len(found)} times"
+        places: Sequence[int] = schema.get_all_field_indices(field.name)
+        if len(places) != 1:
+            problem = f"has no column {field.name!r}" if not places else (
+                f"has the column {field.name!r} {len(places)} times"
             )  # fmt: skip
             raise HistoryError(str(path), problem, _REMEDY)
-        held = schema.field(found[0]).type
-        if not _alike(held, field.type):
-            problem = f"has {held} in the column {field.name!r}, where {field.type} is expected"
+        kind = schema.field(places[0]).type
+        if not _same_type(kind, field.type):
+            problem = f"has {kind} in the column {field.name!r}, where {field.type} is expected"
             raise HistoryError(str(path), problem, _REMEDY)
     mark = dict(schema.metadata or {}).get(EXPORT.encode())
-    return Held(int(rows), None if mark is None else mark.decode(errors="replace"))
+    return FileSummary(int(rows), None if mark is None else mark.decode(errors="replace"))
 
 
 _REMEDY = "take the file out of the lake, or write the lake again"
 
 
-def _alike(held: Any, wanted: Any) -> bool:
-    """Of one type; how a list names its elements does not matter."""
+def _same_type(one: Any, other: Any) -> bool:
+    """Compare types; the name of a list's elements does not matter."""
     types = arrow().types
-    if types.is_list(held) and types.is_list(wanted):
-        return _alike(held.value_type, wanted.value_type)
-    return bool(held == wanted)
+    if types.is_list(one) and types.is_list(other):
+        return _same_type(one.value_type, other.value_type)
+    return bool(one == other)
 
 
 def _read_table(path: Path, columns: list[str] | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Writing a lake from a history, a day at a time.
+"""Write a lake from a history, a day at a time.
 
 Names go first, so that no code is ever without one. The five files of a day are written aside and
 then take their places one right after the other; each carries the mark of its export, so that a
@@ -21,11 +21,11 @@ from witan.analytics.lake_files import (
     DAILY,
     EXPORT,
     TABLES,
-    Listed,
+    ListedFile,
     arrow,
     begin_list,
+    dictionary_columns,
     key_of,
-    repeating,
     schema_of,
     write_list,
 )
@@ -84,7 +84,7 @@ class HistoryRecorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LakeWritten:
-    """What a lake now holds of a history."""
+    """The number of sessions and of days that were written."""
 
     sessions: int
     days: int
@@ -93,7 +93,7 @@ class LakeWritten:
 def write_lake(
     history: HistoryRecorder, folder: str | Path, *, source: str | None = None
 ) -> LakeWritten:
-    """Write every session of a history that nobody still writes to into a lake.
+    """Write every closed session of a history into a lake.
 
     Files are named after `source`, by default a code of where the history is: writing the same
     history again replaces its files, and takes away those of days that it no longer has.
@@ -108,7 +108,7 @@ def write_lake(
     arrow()
     database, root = history.database, Path(folder)
     name = f"{code_of(database.where):014x}" if source is None else source
-    written, sessions = list[Listed](), 0
+    written, sessions = list[ListedFile](), 0
     try:
         begin_list(root, name)
         with database.snapshot():
@@ -116,9 +116,9 @@ def write_lake(
             codes = {"code": [row[0] for row in names], "name": [row[1] for row in names]}
             write_table(root, "names", codes, source=name)
             for (day,) in database.rows(_DAYS):
-                held = _day(database, day)
-                sessions += len(held["sessions"]["session"])
-                written += _write_day(root, held, _date(day), name)
+                tables = _day(database, day)
+                sessions += len(tables["sessions"]["session"])
+                written += _write_day(root, tables, _date(day), name)
         write_list(root, name, written)
         _remove_others(root, name, {root / one.file for one in written})
     except OSError as error:
@@ -130,16 +130,19 @@ def write_lake(
 def write_table(
     root: Path, table: str, columns: Mapping[str, Any], *, source: str, day: date | None = None
 ) -> Path:
-    """Write one file of a lake: whole under its name, or not at all."""
+    """Write one file of a lake, whole or not at all."""
     path = _path(root, table, source, day)
     _write({path: (table, arrow().table(dict(columns), schema=schema_of(table)))})
     return path
 
 
-def _write_day(root: Path, held: Mapping[str, Columns], day: date, source: str) -> list[Listed]:
+def _write_day(
+    root: Path, day_columns: Mapping[str, Columns], day: date, source: str
+) -> list[ListedFile]:
     """Write the files of one day, and say what was written."""
     tables = {
-        table: arrow().table(columns, schema=schema_of(table)) for table, columns in held.items()
+        table: arrow().table(columns, schema=schema_of(table))
+        for table, columns in day_columns.items()
     }
     digest = blake2b(digest_size=8)
     for table in tables.values():
@@ -150,7 +153,7 @@ def _write_day(root: Path, held: Mapping[str, Columns], day: date, source: str) 
     marked = {EXPORT: mark}
     _write({paths[name]: (name, tables[name].replace_schema_metadata(marked)) for name in tables})
     return [
-        Listed(paths[name].relative_to(root).as_posix(), len(table), mark)
+        ListedFile(paths[name].relative_to(root).as_posix(), len(table), mark)
         for name, table in tables.items()
     ]
 
@@ -161,7 +164,7 @@ def _path(root: Path, table: str, source: str, day: date | None) -> Path:
 
 
 def _write(tables: "Mapping[Path, tuple[str, pyarrow.Table]]") -> None:
-    """Write a table to every path, aside first, and into place once all of them are there."""
+    """Write a table to every path: first aside, then all into place."""
     # A name that begins with a dot is no part of a lake to any reader.
     aside = {path: path.with_name(f".{path.stem}.{os.getpid()}.partial") for path in tables}
     try:
@@ -172,7 +175,7 @@ def _write(tables: "Mapping[Path, tuple[str, pyarrow.Table]]") -> None:
                 rows,
                 partial,
                 compression="zstd",
-                use_dictionary=repeating(table),
+                use_dictionary=dictionary_columns(table),
                 row_group_size=ROWS_IN_A_GROUP,
             )
         for path, partial in aside.items():
@@ -202,15 +205,15 @@ def _day(database: Database, day: int) -> dict[str, Columns]:
     by_name = {name: (key_of(name), *rest) for name, *rest in lines}
     if len({key for key, *_ in by_name.values()}) < len(by_name):
         raise HistoryError(database.where, "two sessions have one key", "give one another name")
-    held = {"sessions": sessions}
+    tables = {"sessions": sessions}
     for table, names in _READ.items():
         columns = _columns(("session", *names), database.rows(_joined(table), {"day": day}))
-        held[table] = _SHAPED[table](columns)
-    for columns in held.values():
+        tables[table] = _SHAPED[table](columns)
+    for columns in tables.values():
         rows = [by_name[name] for name in columns["session"]]
         for at, name in enumerate(_SHARED):
             columns[name] = [row[at] for row in rows]
-    return held
+    return tables
 
 
 def _joined(table: str) -> str:
@@ -224,8 +227,8 @@ def _joined(table: str) -> str:
 
 def _columns(names: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
     listed = list(names)
-    held = zip(*rows, strict=True) if rows else [()] * len(listed)
-    return {name: list(values) for name, values in zip(listed, held, strict=True)}
+    tables = zip(*rows, strict=True) if rows else [()] * len(listed)
+    return {name: list(values) for name, values in zip(listed, tables, strict=True)}
 
 
 def _as_it_is(columns: Columns) -> Columns:

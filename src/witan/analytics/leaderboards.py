@@ -14,14 +14,13 @@ from witan.analytics.lake_engine import DuckLake
 from witan.analytics.sources import (
     BASE_RULE,
     Source,
-    asked_between,
     check_rule,
-    coverage_of,
-    nothing,
+    explain_empty,
     open_source,
+    time_range,
 )
 from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.rules.elo import Match, rate_matches
 from witan.core.stats import leaderboard as core
 from witan.core.stats.leaderboard import Leaderboard, Terms
@@ -50,7 +49,7 @@ def leaderboard(
     aliases: Mapping[str, str] = NO_ALIASES,
     now: datetime | None = None,
 ) -> Leaderboard:
-    """Order models by how they fared across sessions, with the change against the window before.
+    """Rank models by their sessions, with the change against the window before.
 
     Sessions of a history that were never counted under the rule are counted first, and what comes
     of it is kept.
@@ -60,7 +59,7 @@ def leaderboard(
     source
         A history, or its path or URL; an engine, or the folder of a lake.
     terms
-        What is asked for.
+        The window, the rule, the order.
     with_elo
         Rate by Elo as well, which reads every match; done where that is to be the order.
     aliases
@@ -93,32 +92,32 @@ def board_of(
     aliases: Mapping[str, str] = NO_ALIASES,
     now: datetime,
 ) -> Leaderboard:
-    """The leaderboard of a source as it is, which is not counted any further."""
+    """Rank the models of a source as it is; count nothing first."""
     check_rule(terms.rule)
     wanted = with_elo or terms.order_by == "elo"
     with source.moment():
-        names = source.reductions(terms.window).names()
+        names = source.sums(terms.window).names()
         previous = None
         before = _before(terms.window, now)
         if before is not None:
             try:
-                asked = replace(terms, window=before)
-                previous = _board(source, asked, names, with_elo=wanted, aliases=aliases)
+                earlier = replace(terms, window=before)
+                previous = _board(source, earlier, names, with_elo=wanted, aliases=aliases)
             except NothingToCount:
                 previous = None
         try:
-            found = _board(
+            board = _board(
                 source, terms, names, with_elo=wanted, aliases=aliases, previous=previous
             )
         except NothingToCount as error:
-            raise _why_not(source, terms, error) from None
-        return _covered(source, terms, found)
+            raise _explain(source, terms, error) from None
+        return _note_coverage(source, terms, board)
 
 
 def boards_over_time(
     source: Source, terms: Terms, parts: int, *, aliases: Mapping[str, str] = NO_ALIASES
 ) -> tuple[tuple[Window, Leaderboard | None], ...]:
-    """The mean scores of a source in equal parts of its time, the earliest first; no ratings.
+    """Rank models by mean scores in equal parts of time, the earliest first.
 
     The parts are of the time in the window from the first session to the last one; without any
     time between these there are none. None: nothing in a part can be counted.
@@ -126,24 +125,26 @@ def boards_over_time(
     check_rule(terms.rule)
     human = int(terms.kind == "human")
     with source.moment():
-        names = source.reductions(terms.window).names()
-        found: list[tuple[Window, Leaderboard | None]] = []
+        names = source.sums(terms.window).names()
+        boards: list[tuple[Window, Leaderboard | None]] = []
         for window in _parts(source, terms.window, parts):
-            asked = replace(terms, window=window, order_by="score", min_sessions=1)
-            part = source.reductions(window)
-            sums = part.standings(terms.rule, human=human)
-            held = renamed_standings(part, sums, terms.rule, human, aliases=aliases, names=names)
+            one = replace(terms, window=window, order_by="score", min_sessions=1)
+            part = source.sums(window)
+            sums = part.table(StandingSums, rule=terms.rule, human=human)
+            standings = rename_standings(
+                part, sums, terms.rule, human, aliases=aliases, names=names
+            )
             try:
-                board = core.leaderboard(held, None, None, renamed(names, aliases), terms=asked)
+                board = core.leaderboard(standings, None, None, renamed(names, aliases), terms=one)
             except NothingToCount:
-                found.append((window, None))
+                boards.append((window, None))
             else:
-                found.append((window, board))
-    return tuple(found)
+                boards.append((window, board))
+    return tuple(boards)
 
 
 def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
-    between = asked_between(source)
+    between = time_range(source)
     if between is None:
         return
     since = max(between[0], window.since or between[0])
@@ -158,7 +159,7 @@ def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
 
 
 def _before(window: Window, now: datetime) -> Window | None:
-    """The window of equal length before; one that is open at its end lasts until now."""
+    """Return the window before, of equal length; an open end is now."""
     if window.since is None:
         return None
     if window.until is not None:
@@ -175,39 +176,39 @@ def _board(
     aliases: Mapping[str, str],
     previous: Leaderboard | None = None,
 ) -> Leaderboard:
-    asked, human = source.reductions(terms.window), int(terms.kind == "human")
-    found = asked.tables(StandingSums, MatchupSums, AnswerSums, rule=terms.rule, human=human)
-    standings = renamed_standings(
-        asked, found[StandingSums], terms.rule, human, aliases=aliases, names=names
+    sums, human = source.sums(terms.window), int(terms.kind == "human")
+    tables = sums.tables(StandingSums, MatchupSums, AnswerSums, rule=terms.rule, human=human)
+    standings = rename_standings(
+        sums, tables[StandingSums], terms.rule, human, aliases=aliases, names=names
     )
     return core.leaderboard(
         standings,
-        merge(found[MatchupSums], aliases, names),
-        merge(found[AnswerSums], aliases, names),
+        merge(tables[MatchupSums], aliases, names),
+        merge(tables[AnswerSums], aliases, names),
         renamed(names, aliases),
         terms=terms,
-        elo=_elo(asked, human, aliases, names) if with_elo else None,
+        elo=_elo(sums, human, aliases, names) if with_elo else None,
         previous=previous,
     )
 
 
 def _elo(
-    asked: Reductions, human: int, aliases: Mapping[str, str], names: Names
+    sums: WindowSums, human: int, aliases: Mapping[str, str], names: Names
 ) -> Mapping[int, float]:
-    """Rating of each model after the last session, by the names they have now."""
+    """Rate each model after the last session, under its present name."""
     changed = renamed_codes(aliases, names)
-    return rate_matches(renamed_matches(asked.matches(human=human), changed)).rating
+    return rate_matches(rename_matches(sums.matches(human=human), changed)).rating
 
 
-def _why_not(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:
-    """Say why there is no leaderboard, as exactly as can be."""
-    empty = nothing(source, terms.window)
+def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:
+    """Return the reason that there is no leaderboard."""
+    empty = explain_empty(source, terms.window)
     if empty is not None:
         return empty
     human = int(terms.kind == "human")
     if source.name in ("duckdb", "spark") and terms.rule != BASE_RULE:
-        held = coverage_of(source, terms.window, BASE_RULE, human)
-        if held and not coverage_of(source, terms.window, terms.rule, human):
+        counted = source.sums(terms.window).coverage(BASE_RULE, human=human)
+        if counted and not source.sums(terms.window).coverage(terms.rule, human=human):
             return HistoryError(
                 source.where,
                 f"the lake has no standings under {terms.rule}",
@@ -217,21 +218,21 @@ def _why_not(source: Source, terms: Terms, error: NothingToCount) -> NothingToCo
     return error
 
 
-def _covered(source: Source, terms: Terms, found: Leaderboard) -> Leaderboard:
-    """The leaderboard, with a word on sessions that the rule left out."""
+def _note_coverage(source: Source, terms: Terms, board: Leaderboard) -> Leaderboard:
+    """Add a warning about sessions that the rule left out."""
     if terms.rule == BASE_RULE:
-        return found
+        return board
     human = int(terms.kind == "human")
-    counted = coverage_of(source, terms.window, terms.rule, human)
-    of = coverage_of(source, terms.window, BASE_RULE, human)
+    counted = source.sums(terms.window).coverage(terms.rule, human=human)
+    of = source.sums(terms.window).coverage(BASE_RULE, human=human)
     if counted >= of:
-        return found
+        return board
     left = f"{of - counted:,} of {of:,} sessions have no standings under {terms.rule}"
-    return replace(found, warnings=(*found.warnings, f"{left}: it cannot count them, or did not"))
+    return replace(board, warnings=(*board.warnings, f"{left}: it cannot count them, or did not"))
 
 
-def renamed_standings(
-    asked: Reductions,
+def rename_standings(
+    sums: WindowSums,
     standings: StandingSums,
     rule: str,
     human: int,
@@ -239,19 +240,18 @@ def renamed_standings(
     aliases: Mapping[str, str],
     names: Names,
 ) -> StandingSums:
-    """Give what old names earned to the new ones, a session of both once.
+    """Merge standings of old names into the present ones; a session of both counts once.
 
-    Sums do not say that a session is of both. Where two names that are now one met, these sessions
-    are asked for.
+    Sums do not tell that a session has both: such sessions are summed again.
     """
     changed = renamed_codes(aliases, names)
     if not changed:
         return standings
     merged = merge(standings, aliases, names)
-    met = _met(asked.matchups(human=human), changed)
-    if not met:
+    shared = _same_session(sums.table(MatchupSums, human=human), changed)
+    if not shared:
         return merged
-    less = asked.twice(met, rule, human=human)
+    less = sums.duplicates(shared, rule, human=human)
     return StandingSums(
         **{
             field.name: np.concatenate([getattr(merged, field.name), getattr(less, field.name)])
@@ -260,8 +260,8 @@ def renamed_standings(
     )
 
 
-def _met(matchups: MatchupSums, changed: Mapping[int, int]) -> Mapping[int, int]:
-    """Codes of models that had a seat beside one that is now the same, and what they are now."""
+def _same_session(matchups: MatchupSums, changed: Mapping[int, int]) -> Mapping[int, int]:
+    """Map codes of models that met under two names to their present code."""
     pairs = np.unique(np.stack([matchups.first, matchups.second]), axis=1).T.tolist()
     return {
         code: changed.get(code, code)
@@ -271,8 +271,8 @@ def _met(matchups: MatchupSums, changed: Mapping[int, int]) -> Mapping[int, int]
     }
 
 
-def renamed_matches(matches: Iterable[Match], changed: Mapping[int, int]) -> Iterator[Match]:
-    """Matches between models as they are called now: of a session and a pair one, of all ballots.
+def rename_matches(matches: Iterable[Match], changed: Mapping[int, int]) -> Iterator[Match]:
+    """Merge matches under old names into one per session and pair.
 
     Parameters
     ----------
@@ -284,9 +284,9 @@ def renamed_matches(matches: Iterable[Match], changed: Mapping[int, int]) -> Ite
     if not changed:
         yield from matches
         return
-    for session, held in groupby(matches, key=attrgetter("session")):
+    for session, group in groupby(matches, key=attrgetter("session")):
         pairs: dict[tuple[int, int], Match] = {}
-        for match in held:
+        for match in group:
             one, two = (
                 changed.get(match.first, match.first),
                 changed.get(match.second, match.second),

@@ -1,22 +1,21 @@
-"""What a leaderboard or an audit is read off: a history, or a lake and the engine that sums it."""
+"""Sources of leaderboards and audits: a history, files, or a lake and its engine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from witan.analytics.cache import CachedEngine
-from witan.analytics.engine import Engine
+from witan.analytics.engine import Engine, SumQuery
 from witan.analytics.lake_engine import DuckLake
 from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import Reductions
+from witan.analytics.sums import WindowSums
 from witan.core.casts import Cast, Named
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
-from witan.core.window import ALWAYS, Window
+from witan.core.window import ALWAYS, EPOCH, Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
@@ -29,35 +28,35 @@ WEIGHTED = "weighted_borda"
 def weights_by_halves(
     history: History, casts: Sequence[Cast], aliases: Mapping[str, str] = NO_ALIASES
 ) -> Mapping[str, Mapping[str, float]]:
-    """Session to what its reviewers weigh, by sessions of the other half of the buckets.
+    """Weigh the reviewers of sessions by what the other half of the buckets teaches.
 
-    So no session teaches what it is counted by, and a history is read twice and not once a session.
+    So no session teaches its own weights, and a history is read twice, not once a session.
 
     Parameters
     ----------
     aliases
         Old name → new name of a model, beside those of the history.
     """
-    known_as = {**history.aliases, **aliases}
-    found: dict[str, Mapping[str, float]] = {}
+    names = {**history.aliases, **aliases}
+    by_session: dict[str, Mapping[str, float]] = {}
     for half in (0, 1):
-        known = {
+        reviewers = {
             cast.session: _reviewers(cast) for cast in casts if bucket_of(cast.session) % 2 == half
         }
-        models = sorted({model for named in known.values() for model in named.values()})
+        models = sorted({model for seats in reviewers.values() for model in seats.values()})
         if not models:
             continue
-        taught = learn(history.database, models, half=1 - half, aliases=known_as)
-        weights = taught.reliability
-        for session, named in known.items():
-            found[session] = {
-                name: weights[model] for name, model in sorted(named.items()) if model in weights
+        lessons = learn(history.database, models, half=1 - half, aliases=names)
+        weights = lessons.reliability
+        for session, seats in reviewers.items():
+            by_session[session] = {
+                name: weights[model] for name, model in sorted(seats.items()) if model in weights
             }
-    return found
+    return by_session
 
 
 def _reviewers(cast: Cast) -> dict[str, str]:
-    """Reviewer to the model behind it; people are weighed alike."""
+    """Return the model behind each reviewer; people are weighed alike."""
     named = Named(cast)
     names = {ballot.reviewer for ballot in cast.ballots if ballot.kind == "model"}
     return {name: named.reviewer(name) for name in names}
@@ -70,32 +69,32 @@ BASE_RULE = "borda"
 
 
 WAIT_SECONDS = 10.0
-"""How long what is counted apart waits for who writes."""
+"""How long a connection of its own waits for writers."""
 
 
 class Source(Protocol):
-    """Something that sessions are summed from."""
+    """Sessions that can be summed."""
 
     @property
     def where(self) -> str:
-        """What it is called, without a password."""
+        """Its place or name, without a password."""
 
     @property
     def name(self) -> str:
-        """Of the engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``."""
+        """The engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``."""
 
     @property
     def engine(self) -> Engine:
-        """What answers questions that no reduction asks."""
+        """SQL over its views."""
 
-    def reductions(self, window: Window) -> Reductions:
-        """The sums of a window."""
+    def sums(self, window: Window) -> WindowSums:
+        """Sum a window."""
 
     def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
-        """Count what was never counted under a rule, where that can be; return how many."""
+        """Count sessions never counted under a rule, if possible; return how many."""
 
     def moment(self) -> AbstractContextManager[None]:
-        """Everything asked for in the block is of one moment."""
+        """Read as of one moment until the block ends."""
 
 
 class HistorySource:
@@ -108,19 +107,19 @@ class HistorySource:
 
     @classmethod
     @contextmanager
-    def apart(cls, history: History) -> Iterator[Self]:
-        """The history on a connection of its own: counting at length, it holds up nobody else.
+    def on_own_connection(cls, history: History) -> Iterator[Self]:
+        """Open the history on another connection, so that long sums delay nobody.
 
         Raises
         ------
         HistoryError
             If it was closed.
         """
-        history.database.rows("SELECT 1")  # where it was closed, it says so
+        history.database.rows("SELECT 1")  # raises if it was closed
         with history.database.reopen(WAIT_SECONDS) as database:
-            own = History(database, SystemClock())
-            own.aliases = history.aliases
-            yield cls(own)
+            copy = History(database, SystemClock())
+            copy.aliases = history.aliases
+            yield cls(copy)
 
     @property
     def where(self) -> str:
@@ -129,36 +128,34 @@ class HistorySource:
 
     @property
     def name(self) -> str:
-        """Of the database."""
+        """The dialect of its database."""
         return self._history.database.dialect
 
-    def reductions(self, window: Window) -> Reductions:
-        """The sums of a window, from the cache where it has them."""
-        return Reductions(self.engine, window)
+    def sums(self, window: Window) -> WindowSums:
+        """Sum a window, from the cache where it holds."""
+        return WindowSums(self.engine, window)
 
     def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
-        """Count the sessions that were never counted under a rule, and keep what comes of it."""
+        """Count sessions never counted under a rule, and store the results."""
         if rule == BASE_RULE:
             return 0
-        # The cache tells without a look at each whether there are any.
-        if not self.reductions(ALWAYS).uncounted(rule):
+        if not self.sums(ALWAYS).uncounted(rule):
             return 0
-        weighed = partial(weights_by_halves, self._history, aliases=aliases)
-        weigh = weighed if rule == WEIGHTED else None
-        return self._history.recount(rule, weigh)
+        weigh = partial(weights_by_halves, self._history, aliases=aliases)
+        return self._history.recount(rule, weigh if rule == WEIGHTED else None)
 
     def moment(self) -> AbstractContextManager[None]:
-        """A snapshot of the database, whose sums are cached at its end."""
+        """Read a snapshot; cache its sums at the end."""
         return self._cached.moment()
 
 
 class FilesSource(HistorySource):
-    """Files that were taken into a history of their own.
+    """Files that were imported into a history of their own.
 
     Parameters
     ----------
     where
-        What they are called.
+        The names of the files.
     """
 
     def __init__(self, history: History, where: str) -> None:
@@ -177,11 +174,11 @@ class LakeSource:
     Raises
     ------
     HistoryError
-        If a session stands in it more than once.
+        If it holds a session more than once.
     """
 
     def __init__(self, engine: DuckLake | SparkLake) -> None:
-        engine.lake.refuse_doubles()
+        engine.lake.check_duplicates()
         self._lake = engine
         self.engine: Engine = engine
 
@@ -192,29 +189,29 @@ class LakeSource:
 
     @property
     def name(self) -> str:
-        """Of the engine."""
+        """The engine."""
         return "duckdb" if isinstance(self._lake, DuckLake) else "spark"
 
-    def reductions(self, window: Window) -> Reductions:
-        """The sums of a window."""
-        return Reductions(self._lake, window)
+    def sums(self, window: Window) -> WindowSums:
+        """Sum a window."""
+        return WindowSums(self._lake, window)
 
     def recount(
         self,
         rule: str,  # noqa: ARG002 - a lake is only read
         aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002
     ) -> int:
-        """Count nothing: a lake is as it was written."""
+        """Count nothing: a lake is only read."""
         return 0
 
     def moment(self) -> AbstractContextManager[None]:
-        """The files are read as they lie."""
+        """Read the files as they are."""
         return nullcontext()
 
 
 @contextmanager
 def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[LakeSource]:
-    """Open a lake, to be summed by an engine, while the block lasts.
+    """Open a lake in an engine until the block ends.
 
     Raises
     ------
@@ -229,14 +226,14 @@ def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[Lak
 
 @contextmanager
 def open_source(where: History | DuckLake | SparkLake | str | Path) -> Iterator[Source]:
-    """Take a history or an engine as it is; open a lake by its folder, a history by its place.
+    """Use a history or an engine; open a lake's folder or a history's place.
 
-    What is handed over open stays open.
+    A history or an engine that is passed in stays open.
 
     Raises
     ------
     HistoryError
-        If there is nothing that could be opened.
+        If it cannot be opened.
     """
     if isinstance(where, History):
         yield HistorySource(where)
@@ -268,20 +265,13 @@ def check_rule(rule: str) -> None:
         raise InvalidParameter("rule", rule, f"{expected} (order_by)")
 
 
-_ALL = """
-SELECT simulated, COUNT(*) AS n, MIN(at_us) AS earliest, MAX(at_us) AS latest
+_TOTALS = """
+SELECT simulated, COUNT(*) AS n, MIN(at_us) AS first_us, MAX(at_us) AS last_us
 FROM v_sessions
 GROUP BY simulated
 """
 
-_WITHIN = "at_us >= :since_us AND at_us < :until_us AND (:every = 1 OR category = :category)"
-
-_INSIDE = """
-SELECT simulated, COUNT(*) AS n
-FROM v_sessions
-WHERE {within}
-GROUP BY simulated
-""".replace("{within}", _WITHIN)
+_ANY = SumQuery("SELECT at_us FROM v_sessions WHERE {window} LIMIT 1")
 
 _CATEGORIES = """
 SELECT category, COUNT(*) AS n
@@ -290,88 +280,46 @@ WHERE simulated = 0 AND category IS NOT NULL
 GROUP BY category
 """
 
-SHOWN = 8
-"""Categories that are named at most."""
+MAX_CATEGORIES = 8
+"""Categories that a message names at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Sessions there are, and when they were asked."""
-
-    real: int
-    simulated: int
-    first: datetime | None
-    last: datetime | None
-
-
-def sessions_in(source: Source, window: Window) -> int:
-    """How many sessions of a window are not simulated."""
-    found = source.engine.columns(_INSIDE, _params(window))
-    pairs = zip(found["simulated"].tolist(), found["n"].tolist(), strict=True)
-    return sum(int(n) for simulated, n in pairs if not simulated)
+def time_range(source: Source) -> tuple[datetime, datetime] | None:
+    """Return the times of the first and the last session that is not simulated, if any."""
+    columns = source.engine.columns(_TOTALS)
+    for row, simulated in enumerate(columns["simulated"].tolist()):
+        if not simulated:
+            return _time(columns["first_us"][row]), _time(columns["last_us"][row])
+    return None
 
 
-def asked_between(source: Source) -> tuple[datetime, datetime] | None:
-    """When the first and the last session that is not simulated were asked; None: there is none."""
-    found = _found(source)
-    return None if found.first is None or found.last is None else (found.first, found.last)
-
-
-def coverage_of(source: Source, window: Window, rule: str, human: int) -> int:
-    """How many sessions of a window have standings under a rule."""
-    return source.reductions(window).coverage(rule, human=human)
-
-
-def nothing(source: Source, window: Window) -> NothingToCount | None:
-    """Why a window is empty, and what to do; None: it is not."""
-    if sessions_in(source, window):
+def explain_empty(source: Source, window: Window) -> NothingToCount | None:
+    """Return the reason that a window is empty, and what to do; None if it is not."""
+    if source.engine.columns(*_ANY.within(window))["at_us"].size:
         return None
-    found = _found(source)
-    if not found.real and not found.simulated:
-        return NothingToCount(
-            f"{source.where}: there is no session that could be counted yet; "
-            "ask a question, or import ballots"
-        )
-    if not found.real:
-        only = "the only session is" if found.simulated == 1 else (
-            f"all {found.simulated:,} sessions are"
+    columns = source.engine.columns(_TOTALS)
+    n = dict(zip(columns["simulated"].tolist(), columns["n"].tolist(), strict=True))
+    real, simulated = int(n.get(0, 0)), int(n.get(1, 0))
+    times = time_range(source)
+    if times is not None:
+        first, last = (f"{time:%Y-%m-%d}" for time in times)
+        there = f"there is 1, of {first}" if real == 1 else (
+            f"there are {real:,}, from {first} to {last}"
         )  # fmt: skip
-        return NothingToCount(
-            f"{source.where}: {only} simulated, and simulated ones are never summed; "
+        problem = f"no session is {window}; {there}{_categories(source, window)}"
+    elif simulated:
+        only = "the only session is" if simulated == 1 else f"all {simulated:,} sessions are"
+        problem = (
+            f"{only} simulated, and simulated ones are never summed; "
             "ask a question of real models, or import ballots"
         )
-    there = f"there are {found.real:,}, from {_day(found.first)} to {_day(found.last)}"
-    if found.real == 1:
-        there = f"there is 1, of {_day(found.first)}"
-    return NothingToCount(
-        f"{source.where}: no session is {window}; {there}{_categories(source, window)}"
-    )
-
-
-def _found(source: Source) -> _Found:
-    columns = source.engine.columns(_ALL)
-    rows = list(zip(*(columns[name].tolist() for name in ("simulated", "n")), strict=True))
-    real = sum(int(n) for simulated, n in rows if not simulated)
-    times = [
-        (int(first), int(last))
-        for simulated, first, last in zip(
-            columns["simulated"].tolist(),
-            columns["earliest"].tolist(),
-            columns["latest"].tolist(),
-            strict=True,
-        )
-        if not simulated
-    ]
-    return _Found(
-        real=real,
-        simulated=sum(int(n) for simulated, n in rows if simulated),
-        first=_time(min(first for first, _ in times)) if times else None,
-        last=_time(max(last for _, last in times)) if times else None,
-    )
+    else:
+        problem = "there is no session that could be counted yet; ask a question, or import ballots"
+    return NothingToCount(f"{source.where}: {problem}")
 
 
 def _categories(source: Source, window: Window) -> str:
-    """The categories there are, where one was asked for."""
+    """List the categories there are, if the window is of one."""
     if window.category is None:
         return ""
     columns = source.engine.columns(_CATEGORIES)
@@ -379,22 +327,9 @@ def _categories(source: Source, window: Window) -> str:
     names = [name for _, name in sorted(counts, key=lambda pair: (-pair[0], pair[1]))]
     if not names:
         return ", without a category"
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f", of the categories {', '.join(map(repr, names[:SHOWN]))}{more}"
-
-
-def _params(window: Window) -> dict[str, int | str]:
-    return {
-        "since_us": window.since_us,
-        "until_us": window.until_us,
-        "every": int(window.category is None),
-        "category": "" if window.category is None else window.category,
-    }
+    more = f" and {len(names) - MAX_CATEGORIES:,} more" if len(names) > MAX_CATEGORIES else ""
+    return f", of the categories {', '.join(map(repr, names[:MAX_CATEGORIES]))}{more}"
 
 
 def _time(at_us: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
-
-
-def _day(at: datetime | None) -> str:
-    return "" if at is None else f"{at:%Y-%m-%d}"
+    return EPOCH + timedelta(microseconds=int(at_us))

@@ -1,4 +1,4 @@
-"""A lake read by Spark: on this machine, or on the cluster of a session that is handed over."""
+"""A lake summed by Spark: on this machine, or on the cluster of a session passed in."""
 
 import logging
 import os
@@ -36,14 +36,14 @@ LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
 }
-"""How Spark runs on one machine: heard by nobody else, and in few parts."""
+"""Settings of Spark on one machine: reachable by nobody else, and in few parts."""
 
 _TALK = re.compile(
     r"WARNING: Using incubator modules|Using Spark's default log4j profile"
     r"|Setting (default|Spark) log level|To adjust logging level"
     r"|\d\d/\d\d/\d\d \d\d:\d\d:\d\d (WARN|INFO) "
 )
-"""How lines begin that Java and Spark say while they start, and that nobody can do anything about.
+"""Beginnings of lines that Java and Spark always write while they start.
 
 The level of the log is only obeyed once Spark runs.
 """
@@ -52,7 +52,7 @@ NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """What Spark and the way to it raise."""
+    """Return the errors that Spark and the gateway to it raise."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -60,7 +60,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def running_session() -> Any:
-    """The Spark that runs in this process; None: none does."""
+    """Return the Spark session of this process, if any."""
     pyspark = _pyspark()
     try:
         return pyspark.sql.SparkSession.active()
@@ -69,7 +69,7 @@ def running_session() -> Any:
 
 
 def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
-    """Start Spark on this machine, on all of its cores where none are given, or have what runs.
+    """Start Spark on this machine, by default on all cores, or return the running one.
 
     `settings` are Spark's own, and stand over those of ours. Errors that it logs are passed on to
     standard error, and nothing else of what it says.
@@ -109,7 +109,7 @@ def _pyspark() -> Any:
 
 
 def _start(pyspark: Any, conf: Any) -> None:
-    """Start Java, and listen to what it says; one that runs, or is started elsewhere, is let be."""
+    """Start Java and pass on its errors, unless it runs or is started elsewhere."""
     # Nothing public tells whether one runs, and a second one would be of no use.
     if pyspark.SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
         return
@@ -126,25 +126,25 @@ def _start(pyspark: Any, conf: Any) -> None:
 
 
 def _pass_on(reading: int) -> None:
-    with open(reading, encoding="utf-8", errors="replace") as said:
-        for line in heard(said):
+    with open(reading, encoding="utf-8", errors="replace") as lines:
+        for line in filter_output(lines):
             _log.warning("%s", line.rstrip())
 
 
-def heard(said: Iterable[str]) -> Iterator[str]:
-    """The lines that are worth passing on: all but those known to be mere talk."""
-    return (line for line in said if not _TALK.match(line))
+def filter_output(lines: Iterable[str]) -> Iterator[str]:
+    """Drop the lines that Java and Spark always write while they start."""
+    return (line for line in lines if not _TALK.match(line))
 
 
 _GLOB = re.compile(r"([*?\[\]{}])")
-"""Signs in a path that Spark would read as a pattern."""
+"""Characters in a path that Spark would read as a pattern."""
 
 
 AT_ONCE = 4
-"""Queries that Spark is asked at a time: while one is planned or gathered, others use the cores."""
+"""Queries that run side by side: while one is planned or gathered, others use the cores."""
 
 FILTERED = {"simulated", "rejudged", "human"}
-"""The columns that queries choose rows by; in most lakes they are the same throughout."""
+"""Columns that queries filter by; in most lakes each has one value."""
 
 
 class SparkLake(LakeEngine):
@@ -182,56 +182,56 @@ class SparkLake(LakeEngine):
                 # With the columns given, Spark need not look into the files to learn them.
                 read = self._session.read.schema(_columns_of(table)).parquet(*files)
                 same = constants(paths, FILTERED & TABLES[table].keys())
-                _replaced(read, table, same).createOrReplaceTempView(f"lake_{table}")
+                _replace_constants(read, table, same).createOrReplaceTempView(f"lake_{table}")
             for name, view in SPARK_VIEWS.items():
                 self._session.sql(view).createOrReplaceTempView(name)
         except spark_errors() as error:
             self.close()
-            raise self._said(error) from error
+            raise self._translate(error) from error
 
     def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
         try:
-            found = self._session.sql(sql, args=dict(params)).toArrow()
+            table = self._session.sql(sql, args=dict(params)).toArrow()
         except spark_errors() as error:
-            raise self._said(error) from error
+            raise self._translate(error) from error
         return {
             name: column.to_numpy()
-            for name, column in zip(found.column_names, found.columns, strict=True)
+            for name, column in zip(table.column_names, table.columns, strict=True)
         }
 
     def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
-        """Run queries side by side: Spark shares its cores out among what it is asked at once."""
-        asked = [self._clients.submit(self._inheriting(query)) for query in queries]
+        """Run queries side by side: Spark shares its cores among them."""
+        runs = [self._clients.submit(self._bind(query)) for query in queries]
         try:
-            for one in asked:
+            for one in runs:
                 yield one.result()
         finally:
-            for one in asked:
+            for one in runs:
                 one.cancel()
 
-    def _inheriting(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
-        """What a thread runs, under the pool and the group of jobs that the caller has set."""
+    def _bind(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
+        """Bind a query to the caller's pool and group of jobs, for a thread."""
         from pyspark import inheritable_thread_target
 
-        found: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(
+        bound: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(
             partial(self.columns, *query)
         )
-        return found
+        return bound
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """The window itself: Spark parts it on its own."""
+        """Return the window itself: Spark splits its work by itself."""
         return (window,)
 
     def close(self) -> None:
-        """Stop a Spark of our own; one that ran before goes on."""
+        """Stop Spark if it was started here."""
         if self._owned is not None:
             self._owned.stop()
         self._clients.shutdown(wait=False, cancel_futures=True)
 
 
-def _replaced(read: Any, table: str, same: Mapping[str, int]) -> Any:
-    """The rows of a table, of which the columns that are the same throughout are not read."""
+def _replace_constants(read: Any, table: str, same: Mapping[str, int]) -> Any:
+    """Replace columns of one value by the value, so that they are not read."""
     if not same:
         return read
     from pyspark.sql.functions import lit

@@ -1,11 +1,11 @@
-"""What is summed from rows that a counted session left ready: standings, matchups, answers.
+"""Sums of the rows of counted sessions: standings, matchups, answers, agreement.
 
 One text per table of `witan.core.stats.sums`, the same on every engine. ``{window}`` stands for the
 conditions on the sessions. Sums of whole numbers are cast: left alone they are decimals on one
 engine and integers of 128 bits on another. A quotient has a real number in it, since two integers
 divide to an integer on some engines and to a fraction on others.
 
-Answers count once: a session that judges those of another leaves its agreement here, and no more.
+Answers count once: of a session that judges those of another, only the agreement is summed.
 """
 
 # Put together from texts of our own; values are parameters.
@@ -33,7 +33,7 @@ GROUP BY bucket, model
 
 # What the sums of standings are too high by where several of a session are of what is now one
 # model: it has one, their mean.
-TWICE = """
+DUPLICATES = """
 SELECT
     bucket,
     model,

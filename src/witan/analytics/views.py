@@ -1,4 +1,4 @@
-"""The views that queries are asked of: common table expressions, or views over a lake's files.
+"""Views that the queries name, over the tables of a history or the files of a lake.
 
 Over a history's tables they are put before a query, so that a reader needs no right to create
 anything; lists are JSON text there. A session that is still written to has a holder, and is in none
@@ -168,7 +168,7 @@ _VIEWS: Mapping[Dialect, Mapping[str, str]] = {"sqlite": _SQLITE, "postgresql": 
 
 
 def with_views(sql: str, dialect: Dialect) -> str:
-    """The query with the views that it names put before it."""
+    """Put the views that a query names before it."""
     known = _VIEWS[dialect]
     named = [name for name in known if re.search(rf"\b{name}\b", sql)]
     if not named:

@@ -1,4 +1,4 @@
-"""Sums of votes: beside the others, by place on the sheet, beside lengths, beside people.
+"""Sums of votes: beside other reviewers, places on the sheet, lengths, people.
 
 One text per table of `witan.core.stats.sums`, as in `standings_sql`. Where a variance is the
 difference of two sums, equal values are found by their least and greatest: rounding would leave a
@@ -51,13 +51,13 @@ WHERE {window}
 GROUP BY bucket, reviewer, human, model, own
 """
 
-_TOLD = """
+_SHARES_AND_GRADES = """
         COUNT(share) AS n_shares, SUM(share) AS shares,
         COUNT(grade) AS n_grades, SUM(grade) AS grades"""
 
 
 def _beside(one: str, other: str, before: str = "") -> str:
-    """Sums of two columns that are there together, and of their squares and products."""
+    """Sum two columns, their squares and their products."""
     products = {"x": one, "y": other}
     products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
     return ",\n    ".join(
@@ -81,13 +81,13 @@ several AS (
     HAVING COUNT(*) > 1 OR MAX(twins) > 0
 ),
 mine AS (
-    SELECT session, human, reviewer, model,{_TOLD}
+    SELECT session, human, reviewer, model,{_SHARES_AND_GRADES}
     FROM votes
     WHERE session IN (SELECT session FROM several)
     GROUP BY session, human, reviewer, model
 ),
 theirs AS (
-    SELECT session, human, model,{_TOLD}
+    SELECT session, human, model,{_SHARES_AND_GRADES}
     FROM votes
     GROUP BY session, human, model
 ),
@@ -175,7 +175,7 @@ GROUP BY bucket, human
 
 
 def _on_a_sheet(x: str) -> str:
-    """Sums on a ballot of a column beside the log lengths that it has."""
+    """Sum a column and its log lengths on a ballot."""
     length = f"{x}_length"
     return f"""
         COUNT({x}) AS n_{x}, SUM({x}) AS s_{x}, SUM({x} * {x}) AS ss_{x},
@@ -185,7 +185,7 @@ def _on_a_sheet(x: str) -> str:
 
 
 def _over_sheets(x: str, named: str) -> str:
-    """What is summed of these over ballots."""
+    """Sum these over ballots."""
     varied, longer = f"least_{x} < greatest_{x}", f"short_{x} < long_{x}"
     return f"""
     SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {named}ll,

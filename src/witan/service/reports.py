@@ -70,7 +70,7 @@ class HistoryReports:
         if self.history is None:
             problem = "this server keeps no history"
             raise HistoryConflict("the server", problem, "have it started without --no-history")
-        with HistorySource.apart(self.history) as source:
+        with HistorySource.on_own_connection(self.history) as source:
             try:
                 yield source
             except NothingToCount as error:
@@ -78,7 +78,7 @@ class HistoryReports:
 
     def aliases(self, source: Source) -> Mapping[str, str]:
         """Old name to present name of models, without what only the operator may see."""
-        names = source.reductions(ALWAYS).names().of.values()
+        names = source.sums(ALWAYS).names().of.values()
         shown = public_names({present_name(name, self.config.aliases): None for name in names})
         return {**self.config.aliases, **shown}
 

@@ -3,7 +3,7 @@
 Agreement is what the panel says of itself: the larger of p_beats and 1 − p_beats. Reliability is
 how often people then said the same, and is unknown until they have said enough.
 
-`beside_people` has the same definitions as the reductions `HumanSums` and `CalibrationSums` have in
+`beside_people` has the same definitions as the sums `HumanSums` and `CalibrationSums` have in
 SQL, for as few sessions as a council learns from before it counts, where asking an engine would
 take too long.
 """

@@ -50,7 +50,7 @@ def session_rows(
     Nobody is told who leads: who is to read and vote without knowing who wrote what begins here.
     """
     going = {running.id for running in under_way if running.named}
-    return tuple(_row(each, going=each.session in going) for each in redact_summaries(found))
+    return tuple(_row(each, going=each.session in going) for each in found)
 
 
 def latest_rows(
@@ -60,7 +60,7 @@ def latest_rows(
     kept = {each.session for each in found}
     new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
     going = [running for running in at_hand if running.under_way]
-    return (*map(_new, new), *session_rows(found, going))[:most]
+    return (*map(_new, new), *session_rows(redact_summaries(found), going))[:most]
 
 
 def _row(found: SessionSummary, *, going: bool) -> SessionRow:

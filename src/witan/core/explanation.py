@@ -13,12 +13,13 @@ from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
 from witan.core.rubric import Rubric, overall
-from witan.core.rule_tables import Cell, Step, hand_count, ranking_text
+from witan.core.rule_tables import hand_count, ranking_text
 from witan.core.rules import RULES
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.distributions import t_cdf
 from witan.core.stats.learning import learn_weights
+from witan.core.steps import Cell, Step
 from witan.core.tally import on_scale, prepare, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 

@@ -1,7 +1,6 @@
 """The arithmetic of each rule as tables from which its scores follow by hand."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,28 +10,10 @@ from witan.core.counting import Counted
 from witan.core.profile import Floats, matchups
 from witan.core.rules.elimination import irv_rounds
 from witan.core.stats.additive import SCALE_DF
-
-Cell = str | int | float | None
-"""One cell of a table; None: nothing to say."""
+from witan.core.steps import Cell, Step
 
 MATRIX_LIMIT = 25
 """Candidates up to which matrices are laid open; more cannot be followed by hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of an explanation: what is done, and the numbers it is done with.
-
-    Parameters
-    ----------
-    header, rows
-        A table, every row as long as the header; both may be empty.
-    """
-
-    title: str
-    sentences: tuple[str, ...] = ()
-    header: tuple[str, ...] = ()
-    rows: tuple[tuple[Cell, ...], ...] = ()
 
 
 def ranking_text(groups: Sequence[Sequence[str]]) -> str:

@@ -206,7 +206,7 @@ class SentBallots:
         self.problems.append(problem)
 
 
-BALLOTS = Parser(SentBallots.of, "ballots", data=tuple[BallotObject, ...])
+BALLOTS = Parser(SentBallots.of, "ballots", data=tuple[BallotObject, ...], content=SentBallots)
 
 SCALE = Parser(Scale.parse, EXPECTED)
 
@@ -222,7 +222,8 @@ class BallotParameters(Parameters):
             "The text of a ballot file in any format that `witan import` reads, recognised by its "
             "content; or ballots as objects with session, reviewer, ranking or grades.",
             SECTION,
-            "FILE",
+            "FILE|ID...",
+            positional="words",
         ),
     ]
     format: Annotated[

@@ -46,6 +46,9 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
     {
         row.name: row
         for row in (
+            Row("tally", "Count ballots: who leads, and how sure that is.", "tally"),
+            Row("compare", "Count the same ballots under every rule.", "compare"),
+            Row("explain", "Show by hand why the leader leads.", "explain"),
             Row("recount", "Count a stored session again, without a call.", "recount"),
             Row("paper", "Prepare a blind voting paper.", "voting", command="vote"),
             Row("vote", "Vote on a stored session, blind.", "voting"),

@@ -1,16 +1,19 @@
 """How ballots are counted: every setting declared once, for whatever counts them."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Lt
 
-from witan.core.interpretation import Counting
-from witan.core.rubric import Rubric, find_rubric
-from witan.core.settings import AUTO, Settings
 from witan.errors import InvalidParameter
 from witan.service.parameters import Doc, Parameters, Parser, Scalar, given_values
+
+# Loading these takes as long as a count: the help of a command does without.
+if TYPE_CHECKING:
+    from witan.core.rubric import Rubric
+    from witan.core.settings import Settings
 
 COUNTING, TIES = "Counting", "Ties and intervals"
 
@@ -19,8 +22,10 @@ def _read_rho(text: str) -> float | str:
     return text if text in ("learn", "none") else float(text)
 
 
-def _read_rubric(text: str) -> Rubric:
+def _read_rubric(text: str) -> "Rubric":
     """Find a rubric by name, or read one that is written out."""
+    from witan.core.rubric import find_rubric
+
     if "=" not in text:
         return find_rubric(text.strip())
     from witan.files.rubric_toml import parse_rubric
@@ -28,16 +33,20 @@ def _read_rubric(text: str) -> Rubric:
     return parse_rubric(text)
 
 
-def _load_rubric(path: str) -> Rubric:
+def _load_rubric(path: str) -> "Rubric":
     from witan.files.rubric_toml import load_rubric
 
     return load_rubric(path)
 
 
-def _read_answers(text: str) -> Mapping[str, Mapping[str, str]]:
+def _read_answers(
+    written: str | Mapping[str, Mapping[str, str]],
+) -> Mapping[str, Mapping[str, str]]:
+    if not isinstance(written, str):
+        return written
     from witan.files.answers import parse_answers
 
-    return parse_answers(text)
+    return parse_answers(written)
 
 
 def _load_answers(path: str) -> Mapping[str, Mapping[str, str]]:
@@ -61,11 +70,23 @@ ANSWERS = Parser(
 
 Weights = Mapping[str, Annotated[float, Ge(0)]] | None
 
-USUAL: Mapping[str, Any] = {
-    field.name: field.default
-    for field in (*fields(Settings), *fields(Counting))
-    if field.default not in (MISSING, None) and field.name != "flips"
-} | {"rubric": "general", "prior": "none"}
+AUTO = "auto"
+
+USUAL: Mapping[str, Any] = MappingProxyType(
+    {
+        "rule": AUTO,
+        "recusal": "before",
+        "unranked": "skip",
+        "rubric": "general",
+        "kind": "all",
+        "flips": "yes",
+        "ties": "contrast",
+        "level": 0.95,
+        "threshold": 1.96,
+        "rho": "learn",
+        "prior": "none",
+    }
+)
 """What the counting takes for a setting that is not given."""
 
 
@@ -147,7 +168,7 @@ class BallotSettings(CountingSettings):
         ),
     ] = None
     rubric: Annotated[
-        Rubric | None,
+        object | None,
         RUBRIC,
         Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
     ] = None
@@ -181,7 +202,7 @@ class BallotSettings(CountingSettings):
             given["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}
         return given
 
-    def settings(self, rule: str | None = None) -> Settings:
+    def settings(self, rule: str | None = None) -> "Settings":
         """Make the settings of a count.
 
         Raises
@@ -197,6 +218,8 @@ class BallotSettings(CountingSettings):
             raise InvalidParameter("parameters", shown, expected)
         return self.compared(rule or AUTO)
 
-    def compared(self, rule: str = AUTO) -> Settings:
+    def compared(self, rule: str = AUTO) -> "Settings":
         """Make the settings of a count under several rules, each of which has some parameters."""
+        from witan.core.settings import Settings
+
         return Settings.of(rule, **self.counted())

@@ -9,7 +9,7 @@ __all__ = ["as_form", "as_request", "refusal"]
 _PHRASES = (
     (re.compile(r"witan tally (?:'[^']*'|\S+) (?=--column )"), "add "),
     (re.compile(r"with --price \S+=IN,OUT, or "), ""),
-    (re.compile(r"--column "), "column="),
+    (re.compile(r"--column "), "columns="),
     (re.compile(r"--scale "), "scale="),
     (re.compile(r"--format "), "format="),
     (re.compile(r" with --answers FILE"), " with its answers"),
@@ -33,7 +33,7 @@ def as_request(words: str) -> str:
 
 def as_form(words: str) -> str:
     """A sentence for whoever fills in a form, whose fields have names of their own."""
-    return as_request(words).replace("column=", "")
+    return as_request(words).replace("columns=", "")
 
 
 def refusal(error: BaseException) -> str:

@@ -102,6 +102,8 @@ class Parser:
         The type of data that are taken as well as text, such as a mapping; None: none are.
     load, suffix
         Reads the file of a name, where a command is given one; and how such names end.
+    content
+        Class whose objects are made of the bytes of a file, where a request or form brings one.
     """
 
     parse: Callable[[Any], Any]
@@ -110,6 +112,7 @@ class Parser:
     data: Any = None
     load: Callable[[str], Any] | None = None
     suffix: str = ""
+    content: type | None = None
 
     def read_argument(self, text: str) -> Any:
         """Read an argument of a command: the file of that name, or the text itself."""
@@ -117,20 +120,28 @@ class Parser:
             return self.load(text)
         return self.parse(text)
 
+    def _read(self, value: Any) -> Any:
+        """Parse text or data; pydantic is told what was expected."""
+        from pydantic_core import PydanticCustomError
+
+        if value is None or (self.content and isinstance(value, self.content)):
+            return value
+        if not isinstance(value, str) and self.data is None:
+            return value
+        try:
+            return self.parse(value)
+        except InvalidParameter as error:
+            expected = error.expected
+        except ValueError as error:
+            if isinstance(error, WitanError):
+                problem = {"problem": str(error)}
+                raise PydanticCustomError("unread", "cannot be read: {problem}", problem) from None
+            expected = self.expected
+        raise PydanticCustomError("unread", "is to be {expected}", {"expected": expected})
+
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take text, or a value that is parsed already."""
-        from pydantic_core import PydanticCustomError, core_schema
-
-        def read(value: Any) -> Any:
-            if not isinstance(value, str) and (self.data is None or value is None):
-                return value
-            try:
-                return self.parse(value)
-            except InvalidParameter as error:
-                expected = error.expected
-            except ValueError:
-                expected = self.expected
-            raise PydanticCustomError("unread", "is to be {expected}", {"expected": expected})
+        from pydantic_core import core_schema
 
         taken: list[Any] = [core_schema.str_schema()]
         if self.numeric:
@@ -138,9 +149,13 @@ class Parser:
         if self.data is not None:
             taken.append(handler.generate_schema(self.data))
         schema = core_schema.union_schema(taken) if len(taken) > 1 else taken[0]
-        return core_schema.no_info_after_validator_function(
-            read, core_schema.nullable_schema(schema)
-        )
+        if self.content is not None:
+            made = core_schema.is_instance_schema(self.content)
+            python = core_schema.union_schema([made, schema])
+            schema = core_schema.json_or_python_schema(schema, python)
+        if NoneType in get_args(source):
+            schema = core_schema.nullable_schema(schema)
+        return core_schema.no_info_after_validator_function(self._read, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,11 @@ class Parameter:
     parser: Parser | None = None
     usual: Any = None
     group: str = ""
+
+    @property
+    def content(self) -> type | None:
+        """Class of its value where that comes as the bytes of a file; None: it never does."""
+        return None if self.parser is None else self.parser.content
 
     @property
     def option(self) -> str:

@@ -118,10 +118,10 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("method", "path", "known"),
         [("GET", "/api/sessions?limt=3", "limit"), ("GET", "/api/leaderboard?rules=borda", "rule"),
-         ("GET", "/api/audit?reviewers=x", "reviewer"), ("POST", "/api/tally?tie=x", "tie_break"),
+         ("GET", "/api/audit?reviewers=x", "reviewer"), ("POST", "/api/tally?tie=x", "none"),
          ("POST", "/api/sessions?waits=3", "wait"), ("GET", "/api/sessions/last?x=1", "none"),
          ("GET", "/api/sessions/last/events?from=1", "after"), ("GET", "/api/rules?a=", "name"),
-         ("POST", "/api/compare?rule=borda", "rules"), ("POST", "/api/plan?wait=1", "none"),
+         ("POST", "/api/compare?rule=borda", "none"), ("POST", "/api/plan?wait=1", "none"),
          ("GET", "/api/sessions/last/paper?person=me", "as")],
     )  # fmt: skip
     def test_one_that_is_not_known_is_named_with_those_that_are(self, client, method, path, known):
@@ -137,17 +137,21 @@ class TestParameters:
     def test_one_is_given_once_unless_it_is_a_list(self, client):
         """Of two values one would be passed over, unsaid."""
         told = client.get("/api/sessions?limit=1&limit=2")
-        many = client.post("/api/tally?session=a&session=b", content=b"x")
+        file = client.post("/api/tally?level=.9&level=.8", content=b"x")
+        unknown = client.post("/api/tally?tie=x", content=b"x")
+        many = client.post("/api/tally?sessions=a&sessions=b", content=b"x")
 
         assert (told.status_code, told.json()["detail"]) == (
             422, "limit is given 2 times; give it once",
         )  # fmt: skip
+        assert file.json()["detail"] == "level is given 2 times; give it once"
+        assert "unknown parameter 'tie'; did you mean 'ties'?" in unknown.json()["detail"]
         assert "times" not in many.json()["detail"]
 
     def test_the_document_names_every_one_that_is_taken(self, client):
         """What it says of the address is what is taken."""
         document = client.get("/openapi.json").json()
-        for path, name in (("tally", "ties"), ("explain", "level"), ("tally", "column")):
+        for path, name in (("tally", "ties"), ("explain", "level"), ("tally", "columns")):
             parameters = document["paths"][f"/api/{path}"]["post"]["parameters"]
             assert name in [each["name"] for each in parameters]
 
@@ -218,13 +222,13 @@ class TestWords:
     @pytest.mark.parametrize(
         ("path", "content", "said"),
         [("explain", SEVERAL, "session is not given; expected one of 2 sessions"),
-         ("explain?session=third", SEVERAL, "session cannot be 'third'; expected one of first"),
-         ("tally?session=third", SEVERAL, "session cannot be 'third'; expected one of first"),
-         ("tally?session=q1", '{"reviewer": 1}\n', "no ballot could be read: the ballots:1: "),
+         ("explain?session=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
+         ("tally?sessions=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
+         ("tally?sessions=q1", '{"reviewer": 1}\n', "no ballot could be read: the ballots:1: "),
          ("tally", '{"x": 1}\n', "its columns are x; expected csv"),
-         ("tally", "a,b,c\n1,2,3\n", "or name it with column=FIELD=HEADER"),
-         ("tally?column=ranks", SEVERAL, "column cannot be 'ranks'; expected FIELD=HEADER"),
-         ("tally?column=mood=x", "a,b,c\n1,2,3\n", "mood"),
+         ("tally", "a,b,c\n1,2,3\n", "or name it with columns=FIELD=HEADER"),
+         ("tally?columns=ranks", SEVERAL, "columns cannot be 'ranks'; expected the form FIELD"),
+         ("tally?columns=mood=x", "a,b,c\n1,2,3\n", "mood"),
          ("tally", "", "no ballot was sent"),
          ("tally?level=often", SEVERAL, "level cannot be 'often'"),
          ("tally?rule=bordas", SEVERAL, "unknown rule 'bordas'; did you mean 'borda'?")],
@@ -240,7 +244,7 @@ class TestWords:
     def test_a_column_is_named_as_on_the_command_line(self, client):
         """Ballots whose columns are called otherwise are counted."""
         table = "q,judge,answer,rank\nq1,ada,b,1\nq1,ada,c,2\nq1,bob,b,1\nq1,bob,c,2\n"
-        asked = {"column": ["session=q", "reviewer=judge", "candidate=answer"]}
+        asked = {"columns": ["session=q", "reviewer=judge", "candidate=answer"]}
         told = client.post("/api/tally", params=asked, content=table).json()
 
         assert told["sessions"][0]["leaders"] == ["b"]

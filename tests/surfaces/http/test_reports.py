@@ -282,6 +282,39 @@ class TestPosted:
         assert [line["votes"] for line in told["standings"]] == [2, 2, 2]
         assert told["scales"] == [{"scale": "0-1", "recognised": scale is None, "instead": []}]
 
+    def test_ballots_and_settings_are_taken_as_json(self, client):
+        """Ballots as objects or as the text of a file; every setting by its name."""
+        ballots = [
+            {"session": "q", "reviewer": "ada", "ranking": ["x", ["y", "z"]]},
+            {"session": "q", "reviewer": "bob", "ranking": ["y", "x", "z"]},
+        ]
+        body = {
+            "ballots": ballots,
+            "rule": "borda",
+            "parameters": {"variant": "roster"},
+            "weights": {"bob": 5},
+            "rho": "none",
+            "level": 0.9,
+            "flips": False,
+            "answers": {"q": {"z": "ok"}},
+        }
+        [found] = client.post("/api/tally", json=body).json()["sessions"]
+        text = "\n".join(map(json.dumps, ballots))
+        again = client.post("/api/tally", json=body | {"ballots": text}).json()["sessions"]
+
+        assert (found["leaders"], found["level"], found["rho"]) == (["y"], 0.9, None)
+        assert (found["parameters"]["variant"], found["ballots_to_flip"]) == ("roster", None)
+        assert again == [found]
+
+    def test_a_field_of_json_that_is_unknown_is_refused(self, client):
+        """In the body and in a ballot; nothing stands in the address beside them."""
+        for body, params in (
+            ({"ballots": "", "weight": {}}, {}),
+            ({"ballots": [{"reviewer": "ada", "rank": []}]}, {}),
+            ({"ballots": BALLOTS}, {"rule": "borda"}),
+        ):
+            assert client.post("/api/tally", json=body, params=params).status_code == 422
+
     def test_a_scale_that_is_unclear_is_refused(self, client):
         """With both readings, as parameters."""
         line = {"reviewer": "r", "grades": {"x": 7, "y": 85, "z": 9}}
@@ -299,7 +332,7 @@ class TestPosted:
 
     def test_a_session_that_no_ballot_belongs_to_is_refused(self, client):
         """A misspelt name is not counted as nothing; those that are there are named."""
-        response = client.post("/api/tally", params={"session": ["q1", "zz"]}, content=BALLOTS)
+        response = client.post("/api/tally", params={"sessions": ["q1", "zz"]}, content=BALLOTS)
 
         assert response.status_code == 422
         assert "'zz'" in response.json()["detail"]
@@ -342,9 +375,9 @@ class TestPosted:
 
     def test_rules_are_compared_on_some_sessions(self, client):
         """The figures over sessions are of these alone, too; a misspelt one is refused."""
-        asked = {"rules": "borda,schulze", "session": "q1"}
+        asked = {"rules": "borda,schulze", "sessions": "q1"}
         told = client.post("/api/compare", params=asked, content=BALLOTS).json()
-        refused = client.post("/api/compare", params={"session": "zz"}, content=BALLOTS)
+        refused = client.post("/api/compare", params={"sessions": "zz"}, content=BALLOTS)
 
         assert told["n_sessions"] == 1
         assert [each["session"] for each in told["sessions"]] == ["q1"]

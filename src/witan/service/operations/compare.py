@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from witan.core.comparison import Comparison, compare_rules
-from witan.core.rules import RULES
 from witan.errors import UnknownName
 from witan.service.ballots import SECTION, BallotParameters, Unread
+from witan.service.catalogue import operation, public
 from witan.service.counting import COUNTING, USUAL, BallotSettings
 from witan.service.outcomes import OutcomeJson
 from witan.service.parameters import Doc, Parser
 from witan.version import __version__
+
+if TYPE_CHECKING:
+    from witan.core.comparison import Comparison
 
 
 def _read_names(names: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -73,6 +75,7 @@ class ComparedSession:
     outcomes: Mapping[str, OutcomeJson]
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class RuleComparison:
     """The same sessions under several rules.
@@ -111,8 +114,10 @@ class RuleComparison:
     not_read: tuple[Unread, ...]
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> "Comparison":
         """The same as `compare_rules` returns it."""
+        from witan.core.comparison import Comparison
+
         return Comparison(
             rules=self.rules,
             skipped=self.skipped,
@@ -124,12 +129,17 @@ class RuleComparison:
         )
 
 
-def compare(_: None, given: CompareParameters) -> RuleComparison:
+@operation("compare", post="/compare", tag="counting", pool="brought")
+def compare(_: object, given: CompareParameters) -> RuleComparison:
     """Count ballots that you have under every rule, side by side.
 
     Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
     differs, how often it survives the loss of one ballot, and which rules cannot count these.
     """
+    # Loads numpy: the command's help does without.
+    from witan.core.comparison import compare_rules
+    from witan.core.rules import RULES
+
     known = dict.fromkeys(name for rule in RULES.values() for name in rule.parameters)
     for name in given.parameters or ():
         if name not in known:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from witan.core.explanation import explain as explain_ballots
-from witan.core.rule_tables import Step
+from witan.core.steps import Step
 from witan.errors import MissingParameter, UnknownName
 from witan.service.ballots import SECTION, Unread
+from witan.service.catalogue import operation, public
 from witan.service.counting import USUAL, BallotSettings
 from witan.service.operations.tally import RuleParameters
 from witan.service.outcomes import OutcomeJson
@@ -26,6 +26,7 @@ class ExplainParameters(BallotSettings, RuleParameters):
     ] = None
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Explained:
     """An outcome, and the steps that lead to it.
@@ -49,12 +50,16 @@ class Explained:
     not_read: tuple[Unread, ...]
 
 
-def explain(_: None, given: ExplainParameters) -> Explained:
+@operation("explain", post="/explain", tag="counting", pool="brought")
+def explain(_: object, given: ExplainParameters) -> Explained:
     """Show step by step how ballots that you have make the outcome of a session.
 
     The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
     its arithmetic for the first two, and what the difference between them is worth.
     """
+    # Loads numpy: the command's help does without.
+    from witan.core.explanation import explain as explain_ballots
+
     settings, ballots = given.settings(given.rule), given.ballots
     try:
         found = explain_ballots(ballots.read(given, settings), settings, given.session)

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from witan.core.outcome import Outcome
-from witan.core.rules import RULES
-from witan.core.settings import AUTO, Settings
-from witan.core.tally import tally_sessions
 from witan.errors import InvalidParameter, UnknownName, UnsuitableBallots
 from witan.service.ballots import SECTION, BallotParameters, Unread
-from witan.service.counting import COUNTING, USUAL, BallotSettings
-from witan.service.error_wording import as_request
+from witan.service.catalogue import operation, public
+from witan.service.counting import AUTO, COUNTING, USUAL, BallotSettings
 from witan.service.outcomes import OutcomeJson
 from witan.service.parameters import Doc
 from witan.version import __version__
@@ -56,6 +53,7 @@ class Uncounted:
     problem: str
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The outcomes of sessions.
@@ -78,12 +76,15 @@ class Tally:
     not_read: tuple[Unread, ...]
 
 
-def tally(_: None, given: TallyParameters) -> Tally:
+@operation("tally", post="/tally", tag="counting", pool="brought")
+def tally(_: object, given: TallyParameters) -> Tally:
     """Count ballots that you have, and say who leads and how sure that is.
 
     Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
     no model is called.
     """
+    from witan.service.error_wording import as_request
+
     problems: list[UnsuitableBallots] = []
     outcomes = tuple(count_sessions(given, problems.append))
     return Tally(
@@ -97,7 +98,6 @@ def tally(_: None, given: TallyParameters) -> Tally:
 def count_sessions(
     given: TallyParameters,
     on_unsuitable: Callable[[UnsuitableBallots], None],
-    settings: Settings | None = None,
 ) -> Iterator[Outcome]:
     """Count session by session; all ballots are read before the first.
 
@@ -106,7 +106,11 @@ def count_sessions(
     UnknownName
         If no ballot belongs to one of the sessions.
     """
-    chosen = given.settings(given.rule) if settings is None else settings
+    # Loads numpy: the command's help does without.
+    from witan.core.rules import RULES
+    from witan.core.tally import tally_sessions
+
+    chosen = given.settings(given.rule)
     if given.sessions and given.rule != AUTO and RULES[given.rule].needs == "history":
         expected = f"none with the rule {given.rule}, which rates over all sessions at once"
         raise InvalidParameter("sessions", ", ".join(given.sessions), expected)

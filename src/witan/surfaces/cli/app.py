@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from witan.errors import UnknownName, WitanError
+from witan.service.catalogue import CATALOGUE
 from witan.service.text import clean
 from witan.surfaces.cli.exit_statuses import Status, status_of
 from witan.surfaces.log_lines import guard_unread_logs
@@ -57,6 +58,15 @@ class _LazyGroup(click.Group):
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         command: click.Command = import_module(f"witan.surfaces.cli.{name}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands; what the catalogue sums up needs no module loaded."""
+        summaries = {name: row.summary for name, row in CATALOGUE.items()}
+        for name in COMMANDS:
+            if name not in summaries and (command := self.get_command(ctx, name)) is not None:
+                summaries[name] = command.get_short_help_str(limit=100)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summaries[name]) for name in COMMANDS])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,21 +1,36 @@
 """Options of commands that count ballots, and the parameters that they stand for."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from witan.service.ballots import SECTION, BallotParameters
+from witan.service.catalogue import Operation
 from witan.service.counting import COUNTING
-from witan.surfaces.cli.generated import named_options, parameter_options, take_parameters
+from witan.surfaces.cli.generated import (
+    named_options,
+    parameter_options,
+    take_parameters,
+    with_options,
+)
 from witan.surfaces.cli.history_options import config_option, history_option
-from witan.surfaces.cli.options import sources_argument, strict_option
+from witan.surfaces.cli.options import json_option, strict_option
 from witan.surfaces.cli.reading import Body
-from witan.surfaces.cli.stacking import Decorator, section, stacked
+from witan.surfaces.cli.stacking import Decorator, SectionedCommand, section, stacked
 
 P = TypeVar("P", bound=BallotParameters)
+
+NOTES = """Several files are one body of ballots; - is standard input. All that `witan import` reads
+is recognised by its content, packed or not. An ID is a session of the history, as `witan show`
+takes it; `last` is the latest.
+"""
+
+sources_argument = click.argument(
+    "ballots", nargs=-1, required=True, metavar="FILE|ID...", type=click.Path(allow_dash=True)
+)
 
 weights_option = section(
     COUNTING,
@@ -29,26 +44,46 @@ weights_option = section(
 )
 
 
-def ballot_options(declared: type[BallotParameters]) -> Decorator[Any]:
-    """Files and sessions of the history, how they are read, and how they are counted."""
-    return stacked(
+def ballot_command(
+    operation: Operation[P, Any],
+    count: Callable[[P, Body, Mapping[str, Any]], int],
+    *,
+    options: Sequence[Decorator[Any]],
+    examples: str,
+) -> click.Command:
+    """Make the command of an operation that counts ballots: of files, and of stored sessions.
+
+    Parameters
+    ----------
+    count
+        Counts and prints; returns the exit status.
+    options
+        Options of this command alone, which `count` reads.
+    """
+
+    def run(**given: Any) -> int:
+        body = Body.of({**given, "files": given["ballots"]})
+        with named_options(operation.parameters):
+            parameters = take_settings(operation.parameters, {**given, "ballots": body})
+            return count(parameters, body, given)
+
+    decorated = stacked(
         sources_argument,
-        parameter_options(declared, without=["ballots"]),
+        parameter_options(operation.parameters, without=["ballots"]),
         section(SECTION, strict_option),
         weights_option,
         config_option,
         history_option,
-    )
-
-
-def run_counting(
-    declared: type[P], options: dict[str, Any], count: Callable[[P, Body], int]
-) -> int:
-    """Count the ballots of files as the options say; return the exit status."""
-    body = Body.of(options)
-    given = take_settings(declared, {**options, "ballots": body})
-    with named_options(declared):
-        return count(given, body)
+        json_option,
+        *options,
+    )(run)
+    return click.command(
+        operation.name,
+        cls=SectionedCommand,
+        short_help=operation.summary,
+        help=f"{with_options(operation.description, operation.parameters)}\n\n{NOTES}",
+        epilog=examples,
+    )(decorated)
 
 
 def take_settings(declared: type[Any], options: dict[str, Any]) -> Any:

@@ -1,18 +1,18 @@
 """``witan tally``: count ballots."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.operations.tally import TallyParameters, count_sessions
+from witan.service.operations.tally import TallyParameters, count_sessions, tally
 from witan.service.text import Page, clean, counted
-from witan.surfaces.cli.counting import ballot_options, run_counting
+from witan.surfaces.cli.counting import ballot_command
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.options import chart_option, json_option, limit_option
+from witan.surfaces.cli.options import chart_option, limit_option
 from witan.surfaces.cli.reading import Body
-from witan.surfaces.cli.stacking import SectionedCommand, section
+from witan.surfaces.cli.stacking import section
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -32,50 +32,23 @@ Examples:
 """
 
 
-@click.command(
-    "tally",
-    cls=SectionedCommand,
-    short_help="Count ballots: who leads, and how sure that is.",
-    epilog=EXAMPLES,
-)
-@ballot_options(TallyParameters)
-@json_option
-@chart_option("--plot", "Draw the standings to an .svg or .png file.")
-@chart_option("--matchups", "Draw who beats whom to an .svg or .png file.")
-@section(
-    "Output",
-    click.option(
-        "--require-winner", is_flag=True, help="Exit 5 if a session has no single clear leader."
-    ),
-)
-@limit_option(10, "Show up to this many sessions in full, more of them as one line each.")
-def command(as_json: bool, **options: Any) -> int:
-    """Count the ballots in FILE... and say who leads, and how sure that is.
+def _run(given: TallyParameters, body: Body, options: Mapping[str, Any]) -> Status:
+    count = _Count(body, given, options)
+    if options["as_json"]:
+        from witan.service.json_output import sessions_json
 
-    Several files are one body of ballots; - is standard input. All that `witan import` reads is
-    recognised by its content, packed or not. An ID is a session of the history, as `witan show`
-    takes it; `last` is the latest.
-    """
-
-    def run(given: TallyParameters, body: Body) -> Status:
-        count = _Count(body, given, options)
-        if as_json:
-            from witan.service.json_output import sessions_json
-
-            for line in sessions_json(count, count.not_counted):
-                echo(line, nl=False)
-        else:
-            _show(count, options["limit"])
-        count.draw()
-        return count.status()
-
-    return run_counting(TallyParameters, options, run)
+        for line in sessions_json(count, count.not_counted):
+            echo(line, nl=False)
+    else:
+        _show(count, options["limit"])
+    count.draw()
+    return count.status()
 
 
 class _Count:
     """Outcomes one after the other, and the totals over them."""
 
-    def __init__(self, body: Body, given: TallyParameters, options: dict[str, Any]) -> None:
+    def __init__(self, body: Body, given: TallyParameters, options: Mapping[str, Any]) -> None:
         self.body, self.given, self.options = body, given, options
         self.not_counted: list[dict[str, str | None]] = []
         self.n_counted = self.n_tied = self.n_shown = 0
@@ -160,3 +133,23 @@ def _show(count: _Count, limit: int) -> None:
             echo()
         simulated = outcome.session in count.body.simulated
         echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
+
+
+command = ballot_command(
+    tally,
+    _run,
+    options=[
+        chart_option("--plot", "Draw the standings to an .svg or .png file."),
+        chart_option("--matchups", "Draw who beats whom to an .svg or .png file."),
+        section(
+            "Output",
+            click.option(
+                "--require-winner",
+                is_flag=True,
+                help="Exit 5 if a session has no single clear leader.",
+            ),
+        ),
+        limit_option(10, "Show up to this many sessions in full, more of them as one line each."),
+    ],
+    examples=EXAMPLES,
+)

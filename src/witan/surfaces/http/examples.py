@@ -97,54 +97,6 @@ EVENTS = {
     **refused(404, 409),
 }
 
-_OUTCOMES = {"witan": "0.1.0", "sessions": [OUTCOME]}
-
-COUNTED = {
-    200: told(
-        "An outcome for each session; what could not be counted or read, and why.",
-        {**_OUTCOMES, "not_counted": [], "not_read": []},
-    ),
-    **refused(409),
-}
-
-COMPARED = {
-    200: told(
-        "The outcomes under each rule, and how far the rules agree.",
-        {
-            "witan": "0.1.0",
-            "rules": ["borda", "schulze"],
-            "skipped": {},
-            "tau": [[1.0, 0.8], [0.8, 1.0]],
-            "leader_differs": [[0, 1], [1, 0]],
-            "stability": {"borda": 0.87, "schulze": 0.91},
-            "n_sessions": 12,
-            "sessions": [{"session": "q1", "outcomes": {"borda": OUTCOME}}],
-            "not_read": [],
-        },
-    ),
-    **refused(409),
-}
-
-EXPLAINED = {
-    200: told(
-        "The outcome, and every step towards it.",
-        {
-            "witan": "0.1.0",
-            "outcome": OUTCOME,
-            "steps": [
-                {
-                    "title": "The ballots as cast",
-                    "sentences": [],
-                    "header": ["reviewer", "ranking"],
-                    "rows": [["bob", "ada > cyd"]],
-                }
-            ],
-            "not_read": [],
-        },
-    ),
-    **refused(404, 409),
-}
-
 PROFILES: Responses = {
     200: told(
         "Every council; the first is what is configured apart from profiles.",

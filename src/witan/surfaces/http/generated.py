@@ -1,18 +1,22 @@
 """Routes made from the catalogue: typed parameters in, the typed result out."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.operations.ask import ClientService
-from witan.service.parameters import Parameters, parameters_of, public_name
+from witan.service.parameter_texts import read_texts
+from witan.service.parameters import Parameter as Declared
+from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name
 from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.documents import Responses, refused
+from witan.surfaces.http.parameters import check_parameters
 from witan.surfaces.http.replies import reply
 from witan.surfaces.http.staying import while_there
 
@@ -21,7 +25,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     """Add the route of an operation that returns a value.
 
     Parameters named in the path are taken from it; a POST takes the others as a JSON body, any
-    other method as a query.
+    other method as a query. A POST that can bring a file takes that as its body, too.
     """
 
     async def endpoint(
@@ -34,6 +38,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
 
     endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
     in_path = operation.path_parameters
+    file = next((each for each in parameters_of(operation.parameters) if each.content), None)
     router.add_api_route(
         operation.path.replace("}", ":quoted}"),
         endpoint,
@@ -43,6 +48,8 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         description=operation.description,
         operation_id=operation.name,
         responses={200: {"model": operation.result}, **refused(*([404] if in_path else []), 409)},
+        route_class_override=_file_route(operation, file) if file else None,
+        openapi_extra=_file_document(operation.parameters) if file else None,
     )
 
 
@@ -90,6 +97,71 @@ def _parameters(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:
 Wait = Annotated[
     float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
 ]
+
+
+def _file_route(operation: Operation[Any, Any], file: Declared) -> type[APIRoute]:
+    """A route that also takes the bytes of a file as its body, and then the rest as a query."""
+    declared = operation.parameters
+    others = [each for each in parameters_of(declared) if each is not file]
+
+    async def take_file(request: Request) -> Response:
+        several = [each.name for each in others if each.many]
+        check_parameters(request, [each.name for each in others], several)
+        query = {name: request.query_params.getlist(name) for name in request.query_params}
+        content: Any = file.content
+        given = read_texts(declared, query, {file.name: content(await request.body())})
+        service, client = request.app.state.service, request.scope["witan.client"]
+        return await while_there(
+            request, lambda: dispatch(operation, service, client, given, reply)
+        )
+
+    class FileRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            take_json = super().get_route_handler()
+
+            async def take(request: Request) -> Response:
+                kind = request.headers.get("content-type", "").partition(";")[0].strip()
+                return await (take_json if kind == "application/json" else take_file)(request)
+
+            return take
+
+    return FileRoute
+
+
+FILES = {
+    "application/x-ndjson": '{"session": "q1", "reviewer": "ada", "ranking": ["b", "c"]}\n',
+    "text/csv": "session,reviewer,candidate,rank\nq1,ada,b,1\nq1,ada,c,2\n",
+}
+
+
+def _file_document(declared: type[Parameters]) -> dict[str, Any]:
+    """Document a body that is a file, with the other parameters in the address."""
+    shapes = adapter_of(declared).json_schema()["properties"]
+    written = {"type": "array", "items": {"type": "string"}}
+    return {
+        "requestBody": {
+            "content": {
+                kind: {"schema": {"type": "string"}, "example": text}
+                for kind, text in FILES.items()
+            }
+        },
+        "parameters": [
+            {
+                "name": each.name,
+                "in": "query",
+                "required": False,
+                "description": each.doc.text,
+                "schema": written
+                if each.many or "$ref" in str(shapes[each.name])
+                else {
+                    key: value for key, value in shapes[each.name].items() if key != "description"
+                },
+            }
+            for each in parameters_of(declared)
+            if each.content is None
+        ],
+    }
+
 
 BODY = "body"
 """The argument of an endpoint that takes the JSON body."""

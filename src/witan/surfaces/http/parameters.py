@@ -1,6 +1,6 @@
 """What stands in an address: names of sessions, whatever they hold, and known parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_args, get_origin
 from urllib.parse import unquote
 
@@ -69,12 +69,14 @@ async def known_parameters(request: Request) -> None:
     """
     if not request.query_params:
         return
-    route = request.scope["route"]
-    fields = get_flat_params(route.dependant)
+    fields = get_flat_params(request.scope["route"].dependant)
     known = [field.alias for field in fields if isinstance(field.field_info, Query)]
-    more = (route.openapi_extra or {}).get("parameters", ())
-    known += [each["name"] for each in more if each["in"] == "query"]
-    several = {field.alias for field in fields if _holds_many(field.field_info.annotation)}
+    several = [field.alias for field in fields if _holds_many(field.field_info.annotation)]
+    check_parameters(request, known, several)
+
+
+def check_parameters(request: Request, known: Collection[str], several: Collection[str]) -> None:
+    """Refuse parameters of the address that are unknown, or repeated without effect."""
     for name in request.query_params:
         if name not in known:
             raise _UnknownParameter("parameter", name, sorted(known))

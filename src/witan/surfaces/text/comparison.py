@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from witan.core.comparison import Comparison
 from witan.core.outcome import Outcome
+from witan.service.operations.compare import RuleComparison
 from witan.service.text import UNKNOWN, Page, counted, decimals, number
+from witan.surfaces.text.outcomes import SHOWN, unread_text
 from witan.surfaces.text.tables import Column, table
-
-__all__ = ["comparison_text"]
 
 
 def comparison_text(page: Page, comparison: Comparison, shown: Sequence[str]) -> Iterator[str]:
@@ -35,6 +35,14 @@ def comparison_text(page: Page, comparison: Comparison, shown: Sequence[str]) ->
         yield page.sentence(f"note: {sentence}", "warning", hang=2)
     for rule, why in comparison.skipped.items():
         yield page.sentence(f"left out: {rule}, because it {_because(why)}", "dim", hang=2)
+
+
+def compared_text(page: Page, result: RuleComparison) -> Iterator[str]:
+    """The lines of a comparison, and of what could not be read."""
+    comparison = result.comparison
+    shown = comparison.sessions if result.n_sessions <= SHOWN else ()
+    yield from comparison_text(page, comparison, shown)
+    yield from unread_text(result.not_read)
 
 
 def _scales(page: Page, comparison: Comparison) -> Iterable[str]:

@@ -1,19 +1,17 @@
 """An explanation as text."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from witan.core.explanation import Explanation
-from witan.core.rule_tables import Cell, Step
+from witan.core.steps import Cell, Step
+from witan.service.operations.explain import Explained
 from witan.service.text import Page, clean, number
 from witan.service.trust import trust_line
+from witan.surfaces.text.outcomes import unread_text
 from witan.surfaces.text.tables import Column, table
 
-if TYPE_CHECKING:
-    from witan.service.operations.explain import Explained
 
-
-def explanation_text(page: Page, explanation: "Explanation | Explained") -> Iterator[str]:
+def explanation_text(page: Page, explanation: Explanation | Explained) -> Iterator[str]:
     """The lines of an explanation, its steps numbered."""
     outcome = explanation.outcome
     parts = [outcome.session, outcome.rule, outcome.why]
@@ -30,6 +28,12 @@ def explanation_text(page: Page, explanation: "Explanation | Explained") -> Iter
             yield from _step_table(page, step)
     yield ""
     yield page.sentence(trust_line(outcome), hang=2)
+
+
+def explained_text(page: Page, result: Explained) -> Iterator[str]:
+    """The lines of an explanation, and of what could not be read."""
+    yield from explanation_text(page, result)
+    yield from unread_text(result.not_read)
 
 
 def _step_table(page: Page, step: Step) -> Iterator[str]:

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
 from witan.core.scale import Scale
-from witan.service.text import UNKNOWN, Page, counted, listed
+from witan.service.ballots import Unread
+from witan.service.operations.tally import Tally
+from witan.service.text import UNKNOWN, Page, clean, counted, listed
 from witan.service.trust import p_best_text
-from witan.surfaces.text.outcome import flips
+from witan.surfaces.text.outcome import flips, outcome_text
 from witan.surfaces.text.tables import Column, table
 
-__all__ = ["Digest", "summary_text"]
+SHOWN = 10
+"""Sessions shown in full, and problems that are listed."""
 
 CANDIDATES_SHOWN = 20
 """Candidates listed with the number of sessions they lead."""
@@ -125,3 +128,27 @@ def _leads(page: Page, digests: Sequence[Digest]) -> Iterator[str]:
     yield from table(page, columns, rows)
     if len(order) > CANDIDATES_SHOWN:
         yield page.sentence(f"… and {len(order) - CANDIDATES_SHOWN:,} more candidates", "dim")
+
+
+def tally_text(page: Page, tally: Tally) -> Iterator[str]:
+    """The lines of a tally: sessions in full, or one line each where there are many."""
+    outcomes = tally.sessions
+    if len(outcomes) > SHOWN:
+        yield from summary_text(page, [Digest.of(outcome) for outcome in outcomes])
+    else:
+        for number, outcome in enumerate(outcomes):
+            yield from [""] * (number > 0)
+            yield from outcome_text(page, outcome)
+    if not outcomes:
+        yield "no session could be counted"
+    for each in tally.not_counted[:SHOWN]:
+        yield f"not counted: {clean(each.problem)}"
+    yield from unread_text(tally.not_read)
+
+
+def unread_text(not_read: Sequence[Unread]) -> Iterator[str]:
+    """The first lines that could not be read, and how many more there are."""
+    for each in not_read[:SHOWN]:
+        yield f"not read: line {each.line}: {clean(each.problem)}"
+    if more := len(not_read[SHOWN:]):
+        yield f"… and {counted(more, 'more line')} could not be read"

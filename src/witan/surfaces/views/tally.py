@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
 from witan.service.error_wording import as_form
-from witan.service.operations.ballots import BallotUpload, Tally
+from witan.service.operations.tally import Tally
 from witan.service.text import UNKNOWN, clean, counted, listed
 from witan.service.trust import p_best_text, trust_line
 from witan.surfaces.text.outcomes import Digest
@@ -13,8 +13,6 @@ from witan.surfaces.text.tables import Column
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.numbers import Numbers, numbers
 from witan.surfaces.views.ranking import Ranking, ranking
-
-__all__ = ["Counted", "TallyView", "tally_view"]
 
 IN_FULL = 10
 """Sessions that are shown in full; more of them have a line each."""
@@ -57,22 +55,22 @@ class TallyView:
     more: tuple[str, ...]
 
 
-def tally_view(posted: BallotUpload, tally: Tally) -> TallyView:
-    """How posted ballots count, once they were read."""
-    outcomes = tally.outcomes
+def tally_view(tally: Tally) -> TallyView:
+    """Show how ballots count."""
+    outcomes = tally.sessions
     full = len(outcomes) <= IN_FULL
     left_out = (
         ("session", 0 if full else len(outcomes) - SHOWN),
         ("session that is not counted", len(tally.not_counted) - SHOWN),
-        ("line that could not be read", len(posted.problems) - SHOWN),
+        ("line that could not be read", len(tally.not_read) - SHOWN),
     )
     return TallyView(
         said=f"{counted(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted",
         sessions=tuple(map(_counted, outcomes)) if full else (),
         leaders=None if full else _leaders(outcomes[:SHOWN]),
-        not_counted=tuple(clean(str(each)) for each in tally.not_counted[:SHOWN]),
+        not_counted=tuple(clean(each.problem) for each in tally.not_counted[:SHOWN]),
         not_read=tuple(
-            clean(f"line {each.line:,}: {as_form(each.told)}") for each in posted.problems[:SHOWN]
+            clean(f"line {each.line:,}: {as_form(each.problem)}") for each in tally.not_read[:SHOWN]
         ),
         more=(
             *(() if full else _scales(outcomes)),

@@ -1,6 +1,6 @@
 """Forms made from the catalogue: a field for each parameter, and their values out of an address."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -9,12 +9,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from fastapi import Query
-from pydantic import ValidationError
 
-from witan.errors import InvalidParameter
 from witan.service.catalogue import Operation
-from witan.service.field_errors import fault_words
-from witan.service.parameters import Parameter, adapter_of, parameters_of
+from witan.service.parameter_texts import read_texts
+from witan.service.parameters import Parameter, parameters_of
 
 NO_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
@@ -26,13 +24,15 @@ class Field:
     Parameters
     ----------
     kind
-        ``text``, ``number``, ``choice`` or ``tick``.
+        ``text``, ``lines``, ``number``, ``choice`` or ``tick``.
     label, hint
         What it is called, and the sentence that says what it does.
     value
         As it is written in the address; empty: nothing is.
     choices
         Of a ``choice``.
+    placeholder
+        How it is written, or what holds without it.
     """
 
     name: str
@@ -41,12 +41,14 @@ class Field:
     hint: str
     value: str
     choices: tuple[tuple[str, str], ...] = ()
+    placeholder: str = ""
 
 
 def form_fields(
     operation: Operation[Any, Any],
     query: Mapping[str, str],
     choices: Mapping[str, tuple[str, ...]] = NO_CHOICES,
+    without: Collection[str] = (),
 ) -> tuple[Field, ...]:
     """Make the fields of an operation's form, filled in as an address has them.
 
@@ -54,10 +56,13 @@ def form_fields(
     ----------
     choices
         Names to choose from where the declaration leaves them open, such as rules.
+    without
+        Parameters that the page asks for by hand.
     """
     return tuple(
         _field(each, query.get(each.name, ""), _choices(each) or choices.get(each.name, ()))
         for each in parameters_of(operation.parameters)
+        if each.name not in without
     )
 
 
@@ -70,18 +75,41 @@ def _field(parameter: Parameter, value: str, choices: tuple[str, ...]) -> Field:
         kind = "choice"
     elif parameter.kind is bool:
         kind = "tick"
+    elif parameter.many or _is_long(parameter):
+        kind = "lines"
     else:
         kind = "number" if parameter.kind in (int, float) and _is_number(value) else "text"
-    default = "" if parameter.default is None or kind == "tick" else str(parameter.default)
+    default = "" if parameter.default is None or kind in ("tick", "lines") else parameter.default
     label = parameter.name.replace("_", " ").capitalize()
     return Field(
         parameter.name,
         kind,
         label,
         parameter.doc.text,
-        value or default,
-        (*((("", "any"),) if parameter.nullable else ()), *((each, each) for each in choices)),
+        value or str(default),
+        (*((("", _unchosen(parameter)),) * parameter.nullable), *((e, e) for e in choices)),
+        _hint(parameter),
     )
+
+
+def _unchosen(parameter: Parameter) -> str:
+    """Say what holds where none is chosen."""
+    return "any" if parameter.usual is None else f"as usual: {parameter.usual}"
+
+
+def _is_long(parameter: Parameter) -> bool:
+    """Tell whether a value may have many lines."""
+    return parameter.parser is not None and parameter.parser.load is not None
+
+
+def _hint(parameter: Parameter) -> str:
+    """Show how a value is written, or what holds without one."""
+    if parameter.many:
+        written = parameter.doc.metavar or "one"
+        return f"{written}, one a line" if parameter.many == "mapping" else "one a line"
+    if parameter.usual is not None:
+        return f"{parameter.usual} unless given"
+    return "" if parameter.parser is None else parameter.parser.expected
 
 
 def _is_number(text: str) -> bool:
@@ -100,15 +128,7 @@ def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
     InvalidParameter
         If one of them is not what it takes.
     """
-    names = {each.name for each in parameters_of(operation.parameters)}
-    given = {name: text.strip() for name, text in query.items() if name in names and text.strip()}
-    try:
-        return adapter_of(operation.parameters).validate_strings(given)
-    except ValidationError as error:
-        [fault, *_] = error.errors(include_url=False)
-        name = str(fault["loc"][0])
-        words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
-        raise InvalidParameter(name, given.get(name, ""), words.removeprefix("is to be ")) from None
+    return read_texts(operation.parameters, {name: [text] for name, text in query.items()})
 
 
 def takes_query(

@@ -1,4 +1,4 @@
-"""The page that counts ballots somebody brings along; nothing of them is kept."""
+"""The page that counts ballots somebody brings along; nothing of them is stored."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,21 +9,25 @@ from starlette.responses import Response
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, WitanError
+from witan.files.ballots import FORMATS
+from witan.service.ballots import SentBallots
+from witan.service.dispatch import dispatch
 from witan.service.error_wording import as_form
-from witan.service.operations.ballots import BallotUpload, tally_of
+from witan.service.operations.tally import Tally, TallyParameters, tally
+from witan.service.parameter_texts import read_texts
 from witan.service.text import clean
-from witan.service.worker_pool import run_counting
+from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.http.staying import while_there
 from witan.surfaces.views.tally import TallyView, tally_view
-from witan.surfaces.web.counting import FIELDS, changed, columns_of, sessions_of, settings_of
 from witan.surfaces.web.forms import sent_of
+from witan.surfaces.web.generated import form_fields
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, site_of
 
-__all__ = ["router"]
-
 router = APIRouter()
+
+CHOICES = {"rule": (AUTO, *RULES), "format": tuple(FORMATS)}
 
 
 @router.get("/tally")
@@ -33,31 +37,28 @@ async def form(request: Request) -> Response:
 
 
 @router.post("/tally")
-async def count(request: Request) -> Response:
+async def count(request: Request, service: ServiceOf, client: ClientOf) -> Response:
     """Count the ballots that are sent."""
-    given: Mapping[str, str] = {}
+    texts: Mapping[str, str] = {}
     try:
         sent = await sent_of(request)
-        given = {name: sent.text(name) for name in sent.many}
-        content = _content(sent.text("ballots"), [*sent.contents.values()])
-        scale = given.get("scale", "").strip() or None
-        posted = BallotUpload(content, given.get("format") or None, columns_of(given), scale)
-        settings, sessions = settings_of(sent.text("rule"), given), sessions_of(given)
+        texts = {name: sent.text(name) for name in sent.many}
+        ballots = _ballots(texts.get("ballots", ""), [*sent.contents.values()])
+        given = read_texts(TallyParameters, sent.many, {"ballots": ballots})
 
-        def tell() -> str:
-            view = tally_view(posted, tally_of(posted, settings, sessions))
-            return _page(request, given, view=view)
+        def show(result: Tally) -> str:
+            return _page(request, texts, view=tally_view(result))
 
-        html = await while_there(request, lambda: run_counting(tell, "brought"))
+        html = await while_there(request, lambda: dispatch(tally, service, client, given, show))
     except WitanError as error:
         return Page(
-            _page(request, given, problem=as_form(said_of(request, error))), status_of(error)
+            _page(request, texts, problem=as_form(said_of(request, error))), status_of(error)
         )
     return Page(html)
 
 
-def _content(text: str, files: list[bytes]) -> bytes:
-    """The ballots, as they were written or in a file.
+def _ballots(text: str, files: list[bytes]) -> SentBallots:
+    """Take the ballots as they were written, or from a file.
 
     Raises
     ------
@@ -66,25 +67,27 @@ def _content(text: str, files: list[bytes]) -> bytes:
     """
     if len(files) + bool(text.strip()) > 1:
         raise InvalidParameter("ballots", "more than one text", "one: written here, or in a file")
-    return files[0] if files else text.encode()
+    return SentBallots(files[0] if files else text.encode())
 
 
 def _page(
     request: Request,
-    given: Mapping[str, str] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
     *,
     view: TallyView | None = None,
     problem: str = "",
 ) -> str:
+    [rule, *fields] = sorted(
+        form_fields(tally, texts, CHOICES, without=["ballots"]),
+        key=lambda each: each.name != "rule",
+    )
     return render(
         "tally.html",
         site=site_of(request),
-        text=given.get("ballots", ""),
-        rule=given.get("rule") or AUTO,
-        fields=FIELDS,
-        given=given,
-        changed=changed(given),
-        rules=[(AUTO, "auto, whatever suits the ballots"), *((name, name) for name in RULES)],
+        text=texts.get("ballots", ""),
+        rule=rule,
+        fields=fields,
+        changed=any(texts.get(each.name, "").strip() for each in fields),
         view=view,
         problem=clean(problem),
     )

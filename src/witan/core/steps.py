@@ -1,0 +1,24 @@
+"""Steps of an explanation, as data that needs no array."""
+
+from dataclasses import dataclass
+
+Cell = str | int | float | None
+"""One cell of a table; None: nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an explanation: what is done, and the numbers it is done with.
+
+    Parameters
+    ----------
+    title, sentences
+        Its heading, and what is said below it.
+    header, rows
+        A table, every row as long as the header; both may be empty.
+    """
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()

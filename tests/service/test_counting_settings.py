@@ -1,0 +1,30 @@
+"""Settings of a count, as their declaration names them."""
+
+from dataclasses import fields
+
+from witan.core.interpretation import Counting
+from witan.core.settings import Settings
+from witan.service.counting import USUAL, BallotSettings
+from witan.service.operations.tally import TallyParameters
+
+
+def test_what_help_names_as_usual_is_what_a_count_takes():
+    """The declaration repeats defaults of the core, which help is not to load."""
+    settings = Settings()
+    taken = {
+        name: getattr(settings if hasattr(settings, name) else settings.counting, name)
+        for name in USUAL
+    }
+
+    words = {"rubric": taken["rubric"].name, "prior": taken["prior"] or "none", "flips": "yes"}
+    assert taken["flips"] is True
+    assert dict(USUAL) == taken | words
+
+
+def test_every_setting_of_the_core_can_be_given():
+    """Under its name, but for what an answer's text is checked into."""
+    core = {each.name for each in (*fields(Settings), *fields(Counting))}
+    given = {each.name for each in fields(TallyParameters)}
+
+    assert core - given == {"counting", "gates"}
+    assert BallotSettings().settings() == Settings()

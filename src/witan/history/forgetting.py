@@ -36,13 +36,7 @@ class ForgetResult:
 
 
 def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
-    """Delete sessions wholly, all of them or none.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such session.
-    """
+    """Delete sessions wholly, all of them or none."""
     for session in sessions:
         require_text(session)
     names = sorted(set(sessions))

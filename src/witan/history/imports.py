@@ -40,13 +40,7 @@ _IMPORTS = ("digest", "path", "at_us", "n_sessions")
 def import_sessions(
     database: Database, imported: Iterable[Imported], source: str, digest: str, at: datetime
 ) -> ImportCounts:
-    """Import a file, all or nothing; importing it again changes nothing.
-
-    Raises
-    ------
-    HistoryError
-        If one of its sessions is stored with other ballots, or is still running.
-    """
+    """Import a file, all or nothing; importing it again changes nothing."""
     added, already = 0, 0
     cast = Counter[str]()
     with database.transaction():

@@ -144,19 +144,7 @@ def learn(
     half: int | None = None,
     aliases: Mapping[str, str] = NO_ALIASES,
 ) -> Learned:
-    """Learn from the newest sessions, simulated ones excluded.
-
-    Parameters
-    ----------
-    reviewers
-        Models to learn the reliability of.
-    without
-        The session to be decided, which is excluded together with all that share its answers.
-    half
-        Only sessions with an even bucket (0), or an odd one (1).
-    aliases
-        Old name → new name of a model.
-    """
+    """Learn from the newest sessions, simulated ones excluded."""
     now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
         excluded = [] if without is None else sessions_sharing_answers(database, without)

@@ -293,15 +293,7 @@ SHOWN = 4
 
 
 def resolve_name(database: Database, name: str) -> str:
-    """Return a session's name from an unambiguous beginning of it, or ``last``.
-
-    Raises
-    ------
-    UnknownName
-        If no session begins so.
-    HistoryConflict
-        If several do, or there is no session to be the last.
-    """
+    """Return a session's name from an unambiguous beginning of it, or ``last``."""
     require_text(name)
     with database.snapshot():
         if not is_storable(name):

@@ -52,15 +52,7 @@ def require_text(session: object) -> None:
 
 
 def read_session(database: Database, session: str) -> Session:
-    """Read a council session, complete or interrupted.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such session.
-    HistoryConflict
-        If it was imported as ballots, and has no events.
-    """
+    """Read a council session, complete or interrupted."""
     with database.snapshot():
         source = require_session(database, session)[4]
         events = read_events(database, session)
@@ -162,13 +154,7 @@ _BESIDE = (
 
 
 def export_session(database: Database, session: str) -> Imported:
-    """Read everything stored about a session, people's votes included.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such session.
-    """
+    """Read everything stored about a session, people's votes included."""
     with database.snapshot():
         at_us, category, simulated, *_ = require_session(database, session)
         cast = stored_ballots(database, session)

@@ -319,20 +319,7 @@ _RECOUNTED = ("ballots", "standings", "matchups", "counted")
 def vote(
     database: Database, session: str, votes: Sequence[Ballot], *, replacing: bool = False
 ) -> None:
-    """Add people's ballots to a session, and count it again.
-
-    Parameters
-    ----------
-    replacing
-        A ballot replaces an earlier one of its reviewer.
-
-    Raises
-    ------
-    InvalidBallot
-        See `check_votes`.
-    HistoryConflict
-        If the session is not closed, or cannot be counted.
-    """
+    """Add people's ballots to a session, and count it again."""
     with database.transaction():
         require_session(database, session)
         lock_session(database, session)

@@ -100,7 +100,7 @@ def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
     rows: Rows = [[] for _ in hides]
     directly_before = [[0] * n_candidates for _ in range(n_candidates)]
     for place in range(n_candidates, 0, -1):
-        dealt = [row for row, held in enumerate(left) if len(held) == place]
+        dealt = [row for row, own in enumerate(left) if len(own) == place]
         among = range(len(left)) if place == n_candidates else dealt
         degree = [sum(at in left[row] for row in among) for at in range(n_candidates)]
         if place == n_candidates:
@@ -139,7 +139,7 @@ class _Filling:
 
     def __init__(self, choices: Rows) -> None:
         self.choices = choices
-        self.taken: dict[int, int] = {}
+        self.assigned: dict[int, int] = {}
 
     def filled(self, least: Sequence[int], most: Sequence[int]) -> list[int]:
         """The candidate of each row."""
@@ -147,18 +147,18 @@ class _Filling:
             for _ in range(needed):
                 self._find_row(at, set())
         for row in range(len(self.choices)):
-            if row not in self.taken:
+            if row not in self.assigned:
                 self._find_candidate(row, most, set())
-        return [self.taken[row] for row in range(len(self.choices))]
+        return [self.assigned[row] for row in range(len(self.choices))]
 
     def _find_row(self, at: int, tried: set[int]) -> bool:
         """Take a row that is free, or whose candidate finds another."""
         for row, choices in enumerate(self.choices):
-            if at not in choices or row in tried or self.taken.get(row) == at:
+            if at not in choices or row in tried or self.assigned.get(row) == at:
                 continue
             tried.add(row)
-            if row not in self.taken or self._find_row(self.taken[row], tried):
-                self.taken[row] = at
+            if row not in self.assigned or self._find_row(self.assigned[row], tried):
+                self.assigned[row] = at
                 return True
         return False
 
@@ -168,11 +168,11 @@ class _Filling:
             if at in tried:
                 continue
             tried.add(at)
-            holders = [held for held, candidate in self.taken.items() if candidate == at]
+            holders = [holder for holder, candidate in self.assigned.items() if candidate == at]
             if len(holders) < most[at] or any(
                 self._find_candidate(holder, most, tried) for holder in holders
             ):
-                self.taken[row] = at
+                self.assigned[row] = at
                 return True
         return False
 

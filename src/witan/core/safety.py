@@ -413,8 +413,8 @@ def check(text: str) -> Verdict:
     """
     personal = (Evidence("pii_exposure", f"shows {what}", *at) for what, *at in exposures(text))
     evidence = (*_instructions(_fold(text)), *personal)
-    found = {item.flag for item in evidence}
-    return Verdict(tuple(flag for flag in FLAGS if flag in found), evidence)
+    flags = {item.flag for item in evidence}
+    return Verdict(tuple(flag for flag in FLAGS if flag in flags), evidence)
 
 
 def _fold(text: str) -> str:

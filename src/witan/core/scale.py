@@ -138,7 +138,7 @@ class Scale:
         return cls(whole, tuple(sorted(others.items())))
 
     @classmethod
-    def of_record(cls, held: object) -> "Scale":
+    def of_record(cls, record: object) -> "Scale":
         """Read a scale from data: text, or a mapping from criterion to text.
 
         Raises
@@ -146,11 +146,11 @@ class Scale:
         InvalidParameter
             If it is neither, or says no scale.
         """
-        if isinstance(held, str):
-            return cls.parse(held)
-        if not isinstance(held, Mapping) or not all(isinstance(v, str) for v in held.values()):
-            raise InvalidParameter("scale", held, EXPECTED)
-        ranges = {str(name): _range(text, text) for name, text in held.items()}
+        if isinstance(record, str):
+            return cls.parse(record)
+        if not isinstance(record, Mapping) or not all(isinstance(v, str) for v in record.values()):
+            raise InvalidParameter("scale", record, EXPECTED)
+        ranges = {str(name): _range(text, text) for name, text in record.items()}
         return cls.of_ranges(ranges.pop(HOLISTIC, NATIVE), ranges)
 
     def record(self) -> str | dict[str, str]:
@@ -257,16 +257,16 @@ def read_grade(value: object, within: Range = NATIVE) -> float | None:
 
 
 def _written(within: Range, text: str) -> tuple[float, bool] | None:
-    found = WRITTEN.fullmatch(text)
-    if found is None:
+    match = WRITTEN.fullmatch(text)
+    if match is None:
         word = text.casefold()
         if word not in PASSED | FAILED:
             return None
         return (HIGHEST if word in PASSED else LOWEST), False
-    number = decimal(found[1])
-    if found[2]:
+    number = decimal(match[1])
+    if match[2]:
         return Range(0.0, 100.0).convert(number)
-    best = within.high if found[3] is None else decimal(found[3])
+    best = within.high if match[3] is None else decimal(match[3])
     if best == within.high:
         return within.convert(number)
     return None if best == 0 else Range(0.0, best).convert(number)
@@ -276,7 +276,7 @@ def _range(written: str, whole: str) -> Range:
     text = written.strip()
     if text.casefold() in ("pass-fail", "pass/fail", "yes-no", "yes/no"):
         return PASS_FAIL
-    found = _RANGE.fullmatch(text)
-    if found is None or float(found[1]) == float(found[2]):
+    match = _RANGE.fullmatch(text)
+    if match is None or float(match[1]) == float(match[2]):
         raise InvalidParameter("scale", whole, EXPECTED)
-    return Range(float(found[1]), float(found[2]))
+    return Range(float(match[1]), float(match[2]))

@@ -226,17 +226,17 @@ class _Criterion:
                 self.plain.add(value, times)
 
     def _add_text(self, text: str, times: int) -> None:
-        found = WRITTEN.fullmatch(text)
-        if found is None:
+        result = WRITTEN.fullmatch(text)
+        if result is None:
             self.words += times * (text.casefold() in PASSED or text.casefold() in FAILED)
-        elif found[2]:
+        elif result[2]:
             self.percents += times
-        elif found[3]:
-            best, number = decimal(found[3]), decimal(found[1])
+        elif result[3]:
+            best, number = decimal(result[3]), decimal(result[1])
             if best > 0:
                 self.least[best] = min(number, self.least.get(best, inf))
         else:
-            self.plain.add(decimal(found[1]), times)
+            self.plain.add(decimal(result[1]), times)
 
 
 @dataclass(slots=True)
@@ -248,11 +248,11 @@ class _Parts:
     units: set[float] = field(default_factory=set)
     instead: dict[str, tuple[Range, ...]] = field(default_factory=dict)
 
-    def merge(self, held: _Criterion) -> None:
+    def merge(self, reading: _Criterion) -> None:
         """Read these grades on one scale with the others."""
-        self.together.merge(held.numbers)
-        if held.is_mixed:
-            self.units |= held.units
+        self.together.merge(reading.numbers)
+        if reading.is_mixed:
+            self.units |= reading.units
 
     def scale(
         self, whole: Range | None = None, but: Mapping[str, Range] = MappingProxyType({})
@@ -292,13 +292,13 @@ class Evidence:
         criteria = self._crowd
         if criteria is None:
             criteria = self._reviewers.setdefault(ballot.reviewer, {})
-        for name, given in ballot.grades.items():
+        for name, grade_or_sheet in ballot.grades.items():
             candidate = name if self._crowd is None else None
-            if isinstance(given, Mapping):
-                for criterion, value in given.items():
+            if isinstance(grade_or_sheet, Mapping):
+                for criterion, value in grade_or_sheet.items():
                     _of(criteria, criterion).add(value, candidate)
             else:
-                _of(criteria, HOLISTIC).add(given, candidate)
+                _of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
         if len(self._reviewers) > MOST_REVIEWERS:
             self._crowd = self._pooled(self._reviewers)
             self._reviewers = {}
@@ -326,25 +326,25 @@ class Evidence:
         kinds: dict[tuple[tuple[str, int], ...], list[str]] = {}
         for reviewer in sorted(self._reviewers):
             kinds.setdefault(tuple(sorted(sizes.get(reviewer, {}).items())), []).append(reviewer)
-        found: dict[str, Scale] = {}
+        result: dict[str, Scale] = {}
         for kind, reviewers in kinds.items():
             scale = _scale(self._pooled(self._reviewers, dict(kind), sizes))
             scale = replace(scale, reviewers=tuple(reviewers))
-            found |= dict.fromkeys(reviewers, scale)
-        return Scales(found[next(iter(found))], found)
+            result |= dict.fromkeys(reviewers, scale)
+        return Scales(result[next(iter(result))], result)
 
     def _sizes(self) -> dict[str, dict[str, int]]:
         """Reviewer to the criteria on which it plainly uses a smaller scale, and to its size."""
-        found: dict[str, dict[str, int]] = {}
-        for criterion in sorted({name for held in self._reviewers.values() for name in held}):
+        result: dict[str, dict[str, int]] = {}
+        for criterion in sorted({name for reading in self._reviewers.values() for name in reading}):
             grades = {
-                reviewer: held[criterion]
-                for reviewer, held in self._reviewers.items()
-                if criterion in held and held[criterion].numbers.n
+                reviewer: reading[criterion]
+                for reviewer, reading in self._reviewers.items()
+                if criterion in reading and reading[criterion].numbers.n
             }
             for reviewer, size in _smaller(grades).items():
-                found.setdefault(reviewer, {})[criterion] = size
-        return found
+                result.setdefault(reviewer, {})[criterion] = size
+        return result
 
     def _pooled(
         self,
@@ -353,13 +353,13 @@ class Evidence:
         sizes: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> dict[str, _Criterion]:
         """The grades on each criterion, of those reviewers who are of this kind on it."""
-        found: dict[str, _Criterion] = {}
+        result: dict[str, _Criterion] = {}
         for reviewer in reviewers:
             mine = sizes.get(reviewer, {})
-            for criterion, held in self._reviewers[reviewer].items():
+            for criterion, reading in self._reviewers[reviewer].items():
                 if mine.get(criterion) == kind.get(criterion):
-                    _of(found, criterion).merge(held)
-        return found
+                    _of(result, criterion).merge(reading)
+        return result
 
 
 def _plain_number(value: object) -> float | None:
@@ -374,10 +374,10 @@ def _plain_number(value: object) -> float | None:
 
 
 def _of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
-    found = criteria.get(name)
-    if found is None:
-        found = criteria[name] = _Criterion()
-    return found
+    result = criteria.get(name)
+    if result is None:
+        result = criteria[name] = _Criterion()
+    return result
 
 
 def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
@@ -389,14 +389,14 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
         whole, others = _read(parts.together, None)
         if whole.low == 1 and whole.high in parts.units:
             whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60 % are one grade
-    found = parts.scale(whole)
+    result = parts.scale(whole)
     instead = {str(parts.scale(other)): None for other in others}
     for name, others in parts.instead.items():
         instead |= {str(parts.scale(whole, {name: other})): None for other in others}
-    mixed = any(held.is_mixed for held in criteria.values())
+    mixed = any(reading.is_mixed for reading in criteria.values())
     known = parts.together.n > 0 or bool(parts.apart)  # of words alone nothing is recognised
-    words = any(held.numbers.n and held.words for held in criteria.values())
-    return replace(found, recognised=known, instead=tuple(instead), shares=mixed, words=words)
+    words = any(reading.numbers.n and reading.words for reading in criteria.values())
+    return replace(result, recognised=known, instead=tuple(instead), shares=mixed, words=words)
 
 
 def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
@@ -406,10 +406,10 @@ def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
     lie beyond, and it grades several candidates whom the others grade high, one of the better ones
     among them, so that grades such as those of the others would hardly ever all lie there.
     """
-    numbers = {reviewer: held.numbers for reviewer, held in criteria.items()}
-    size_of = {reviewer: _size(held) for reviewer, held in numbers.items()}
+    numbers = {reviewer: reading.numbers for reviewer, reading in criteria.items()}
+    size_of = {reviewer: _size(reading) for reviewer, reading in numbers.items()}
     by_candidate = _by_candidate(criteria)
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for size, known in enumerate(SIZES):
         larger = _Numbers()
         others = [reviewer for reviewer in numbers if size_of[reviewer] > size]
@@ -420,15 +420,15 @@ def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
         if known is TEN and larger.share(TWENTY) >= DOUBTFUL:
             continue  # twice as high is no other scale beyond doubt
         high, better = _graded_high([(numbers[one], by_candidate[one]) for one in others])
-        for reviewer, held in numbers.items():
+        for reviewer, reading in numbers.items():
             if (
                 size_of[reviewer] == size
-                and _may_be_smaller(held, larger, known)
+                and _may_be_smaller(reading, larger, known)
                 and not better.isdisjoint(by_candidate[reviewer])
                 and _is_unlikely(by_candidate[reviewer], high, size)
             ):
-                found[reviewer] = size
-    return found
+                result[reviewer] = size
+    return result
 
 
 def _size(numbers: _Numbers) -> int:
@@ -440,9 +440,9 @@ def _size(numbers: _Numbers) -> int:
 
 def _by_candidate(criteria: Mapping[str, _Criterion]) -> dict[str, dict[str, _Grades]]:
     """Reviewer to its numbers by candidate, under the same keys for all."""
-    if any(held.candidates.are_hashed for held in criteria.values()):
-        return {reviewer: held.candidates.hashed() for reviewer, held in criteria.items()}
-    return {reviewer: held.candidates.entries for reviewer, held in criteria.items()}
+    if any(reading.candidates.are_hashed for reading in criteria.values()):
+        return {reviewer: reading.candidates.hashed() for reviewer, reading in criteria.items()}
+    return {reviewer: reading.candidates.entries for reviewer, reading in criteria.items()}
 
 
 def _graded_high(
@@ -466,19 +466,19 @@ def _graded_high(
             if len(by_candidate) > 1:
                 better[name] += 1 if own >= mean - 1e-9 * abs(mean) else -1
             together.setdefault(name, _Grades()).merge(grades)
-    found = {name: grades for name, grades in together.items() if high[name] > 0}
-    return found, {name for name in found if better[name] > 0}
+    result = {name: grades for name, grades in together.items() if high[name] > 0}
+    return result, {name for name in result if better[name] > 0}
 
 
-def _may_be_smaller(held: _Numbers, larger: _Numbers, known: Range) -> bool:
+def _may_be_smaller(numbers: _Numbers, larger: _Numbers, known: Range) -> bool:
     """Check that grades differ and are not those of a strict reviewer."""
-    if held.low == held.high:
+    if numbers.low == numbers.high:
         return False
-    if known is UNIT and not held.fractions:
+    if known is UNIT and not numbers.fractions:
         # 0 and 1 may be the lowest grades of a wider scale, unless that begins at 1.
-        return held.low == 0 and held.high == 1 and larger.low >= 1
+        return numbers.low == 0 and numbers.high == 1 and larger.low >= 1
     # 0, 5 and 10 of 100 are what a strict reviewer gives.
-    return not (known is TEN and larger.within[known] > 0 and held.fives == held.n)
+    return not (known is TEN and larger.within[known] > 0 and numbers.fives == numbers.n)
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
@@ -496,24 +496,24 @@ def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
     """The criteria on a scale of their own, and the numbers of the others."""
     parts = _Parts()
     binary: dict[str, _Criterion] = {}
-    for name, held in sorted(criteria.items()):
-        numbers = held.numbers
+    for name, reading in sorted(criteria.items()):
+        numbers = reading.numbers
         if not numbers.n:
-            if (said := held.written()) is not None:
-                parts.apart[name] = said
+            if (sentence := reading.written()) is not None:
+                parts.apart[name] = sentence
         elif _is_binary(numbers):
-            binary[name] = held
+            binary[name] = reading
         elif _stands_alone(numbers):
             parts.apart[name], parts.instead[name] = _read(numbers, name)
         else:
-            parts.merge(held)
+            parts.merge(reading)
     others = parts.together.n, parts.together.low
-    for name, held in binary.items():
+    for name, reading in binary.items():
         # 0 and 1 are the ends of 0-1, unless others make them grades of a wider scale.
-        if others[0] and (others[1] < 1 or held.numbers.low == 1):
-            parts.merge(held)
+        if others[0] and (others[1] < 1 or reading.numbers.low == 1):
+            parts.merge(reading)
         else:
-            parts.apart[name], parts.instead[name] = _read(held.numbers, name)
+            parts.apart[name], parts.instead[name] = _read(reading.numbers, name)
     return parts
 
 
@@ -525,16 +525,16 @@ def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
     UnclearScale
         As `Evidence.scale`.
     """
-    given, evidence = list(ballots), Evidence()
+    grade_or_sheet, evidence = list(ballots), Evidence()
     unknown = False
-    for ballot in given:
+    for ballot in grade_or_sheet:
         if ballot.grades and ballot.scale is None:
             unknown = True
             evidence.add(ballot)
     if not unknown:
-        return given
+        return grade_or_sheet
     scales = evidence.scales()
-    return [on_known_scale(ballot, scales) for ballot in given]
+    return [on_known_scale(ballot, scales) for ballot in grade_or_sheet]
 
 
 def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
@@ -549,8 +549,10 @@ def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
 
 def _has_odd_grades(ballot: Ballot) -> bool:
     """Find a grade that is no number from 1 to 10."""
-    for given in ballot.grades.values():
-        for one in given.values() if isinstance(given, Mapping) else (given,):
+    for grade_or_sheet in ballot.grades.values():
+        for one in (
+            grade_or_sheet.values() if isinstance(grade_or_sheet, Mapping) else (grade_or_sheet,)
+        ):
             if type(one) is int and 1 <= one <= 10:
                 continue  # as nearly every grade is
             read = grade_on(NATIVE, one)
@@ -575,8 +577,8 @@ def undeclared(ballot: Ballot) -> Ballot:
 
 def rescaled(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
     """The ballots with this scale, whatever theirs was."""
-    given = Scale.parse(scale) if isinstance(scale, str) else scale
-    return [replace(b, scale=given) if b.grades else b for b in ballots]
+    grade_or_sheet = Scale.parse(scale) if isinstance(scale, str) else scale
+    return [replace(b, scale=grade_or_sheet) if b.grades else b for b in ballots]
 
 
 def _is_binary(numbers: _Numbers) -> bool:

@@ -44,7 +44,7 @@ class Round:
     eliminated: int
     broken_by: Literal["none", "borda", "seat"]
 
-    def told(self, names: Sequence[str]) -> dict[str, Any]:
+    def describe(self, names: Sequence[str]) -> dict[str, Any]:
         """The round in plain values, candidates by name."""
         return {
             "first_places": dict(zip(names, self.first_places.tolist(), strict=True)),
@@ -67,7 +67,11 @@ class Round:
     "size ties for fewest are frequent and Borda decides them.",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY},
     rivals="session",
-    trace={"rounds": lambda profile, names: [held.told(names) for held in irv_rounds(profile)]},
+    trace={
+        "rounds": lambda profile, names: [
+            weighed.describe(names) for weighed in irv_rounds(profile)
+        ]
+    },
 )
 def irv(profile: Profile) -> Scores:
     """Score a candidate by how late it is eliminated.
@@ -206,8 +210,8 @@ class _Ballots:
     def silent(self, speaks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Weight of the ballots that rank somebody but do not speak any more, shape (S,)."""
         exhausted = (self.below.min(axis=1) != _unranked(self.below)) & ~speaks
-        held: NDArray[Any] = exhausted if self.weights is None else exhausted * self.weights
-        summed: NDArray[np.float64] = held.sum(axis=0, dtype=np.float64)
+        weighed: NDArray[Any] = exhausted if self.weights is None else exhausted * self.weights
+        summed: NDArray[np.float64] = weighed.sum(axis=0, dtype=np.float64)
         return summed
 
 

@@ -179,8 +179,10 @@ def hybrid(profile: Profile, *, alpha: float = 0.5) -> Scores:
             (np.asarray(ranked.std_error, dtype=np.float64), grade[1] / 9.0),
         )
     )
-    held = profile.ranked if profile.weights is None else profile.ranked & _heavy(profile.weights)
-    score[ungraded & ~held.any(axis=0)] = np.nan
+    present = (
+        profile.ranked if profile.weights is None else profile.ranked & _heavy(profile.weights)
+    )
+    score[ungraded & ~present.any(axis=0)] = np.nan
     return Scores(score, error, details={"ungraded": ungraded})
 
 
@@ -204,8 +206,8 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
         sums = whole_sums(grades, presence(grades))
         with np.errstate(invalid="ignore"):
             return sums.total / sums.votes, whole_error(sums).astype(np.float64)
-    values, held = _as_floats(grades)
-    weights = held * (1.0 if profile.weights is None else profile.weights[:, np.newaxis])
+    values, present = _as_floats(grades)
+    weights = present * (1.0 if profile.weights is None else profile.weights[:, np.newaxis])
     with np.errstate(invalid="ignore"):
         mean = np.round((weights * values).sum(axis=0), DECIMALS) / weights.sum(axis=0)
     whole = (values == np.rint(values)).all(axis=(0, 1))
@@ -216,8 +218,8 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
 
 def _as_floats(grades: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return grades as floats with 0 for none, and where there is one."""
-    held = grades > 0 if np.issubdtype(grades.dtype, np.integer) else ~np.isnan(grades)
-    return np.where(held, grades, 0).astype(np.float64), held
+    present = grades > 0 if np.issubdtype(grades.dtype, np.integer) else ~np.isnan(grades)
+    return np.where(present, grades, 0).astype(np.float64), present
 
 
 def _fits(grades: NDArray[Any]) -> bool:
@@ -236,12 +238,12 @@ def _standardised_whole(
     where two z are truly equal so are their single-precision values, whatever grades they come
     from. Sums of these in double precision are exact, so no order of reviewers can break a tie.
     """
-    held = presence(grades).astype(np.int16)
+    present = presence(grades).astype(np.int16)
     grade = grades.astype(np.int16)
-    size = np.add.reduce(held, axis=1, keepdims=True, dtype=np.int16)
+    size = np.add.reduce(present, axis=1, keepdims=True, dtype=np.int16)
     total = np.add.reduce(grade, axis=1, keepdims=True, dtype=np.int16)
     above = size * grade
-    above -= total * held
+    above -= total * present
     np.multiply(grade, grade, out=grade)
     spread = np.add.reduce(grade, axis=1, keepdims=True, dtype=np.int16)
     spread *= size
@@ -251,11 +253,11 @@ def _standardised_whole(
     z /= np.maximum(spread, 1).astype(np.float32)
     np.sqrt(z, out=z)
     _copy_sign(signed, z)
-    votes = np.add.reduce(held, axis=0, dtype=np.int16)
+    votes = np.add.reduce(present, axis=0, dtype=np.int16)
     with np.errstate(invalid="ignore"):
         score = np.add.reduce(z, axis=0, dtype=np.float64) / votes
         z -= score.astype(np.float32)
-    z *= held
+    z *= present
     np.multiply(z, z, out=z)
     error = np.sqrt(np.add.reduce(z, axis=0), dtype=np.float64)
     error /= _at_least_two(votes)
@@ -278,13 +280,13 @@ def _standardised(
     grades: NDArray[Any], weights: Floats | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Score, error and ballots that are not flat, for any grades and weights."""
-    values, held = _as_floats(grades)
-    size = np.maximum(held.sum(axis=1, keepdims=True), 1)
-    z = np.where(held, values - values.sum(axis=1, keepdims=True) / size, 0.0)
+    values, present = _as_floats(grades)
+    size = np.maximum(present.sum(axis=1, keepdims=True), 1)
+    z = np.where(present, values - values.sum(axis=1, keepdims=True) / size, 0.0)
     deviation = np.sqrt((z * z).sum(axis=1, keepdims=True) / size)
     varied = deviation >= FLAT
     z = np.where(varied, z / np.where(varied, deviation, 1.0), 0.0)
-    weight = held * (1.0 if weights is None else weights[:, np.newaxis])
+    weight = present * (1.0 if weights is None else weights[:, np.newaxis])
     votes, voted = (weight > 0).sum(axis=0), weight.sum(axis=0)
     with np.errstate(invalid="ignore"):
         score = np.round((weight * z).sum(axis=0), DECIMALS) / voted

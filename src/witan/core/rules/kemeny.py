@@ -80,17 +80,21 @@ def kemeny(profile: Profile) -> Scores:
     """
     voted = candidates_with_votes(profile)
     costs = _Costs.of(profile, voted)
-    found = _Found.empty(*voted.shape)
+    results = _Results.empty(*voted.shape)
     if profile.n_candidates <= FOLLOWED:
-        _follow(costs, found)
+        _follow(costs, results)
     else:
         few = voted.sum(axis=0) <= FOLLOWED
-        _choose(costs, found, profile, np.flatnonzero(~few))
+        _choose(costs, results, profile, np.flatnonzero(~few))
         if few.any():
-            _follow_few(costs, found, voted, np.flatnonzero(few))
-    found.score[~voted] = np.nan
-    details = {"distance": found.distance, "unique": found.optima == 1, "optima": found.optima}
-    return Scores(found.score, seat_order_decided=found.by_seat, details=details)
+            _follow_few(costs, results, voted, np.flatnonzero(few))
+    results.score[~voted] = np.nan
+    details = {
+        "distance": results.distance,
+        "unique": results.optima == 1,
+        "optima": results.optima,
+    }
+    return Scores(results.score, seat_order_decided=results.by_seat, details=details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class _Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Results:
     """Results to be filled in: ``score`` (C, S), the rest (S,)."""
 
     score: NDArray[np.float64]
@@ -129,7 +133,7 @@ class _Found:
     by_seat: NDArray[np.bool_]
 
     @classmethod
-    def empty(cls, n_candidates: int, n_sessions: int) -> "_Found":
+    def empty(cls, n_candidates: int, n_sessions: int) -> "_Results":
         """Make room for the sessions."""
         return cls(
             score=np.empty((n_candidates, n_sessions)),
@@ -139,19 +143,19 @@ class _Found:
         )
 
 
-def _follow(costs: _Costs, found: _Found) -> None:
+def _follow(costs: _Costs, results: _Results) -> None:
     """Average places over all optimal rankings, a batch of sessions at a time."""
-    n_candidates, n_sessions = found.score.shape
+    n_candidates, n_sessions = results.score.shape
     for batch in _batches(n_candidates, n_sessions):
         part = costs.take(batch)
         optima = optima_of(part.over, slack=part.slack)
-        np.divide(place_sums(optima, n_candidates), -optima.count, out=found.score[:, batch])
-        found.distance[batch] = optima.least
-        found.optima[batch] = optima.count
+        np.divide(place_sums(optima, n_candidates), -optima.count, out=results.score[:, batch])
+        results.distance[batch] = optima.least
+        results.optima[batch] = optima.count
 
 
 def _follow_few(
-    costs: _Costs, found: _Found, voted: NDArray[np.bool_], sessions: NDArray[np.intp]
+    costs: _Costs, results: _Results, voted: NDArray[np.bool_], sessions: NDArray[np.intp]
 ) -> None:
     """Average where few enough candidates have votes, as if the others were not there."""
     seats = voted_first(voted[:, sessions])
@@ -159,41 +163,41 @@ def _follow_few(
         costs.over[seats[:, np.newaxis], seats, sessions],
         None if costs.slack is None else costs.slack[sessions],
     )
-    inner = _Found.empty(*seats.shape)
+    inner = _Results.empty(*seats.shape)
     _follow(few, inner)
-    found.score[seats, sessions] = inner.score
-    found.distance[sessions] = inner.distance
-    found.optima[sessions] = inner.optima
+    results.score[seats, sessions] = inner.score
+    results.distance[sessions] = inner.distance
+    results.optima[sessions] = inner.optima
 
 
-def _choose(costs: _Costs, found: _Found, profile: Profile, sessions: NDArray[np.intp]) -> None:
+def _choose(costs: _Costs, results: _Results, profile: Profile, sessions: NDArray[np.intp]) -> None:
     """Take the places in the optimal ranking nearest to Borda."""
     standing = on_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
     target = standing[:, np.newaxis] > standing
     if profile.n_candidates > BATCHED:
         for s in sessions.tolist():
-            _choose_alone(costs, found, target[..., s], s)
+            _choose_alone(costs, results, target[..., s], s)
         return
     n_candidates = profile.n_candidates
     for batch in _batches(n_candidates, len(sessions)):
         where = sessions[batch]
         part = costs.take(where)
         optima = optima_of(part.over, slack=part.slack)
-        order, found.by_seat[where] = nearest(optima, target[..., where])
-        found.score[order, where] = -1.0 - np.arange(n_candidates)[:, np.newaxis]
-        found.distance[where] = optima.least
-        found.optima[where] = optima.count
+        order, results.by_seat[where] = nearest(optima, target[..., where])
+        results.score[order, where] = -1.0 - np.arange(n_candidates)[:, np.newaxis]
+        results.distance[where] = optima.least
+        results.optima[where] = optima.count
 
 
-def _choose_alone(costs: _Costs, found: _Found, target: NDArray[np.bool_], s: int) -> None:
+def _choose_alone(costs: _Costs, results: _Results, target: NDArray[np.bool_], s: int) -> None:
     """Rank one session of many candidates."""
     over = costs.over[..., s]
     slack = None if costs.slack is None else float(costs.slack[s])
     consensus = rank_session(over, target, slack)
-    found.score[consensus.order, s] = -1.0 - np.arange(len(over))
-    found.distance[s] = cost(over.astype(np.float64), consensus.order)
-    found.optima[s] = consensus.optima
-    found.by_seat[s] = consensus.several
+    results.score[consensus.order, s] = -1.0 - np.arange(len(over))
+    results.distance[s] = cost(over.astype(np.float64), consensus.order)
+    results.optima[s] = consensus.optima
+    results.by_seat[s] = consensus.several
 
 
 def _batches(n_candidates: int, n_sessions: int) -> Iterator[slice]:

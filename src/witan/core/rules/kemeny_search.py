@@ -374,14 +374,14 @@ class _Cuts:
     def tolls(self, duals: Cells) -> tuple[Index, Cells]:
         """Return the orders of three candidates that leave a cut slack, and its dual for each."""
         members = self.members[:, self.kept % len(self.triples)]
-        found, paid = [], []
+        rows, paid = [], []
         for order in permutations(range(3)):
             i, j, k = (order.index(member) for member in range(3))
             value = (i < j) + (j < k) - (i < k)
             slack = (self.limits != value) & (duals > 0)
-            found.append(members[list(order)][:, slack])
+            rows.append(members[list(order)][:, slack])
             paid.append(duals[slack])
-        triples = np.concatenate(found, axis=1)
+        triples = np.concatenate(rows, axis=1)
         by_second = np.argsort(triples[1], kind="stable")
         return triples[:, by_second], np.concatenate(paid)[by_second]
 
@@ -493,12 +493,12 @@ def prefixes_of(wall: Barrier, client_limits: float) -> Prefixes | None:
         grown[np.arange(len(row)), candidate] = True
         packed = np.packbits(grown, axis=1)
         keys = packed.view(f"V{packed.shape[1]}").ravel()
-        _, found, target = np.unique(keys, return_index=True, return_inverse=True)
-        spent = np.full(len(found), np.inf)
+        _, rows, target = np.unique(keys, return_index=True, return_inverse=True)
+        spent = np.full(len(rows), np.inf)
         np.minimum.at(spent, target, paid[row, candidate])
-        sets.append(grown[found])
+        sets.append(grown[rows])
         moves.append((row, candidate, target))
-        met += len(found)
+        met += len(rows)
         if met > MAX_PREFIXES:
             return None
     return Prefixes(sets[:-1], moves)
@@ -629,8 +629,8 @@ def components(over: Cells, slack: float | None) -> list[Index]:
     holds = over.astype(np.float64) - over.T >= -(slack or 0.0)
     n_found, label = connected_components(holds, directed=True, connection="strong")
     wins = holds.sum(axis=1)
-    found = [np.flatnonzero(label == k) for k in range(n_found)]
-    return sorted(found, key=lambda members: -int(wins[members].max()))
+    parts = [np.flatnonzero(label == k) for k in range(n_found)]
+    return sorted(parts, key=lambda members: -int(wins[members].max()))
 
 
 def rank_component(

@@ -380,5 +380,5 @@ def _bit_type(n_candidates: int) -> np.dtype[Any]:
 
 def _has(sets: NDArray[Any], member: Any) -> NDArray[np.bool_]:
     """True where the set has the member's bit."""
-    held: NDArray[np.bool_] = (sets >> member & 1).astype(np.bool_)
-    return held
+    member_bits: NDArray[np.bool_] = (sets >> member & 1).astype(np.bool_)
+    return member_bits

@@ -45,7 +45,7 @@ def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
     return (values > 0).view(np.uint8)
 
 
-def whole_sums(values: NDArray[np.unsignedinteger[Any]], held: NDArray[np.uint8]) -> WholeSums:
+def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8]) -> WholeSums:
     """Sum whole numbers of shape (R, C, S) over ballots, exactly; 0 means "no vote".
 
     Parameters
@@ -59,7 +59,7 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], held: NDArray[np.uint8]
     largest = n_reviewers * int(values.max(initial=0))
     narrow = np.int16 if largest**2 < 1 << 15 else np.int64
     wide = np.int32 if narrow is np.int64 and largest**2 < 1 << 31 else narrow
-    votes = np.add.reduce(held, axis=0, dtype=_counter(n_reviewers))
+    votes = np.add.reduce(present, axis=0, dtype=_counter(n_reviewers))
     if votes.size and votes.min() == votes.max():
         votes = votes[:1, :1]
     votes = votes.astype(wide)
@@ -282,18 +282,18 @@ def mean_rank(profile: Profile) -> Scores:
 
 def _borda(profile: Profile, variant: BordaVariant, weights: Floats | None) -> Scores:
     """Count any variant of Borda under the given ballot weights."""
-    held = presence(profile.places)
-    last, longest = _lengths(profile, held, variant)
+    present = presence(profile.places)
+    last, longest = _lengths(profile, present, variant)
     one_last, one_longest = _common(last), _common(longest)
     if weights is None and one_last and one_longest > 1:
-        score, error = _equal_lengths(profile.places, held, one_last, one_longest - 1)
+        score, error = _equal_lengths(profile.places, present, one_last, one_longest - 1)
     else:
         score, error = _any_lengths(profile.places, last, longest, weights)
     return Scores(score, error)
 
 
 def _lengths(
-    profile: Profile, held: NDArray[np.uint8], variant: BordaVariant
+    profile: Profile, present: NDArray[np.uint8], variant: BordaVariant
 ) -> tuple[Lengths, Lengths]:
     """Return the rank worth 0 and the candidates spanned by each ballot, both of shape (R, S)."""
     if variant not in get_args(BordaVariant):
@@ -306,7 +306,7 @@ def _lengths(
         return eligible, eligible
     ranked = profile.lengths
     if ranked is None:
-        ranked = np.add.reduce(held, axis=1, dtype=_counter(n_candidates))
+        ranked = np.add.reduce(present, axis=1, dtype=_counter(n_candidates))
     return ranked, ranked if variant == "per_ballot" else eligible
 
 
@@ -326,10 +326,10 @@ def _counter(largest: int) -> type[np.uint8 | np.int16 | np.int64]:
 
 
 def _equal_lengths(
-    places: NDArray[np.unsignedinteger[Any]], held: NDArray[np.uint8], last: int, divisor: int
+    places: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8], last: int, divisor: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
     """Score and error where every ballot has the same rank worth 0 and the same divisor."""
-    sums = whole_sums(places, held)
+    sums = whole_sums(places, present)
     score = 2.0 * last * sums.votes - sums.total
     score /= 2.0 * divisor * np.maximum(sums.votes, 1)
     return score, whole_error(sums, unit=2, divisor=divisor)

@@ -180,8 +180,8 @@ def _gather(n_sessions: int, parts: Iterator[tuple[slice, Scores]]) -> Scores:
         fell_back=room(first.fell_back),
         seat_order_decided=room(first.seat_order_decided),
         details={
-            name: np.empty((*held.shape[:-1], n_sessions), dtype=held.dtype)
-            for name, held in first.details.items()
+            name: np.empty((*values.shape[:-1], n_sessions), dtype=values.dtype)
+            for name, values in first.details.items()
         },
     )
     part = first
@@ -194,8 +194,8 @@ def _gather(n_sessions: int, parts: Iterator[tuple[slice, Scores]]) -> Scores:
         ):
             if target is not None and source is not None:
                 target[..., where] = source
-        for name, held in part.details.items():
-            whole.details[name][..., where] = held
+        for name, values in part.details.items():
+            whole.details[name][..., where] = values
         following = next(parts, None)
         if following is None:
             return whole
@@ -206,8 +206,8 @@ def _entry_points(name: str | None = None) -> "list[EntryPoint]":
     # Imported here because reading package metadata takes longer than a small tally's counting.
     from importlib.metadata import entry_points
 
-    found = entry_points(group=ENTRY_POINT)
-    return [entry for entry in found if name is None or entry.name == name]
+    entries = entry_points(group=ENTRY_POINT)
+    return [entry for entry in entries if name is None or entry.name == name]
 
 
 class Registry(Mapping[str, Rule]):
@@ -265,8 +265,8 @@ def rule(name: str, **provenance: Any) -> Callable[[Callable[..., Scores]], Rule
         If `Rule` has no such field.
     """
     known = {each.name for each in fields(Rule)} - {"name", "compute", "parameters"}
-    for given in sorted(provenance.keys() - known):
-        raise UnknownOption(given, sorted(known))
+    for option in sorted(provenance.keys() - known):
+        raise UnknownOption(option, sorted(known))
 
     def register(compute: Callable[..., Scores]) -> Rule:
         parameters = {

@@ -276,8 +276,8 @@ def _remembered(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solve
         np.frombuffer(cells, dtype=np.bool_).reshape(shape),
         np.frombuffer(mass).reshape(shape[:2]),
     )
-    for held in solved:
-        held.setflags(write=False)
+    for columns in solved:
+        columns.setflags(write=False)
     return solved
 
 

@@ -274,8 +274,8 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
     if n_decided < MIN_DECIDED or len(rights) < 2:
         return None
     correct = np.full((len(rights), n_decided), np.nan)
-    for row, held in enumerate(rights.values()):
-        correct[row, list(held)] = list(held.values())
+    for row, tally in enumerate(rights.values()):
+        correct[row, list(tally)] = list(tally.values())
     return shared_error(correct)
 
 

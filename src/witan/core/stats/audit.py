@@ -179,8 +179,8 @@ def _alpha(sums: Array) -> Array:
     n, total, squares, within = np.moveaxis(sums, -1, 0)
     expected = n * squares - total * total
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = 1 - (n - 1) * within / expected
-    return np.where((n > 1.5) & (expected > 1e-12 * n * squares), found, np.nan)
+        alpha = 1 - (n - 1) * within / expected
+    return np.where((n > 1.5) & (expected > 1e-12 * n * squares), alpha, np.nan)
 
 
 def mean_kendall_w(table: PanelSums, *, level: float) -> Measure:
@@ -235,10 +235,10 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
 def _mean_correlation(sums: Array) -> Array:
     """Mean over pairs that vary of the correlation, (N, P, 6) → (N,)."""
     n, n_pairs, _ = sums.shape
-    found = correlation(sums.reshape(n * n_pairs, 6)).reshape(n, n_pairs)
-    known = ~np.isnan(found)
+    pairwise = correlation(sums.reshape(n * n_pairs, 6)).reshape(n, n_pairs)
+    known = ~np.isnan(pairwise)
     with np.errstate(invalid="ignore"):
-        mean: Array = np.where(known, found, 0.0).sum(axis=1) / known.sum(axis=1)
+        mean: Array = np.where(known, pairwise, 0.0).sum(axis=1) / known.sum(axis=1)
     return mean
 
 
@@ -274,9 +274,9 @@ def criteria_lines(
     An overall grade is a mean of criteria, and a mean varies less than its parts do: compare it
     with holistic grades of other sessions, and criteria with each other.
     """
-    found = {int(code) for code in np.unique(table.criterion)}
-    named = sorted((names[code], code) for code in found - {OVERALL})
-    lines: list[tuple[str | None, int]] = [(None, OVERALL)] if OVERALL in found else []
+    codes = {int(code) for code in np.unique(table.criterion)}
+    named = sorted((names[code], code) for code in codes - {OVERALL})
+    lines: list[tuple[str | None, int]] = [(None, OVERALL)] if OVERALL in codes else []
     return tuple(_criterion(table, name, code, level) for name, code in [*lines, *named])
 
 
@@ -303,7 +303,7 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
         ),
         variance_over_overall=measured(
             both(spread),
-            lambda held: ratio(held[:, :2]) / ratio(held[:, 2:]),
+            lambda totals: ratio(totals[:, :2]) / ratio(totals[:, 2:]),
             n_units, "ratio", level=level, link="log", sides=(slice(0, 2), slice(2, 4)),
         ),
         length=measured(
@@ -312,7 +312,7 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
         ),
         length_beyond_overall=measured(
             both(length),
-            lambda held: centred_correlation(held[:, :3]) - centred_correlation(held[:, 3:]),
+            lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             n_grades, "difference of correlations", level=level,
             sides=(slice(0, 3), slice(3, 6)),
         ),
@@ -345,15 +345,15 @@ def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SP
     count = Count(n, "sessions", MIN_STABLE)
     if n < count.needed:
         return lacking(count, "correlation")
-    found = []
+    taus = []
     for _ in range(splits):
         order = rng.permutation(len(buckets))
         halves = (sums[half].sum(axis=0) for half in np.array_split(order, 2))
         tau = kendall_tau(*(ratio(half) for half in halves))
-        found += [] if tau is None else [tau]
-    if not found:
+        taus += [] if tau is None else [tau]
+    if not taus:
         return undefined(count, "correlation", "undefined: no two models to rank in both halves")
-    return Measure(float(np.mean(found)), None, round(n), "sessions", MIN_STABLE, "correlation")
+    return Measure(float(np.mean(taus)), None, round(n), "sessions", MIN_STABLE, "correlation")
 
 
 @dataclass(frozen=True, slots=True)

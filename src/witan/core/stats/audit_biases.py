@@ -119,7 +119,7 @@ class Preferences:
         at = [judged.index(model) for model in relatives]
         return measured(
             sums,
-            lambda held: _family_excess(held, at),
+            lambda means_of: _family_excess(means_of, at),
             count,
             "difference of shares",
             level=self._level,
@@ -149,10 +149,10 @@ class _Shares:
         cell = (bucket % groups) * len(reviewers) + row
         shape = (groups, len(reviewers), len(models))
         own = table.own[chosen] == 1
-        held = (table.votes[chosen], table.total[chosen])
-        self._own = _summed(cell[own], [one[own] for one in held], shape[:2])
+        columns_of = (table.votes[chosen], table.total[chosen])
+        self._own = _summed(cell[own], [one[own] for one in columns_of], shape[:2])
         self._given = _summed(
-            (cell * len(models) + column)[~own], [one[~own] for one in held], shape
+            (cell * len(models) + column)[~own], [one[~own] for one in columns_of], shape
         )
         self._votes = self._given[..., 0].sum(axis=0)
         self._reviewers = {int(code): at for at, code in enumerate(reviewers)}
@@ -182,8 +182,8 @@ class _Shares:
         return [code for code in enough if self._buckets(code, known) >= MIN_BUCKETS]
 
     def _buckets(self, reviewer: int, columns: Sequence[int]) -> int:
-        given = self._given[:, self._reviewers[reviewer], columns, 0]
-        return int((given > 0).any(axis=1).sum())
+        received = self._given[:, self._reviewers[reviewer], columns, 0]
+        return int((received > 0).any(axis=1).sum())
 
     def part(self, reviewers: Sequence[int], models: Sequence[int]) -> Array:
         """Votes and totals of some reviewers on some models, shape (B, R, M, 2)."""
@@ -192,11 +192,11 @@ class _Shares:
         return self._given[:, rows][:, :, columns]
 
 
-def _summed(cell: NDArray[np.intp], held: Sequence[Array], shape: tuple[int, ...]) -> Array:
+def _summed(cell: NDArray[np.intp], columns_of: Sequence[Array], shape: tuple[int, ...]) -> Array:
     """Columns of rows added up by cell, stacked on a last axis."""
     size = int(np.prod(shape))
     return np.stack(
-        [np.bincount(cell, weights=column, minlength=size).reshape(shape) for column in held],
+        [np.bincount(cell, weights=column, minlength=size).reshape(shape) for column in columns_of],
         axis=-1,
     )
 
@@ -227,7 +227,7 @@ def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
     known = (~np.isnan(means)).astype(np.float64)
     shares = np.where(known > 0, means, 0.0)
     # Sums over outsiders s of x_s(m) − x_s(k) and their number, as products of matrices.
-    related = [held[:, 1:, relatives].swapaxes(1, 2) for held in (shares, known)]
+    related = [totals[:, 1:, relatives].swapaxes(1, 2) for totals in (shares, known)]
     ahead = related[0] @ known[:, 1:] - related[1] @ shares[:, 1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         theirs = ahead / (related[1] @ known[:, 1:])
@@ -300,7 +300,7 @@ class Lengths:
         count = _fewer(column[rows].sum(), column[self._people].sum(), of, MIN_LENGTH_VOTES)
         return measured(
             sums,
-            lambda held: centred_correlation(held[:, :3]) - centred_correlation(held[:, 3:]),
+            lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             count,
             BEYOND,
             level=self._level,
@@ -324,7 +324,7 @@ class Lengths:
         count = _fewer(decided[rows].sum(), decided[self._people].sum(), PAIRS, MIN_LENGTH_PAIRS)
         return measured(
             sums,
-            lambda held: ratio(held[:, :2]) - ratio(held[:, 2:]),
+            lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             count,
             "difference of shares",
             level=self._level,

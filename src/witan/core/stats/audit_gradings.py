@@ -80,7 +80,7 @@ class Slopes:
         rest = np.delete(np.arange(len(self._reviewers)), at)
         return measured(
             self._sums,
-            lambda held: over(_slope(held[:, at]), _slope_within(held)),
+            lambda totals: over(_slope(totals[:, at]), _slope_within(totals)),
             count,
             "slope",
             level=level,
@@ -99,8 +99,8 @@ def _slope(sums: Array) -> Array:
     n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
     spread = n * yy - y * y
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (n * xy - x * y) / spread
-    return np.where((spread > 1e-12 * n * yy) & (n > 1.5), found, np.nan)
+        slope = (n * xy - x * y) / spread
+    return np.where((spread > 1e-12 * n * yy) & (n > 1.5), slope, np.nan)
 
 
 def _slope_within(sums: Array) -> Array:
@@ -109,8 +109,8 @@ def _slope_within(sums: Array) -> Array:
     known = np.maximum(n, 1.0)
     spread = (yy - y * y / known).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (xy - x * y / known).sum(axis=1) / spread
-    return np.where(spread > 1e-12 * yy.sum(axis=1), found, np.nan)
+        slope = (xy - x * y / known).sum(axis=1) / spread
+    return np.where(spread > 1e-12 * yy.sum(axis=1), slope, np.nan)
 
 
 def _by_reviewer(
@@ -120,7 +120,7 @@ def _by_reviewer(
 ) -> Array:
     """Columns added up by bucket and reviewer, shape (B, R, K), in the order of the reviewers."""
     chosen = np.concatenate([np.zeros(0, dtype=np.intp), *rows.values()])
-    reviewer = np.repeat(np.arange(len(rows)), [len(held) for held in rows.values()])
+    reviewer = np.repeat(np.arange(len(rows)), [len(grouped) for grouped in rows.values()])
     buckets, at = np.unique(bucket[chosen], return_inverse=True)
     sums = np.zeros((len(buckets), len(rows), len(columns)))
     for place, column in enumerate(columns):
@@ -209,13 +209,13 @@ class Gradings:
     def __init__(self, table: GradingSums, names: Names, *, human: bool, level: float) -> None:
         self._table, self._human, self._level = table, human, level
         chosen = np.flatnonzero(table.human == human)
-        held = rows_by(table.criterion[chosen])
-        named = sorted((names[code], code) for code in held)
-        self._graders = [(name, self._among(chosen[held[code]])) for name, code in named]
+        grouped = rows_by(table.criterion[chosen])
+        named = sorted((names[code], code) for code in grouped)
+        self._graders = [(name, self._among(chosen[grouped[code]])) for name, code in named]
 
     def _among(self, rows: Rows) -> _Graders:
-        held = {code: rows[at] for code, at in rows_by(self._table.reviewer[rows]).items()}
-        return _Graders(held, Slopes(self._table, held, self._table.n))
+        grouped = {code: rows[at] for code, at in rows_by(self._table.reviewer[rows]).items()}
+        return _Graders(grouped, Slopes(self._table, grouped, self._table.n))
 
     def of(self, codes: list[int]) -> tuple[GradingAudit, ...]:
         """Audit some reviewers together, criterion by criterion, by name."""
@@ -274,7 +274,7 @@ class Gradings:
     def _spread(self, part: _Part) -> Measure:
         return measured(
             self._side_by_side(part.mine, part.everybody, "spread", "gradings"),
-            lambda held: over(ratio(held[:, :2]), ratio(held[:, 2:])),
+            lambda totals: over(ratio(totals[:, :2]), ratio(totals[:, 2:])),
             self._ballots(part),
             "ratio",
             level=self._level,
@@ -305,7 +305,7 @@ class Gradings:
             return undefined(count, "difference of correlations", ALL_OF_THEM)
         return measured(
             self._side_by_side(part.mine, part.others, "rr", "rx", "rxx"),
-            lambda held: centred_correlation(held[:, :3]) - centred_correlation(held[:, 3:]),
+            lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             count,
             "difference of correlations",
             level=self._level,
@@ -323,7 +323,7 @@ class Gradings:
             return undefined(count, "grade points", why)
         return measured(
             self._summed(part.mine, "own_excess", "n_own", "x", "y", "n"),
-            lambda held: ratio(held[:, :2]) - _excess(held[:, 2:]),
+            lambda totals: ratio(totals[:, :2]) - _excess(totals[:, 2:]),
             count,
             "grade points",
             level=self._level,
@@ -335,7 +335,7 @@ class Gradings:
         n = min(table.n_first[part.mine].sum(), table.n_last[part.mine].sum())
         return measured(
             self._summed(part.mine, "first_excess", "n_first", "last_excess", "n_last"),
-            lambda held: ratio(held[:, :2]) - ratio(held[:, 2:]),
+            lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             Count(n, "grades at the first place and at the last", MIN_ENDS),
             "grade points",
             level=self._level,

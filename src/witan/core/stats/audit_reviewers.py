@@ -190,9 +190,9 @@ class Reviewers:
         )
 
     def _at(self, table: Table, codes: list[int]) -> Rows:
-        held = self._rows[type(table)]
-        found = [held[code] for code in codes if code in held]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
+        by_code = self._rows[type(table)]
+        parts = [by_code[code] for code in codes if code in by_code]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
     def _chosen(self, table: Table, codes: list[int]) -> Table:
         rows = self._at(table, codes)
@@ -238,7 +238,7 @@ class Reviewers:
         n = min(table.excess_votes[first].sum(), table.excess_votes[last].sum())
         return measured(
             sums,
-            lambda held: ratio(held[:, :2]) - ratio(held[:, 2:]),
+            lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             Count(n, "votes at the first place and at the last", MIN_ENDS),
             "difference of shares",
             level=self._level,
@@ -277,7 +277,7 @@ class Reviewers:
         )
         return measured(
             sums,
-            lambda held: over(ratio(held[:, :2]), ratio(held[:, 2:])),
+            lambda totals: over(ratio(totals[:, :2]), ratio(totals[:, 2:])),
             Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS),
             "ratio",
             level=self._level,

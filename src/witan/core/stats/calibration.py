@@ -216,13 +216,13 @@ def _pool(table: CalibrationSums, filled: Sequence[int]) -> list[list[int]]:
     for band in filled:
         rows = table.band == band
         hits, pairs = float(table.matched[rows].sum()), float(table.pairs[rows].sum())
-        held = [band]
+        bands_in = [band]
         # Compared by products, so that equal shares of different sizes pool exactly.
         while blocks and blocks[-1][0] * pairs >= hits * blocks[-1][1]:
             before = blocks.pop()
-            hits, pairs, held = before[0] + hits, before[1] + pairs, before[2] + held
-        blocks.append((hits, pairs, held))
-    return [held for _, _, held in blocks]
+            hits, pairs, bands_in = before[0] + hits, before[1] + pairs, before[2] + bands_in
+        blocks.append((hits, pairs, bands_in))
+    return [bands_in for _, _, bands_in in blocks]
 
 
 @dataclass(frozen=True, slots=True)

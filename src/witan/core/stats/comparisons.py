@@ -243,16 +243,16 @@ def _look_up_fixed_width(column: NDArray[np.str_], index: Index) -> NDArray[np.i
     for start in range(0, len(column), TEXT_ROWS):
         block = words[start : start + TEXT_ROWS]
         slot = (block @ factors) >> np.uint64(64 - SLOT_BITS)
-        found = slots[slot]
-        codes[start : start + TEXT_ROWS] = code_of[found]
-        same = remembered.take(found, axis=0) == block
+        known = slots[slot]
+        codes[start : start + TEXT_ROWS] = code_of[known]
+        same = remembered.take(known, axis=0) == block
         if same.all():
             continue
         missed = np.flatnonzero(~same.all(axis=1))
         codes[start + missed] = [index[cell] for cell in column[start + missed].tolist()]
         free = missed[slots[slot[missed]] == 0]
-        taken, new = np.unique(slot[free], return_index=True)
-        slots[taken] = len(remembered) + np.arange(len(taken))
+        occupied, new = np.unique(slot[free], return_index=True)
+        slots[occupied] = len(remembered) + np.arange(len(occupied))
         remembered = np.concatenate([remembered, block[free[new]]])
         code_of = np.concatenate([code_of, codes[start + free[new]]])
     return codes

@@ -245,14 +245,14 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     other, at_other, latest, at_latest = low, at_low, high, at_high
     for _ in range(MOST_STEPS):
         point = (other * at_latest - latest * at_other) / (at_latest - at_other)
-        found = function(point)
-        if found == 0 or abs(point - latest) < 1e-9:
+        value = function(point)
+        if value == 0 or abs(point - latest) < 1e-9:
             return point
-        if found * at_latest < 0:
+        if value * at_latest < 0:
             other, at_other = latest, at_latest
         else:
-            at_other *= at_latest / (at_latest + found)
-        latest, at_latest = point, found
+            at_other *= at_latest / (at_latest + value)
+        latest, at_latest = point, value
     return latest
 
 

@@ -397,14 +397,14 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
     )  # fmt: skip
     return tuple(
         Effort(
-            answers=round(asked),
-            failure_rate=failed / asked if asked else None,
+            answers=round(attempts),
+            failure_rate=failed / attempts if attempts else None,
             cost_usd=cost / costed if costed else None,
             costed=round(costed),
             seconds=seconds / timed if timed else None,
             timed=round(timed),
         )
-        for asked, failed, cost, costed, seconds, timed in zip(*map(added, columns), strict=True)
+        for attempts, failed, cost, costed, seconds, timed in zip(*map(added, columns), strict=True)
     )
 
 
@@ -433,12 +433,12 @@ def _groups(board: Board, may: Flags) -> Counts:
         return numbered
     met = (ratings.wins + ratings.losses + ratings.ties)[board.rated]
     weight = np.where(board.rated >= 0, met, 0.0)
-    found = np.where(weight > 0, ratings.group[board.rated], -1)
-    _, first, place = np.unique(found, return_index=True, return_inverse=True)
+    label = np.where(weight > 0, ratings.group[board.rated], -1)
+    _, first, place = np.unique(label, return_index=True, return_inverse=True)
     n_ranked = np.bincount(place, may)
     n_met = np.round(np.bincount(place, weight), DIGITS)
     order = np.lexsort((first, -n_met, -n_ranked))
-    order = order[found[first[order]] >= 0]
+    order = order[label[first[order]] >= 0]
     number = np.zeros(len(first), dtype=np.int64)
     number[order] = np.arange(1, len(order) + 1)
     numbered[:] = number[place]
@@ -463,17 +463,19 @@ def conclusion(board: Leaderboard) -> str:
         few = f"fewer than {needed} scored session{'' if needed == 1 else 's'}"
         return f"No model has a rank: each has {few}, or nothing to be ordered by."
     if len(groups) == 1:
-        said = _who_leads(board, groups[0])
+        sentence = _who_leads(board, groups[0])
     else:
-        told = [f"in group {lines[0].group}, {_who_leads(board, lines)}" for lines in groups[:TOLD]]
+        clauses = [
+            f"in group {lines[0].group}, {_who_leads(board, lines)}" for lines in groups[:TOLD]
+        ]
         if len(groups) > TOLD:
             more = len(groups) - TOLD
-            told.append(f"{more} more group{'' if more == 1 else 's'} likewise")
+            clauses.append(f"{more} more group{'' if more == 1 else 's'} likewise")
         apart = f"{len(groups)} groups that never met, each ranked by itself"
-        said = f"Models with a rank fall into {apart}: {'; '.join(told)}"
+        sentence = f"Models with a rank fall into {apart}: {'; '.join(clauses)}"
     if board.terms.order_by == "elo" and len(board.lines) > 1:
-        return f"{said}; Elo states no noise, so whether that is chance cannot be told."
-    return f"{said}."
+        return f"{sentence}; Elo states no noise, so whether that is chance cannot be told."
+    return f"{sentence}."
 
 
 def _who_leads(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
@@ -583,7 +585,7 @@ def leaderboard(
             )
             for held in (lines, apart)
         )
-    found = Leaderboard(
+    board_now = Leaderboard(
         terms=terms,
         lines=lines,
         provisional=apart,
@@ -593,7 +595,7 @@ def leaderboard(
         compared_to=None if previous is None else previous.terms.window,
         warnings=tuple(_warnings(board, terms)),
     )
-    return replace(found, interpretation=conclusion(found))
+    return replace(board_now, interpretation=conclusion(board_now))
 
 
 def _check(

@@ -99,9 +99,9 @@ class MeanScores:
         doubt = sum(part**2 / np.maximum(count - 1, 1) for part, count in parts)
         degrees = np.divide(squares**2, doubt, out=np.ones_like(squares), where=doubt > 0)
         reach = stdtrit(np.maximum(degrees, 1.0), 0.5 + level / 2) * np.sqrt(squares)
-        told = np.where(exact, 2.0 ** (1 - both) < 1 - level, gap > reach)
+        beyond = np.where(exact, 2.0 ** (1 - both) < 1 - level, gap > reach)
         enough = n >= MIN_BUCKETS
-        return np.asarray(told & (gap > 0) & enough & enough[:, np.newaxis])
+        return np.asarray(beyond & (gap > 0) & enough & enough[:, np.newaxis])
 
     def _lent(self, own: Array) -> Array:
         """Squares that model i lends to a j whose score never varies, shape (M, M)."""

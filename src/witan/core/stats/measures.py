@@ -108,18 +108,18 @@ def jackknife(
     """
     if per_bucket.ndim < 1:
         raise InvalidParameter("per_bucket", per_bucket.shape, "one row of sums per bucket")
-    held = np.asarray(per_bucket, dtype=np.float64)
-    held = held[held.reshape(len(held), -1).any(axis=1)]
-    total = held.sum(axis=0, keepdims=True)
+    totals = np.asarray(per_bucket, dtype=np.float64)
+    totals = totals[totals.reshape(len(totals), -1).any(axis=1)]
+    total = totals.sum(axis=0, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = _defined(statistic(total))[0]
-        left_out = _defined(statistic(total - held))
-    if left_out.shape != (len(held), *estimate.shape):
+        left_out = _defined(statistic(total - totals))
+    if left_out.shape != (len(totals), *estimate.shape):
         raise InvalidParameter(
-            "statistic", f"shape {left_out.shape}", f"shape {(len(held), *estimate.shape)}"
+            "statistic", f"shape {left_out.shape}", f"shape {(len(totals), *estimate.shape)}"
         )
-    found = _conclude(estimate, left_out, _filled(held, estimate.shape))
-    return _of_sides(found, held, statistic, sides) if sides else found
+    result = _conclude(estimate, left_out, _filled(totals, estimate.shape))
+    return _of_sides(result, totals, statistic, sides) if sides else result
 
 
 def fewest_buckets(per_bucket: Array, sides: Sequence[Side]) -> int:
@@ -127,24 +127,24 @@ def fewest_buckets(per_bucket: Array, sides: Sequence[Side]) -> int:
     return min(int(_holding(per_bucket, side).sum()) for side in sides)
 
 
-def _holding(held: Array, side: Side) -> NDArray[np.bool_]:
+def _holding(sums: Array, side: Side) -> NDArray[np.bool_]:
     """Buckets with data of a side, shape (B,)."""
-    filled: NDArray[np.bool_] = (held[:, side] != 0).reshape(len(held), -1).any(axis=1)
+    filled: NDArray[np.bool_] = (sums[:, side] != 0).reshape(len(sums), -1).any(axis=1)
     return filled
 
 
 def _of_sides(
-    found: Jackknifed, held: Array, statistic: Callable[[Array], Array], sides: Sequence[Side]
+    whole: Jackknifed, sums: Array, statistic: Callable[[Array], Array], sides: Sequence[Side]
 ) -> Jackknifed:
     """A single estimate with the degrees that its sides leave it."""
-    if fewest_buckets(held, sides) < MIN_BUCKETS:
-        return found._replace(std_error=np.full_like(found.std_error, np.nan))
-    total = held.sum(axis=0, keepdims=True)
+    if fewest_buckets(sums, sides) < MIN_BUCKETS:
+        return whole._replace(std_error=np.full_like(whole.std_error, np.nan))
+    total = sums.sum(axis=0, keepdims=True)
     variances, degrees = [], []
     for side in sides:
-        filled = _holding(held, side)
-        left = np.repeat(total, int(filled.sum()), axis=0)
-        left[:, side] -= held[filled][:, side]
+        with_data = _holding(sums, side)
+        left = np.repeat(total, int(with_data.sum()), axis=0)
+        left[:, side] -= sums[with_data][:, side]
         with np.errstate(divide="ignore", invalid="ignore"):
             left_out = _defined(statistic(left))
         n = len(left)
@@ -153,21 +153,21 @@ def _of_sides(
     parts = np.array(variances)
     doubt = float((parts**2 / np.array(degrees)).sum())
     if doubt == 0:
-        return found
-    of_sides = np.minimum(parts.sum() ** 2 / doubt, found.degrees)
-    return found._replace(degrees=np.asarray(of_sides))
+        return whole
+    of_sides = np.minimum(parts.sum() ** 2 / doubt, whole.degrees)
+    return whole._replace(degrees=np.asarray(of_sides))
 
 
 def _defined(values: Array) -> Array:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _filled(held: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _filled(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Buckets with data by estimate, shape (B, …) as the estimates have."""
-    filled: NDArray[np.bool_] = held != 0
-    if held.ndim == 2 + len(shape) and held.shape[2:] == shape:
+    filled: NDArray[np.bool_] = sums != 0
+    if sums.ndim == 2 + len(shape) and sums.shape[2:] == shape:
         return np.asarray(filled.any(axis=1))
-    return np.ones((len(held), *shape), dtype=np.bool_)
+    return np.ones((len(sums), *shape), dtype=np.bool_)
 
 
 def _conclude(estimate: Array, left_out: Array, filled: NDArray[np.bool_]) -> Jackknifed:
@@ -236,8 +236,8 @@ def lacking(count: Count, unit: MeasureUnit) -> Measure:
 
 def counted(n: int, of: str) -> str:
     """Word a count: the plural, or the singular for one."""
-    said = re.sub(r"s\b", "", of, count=1) if n == 1 else of
-    return f"{n} {said}"
+    noun = re.sub(r"s\b", "", of, count=1) if n == 1 else of
+    return f"{n} {noun}"
 
 
 def undefined(count: Count, unit: MeasureUnit, why: str) -> Measure:
@@ -288,15 +288,15 @@ def measured(
     to, back = _LINKS[link]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
-    found = jackknife(sums, lambda held: to(statistic(held)), sides=sides)
+    result = jackknife(sums, lambda sums_left: to(statistic(sums_left)), sides=sides)
     if not np.isfinite(value):
         return undefined(count, unit, "undefined: what it compares does not vary, or is missing")
     n, of, needed = round(count.n), count.of, count.needed
-    if found.std_error**2 <= NO_VARIANCE * max(1.0, float(found.estimate) ** 2):
+    if result.std_error**2 <= NO_VARIANCE * max(1.0, float(result.estimate) ** 2):
         return Measure(value, None, n, of, needed, unit, SAME)
     if sides and fewest_buckets(sums, sides) < MIN_BUCKETS:
         return Measure(value, None, n, of, needed, unit, POOR_SIDE)
-    ends = [float(back(end)) for end in found.interval(level)]
+    ends = [float(back(end)) for end in result.interval(level)]
     interval = Interval(ends[0], ends[1], level) if np.isfinite(ends).all() else None
     if interval is not None and link == "clip":
         interval = Interval(max(0.0, ends[0]), min(1.0, ends[1]), level)
@@ -360,14 +360,14 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
     """
     if count.n < count.needed:
         return lacking(count, "share")
-    found = jackknife(sums, ratio)
-    p, n = float(found.estimate), float(sums[:, 1].sum())
+    result = jackknife(sums, ratio)
+    p, n = float(result.estimate), float(sums[:, 1].sum())
     if not np.isfinite(p):
         return undefined(count, "share", "undefined: there is no case")
     interval = None
     buckets = int((sums[:, 1] > 0).sum())
-    if buckets >= MIN_BUCKETS and np.isfinite(found.std_error):
-        cases = _independent(p, n, float(found.std_error) ** 2, buckets, opposed=opposed)
+    if buckets >= MIN_BUCKETS and np.isfinite(result.std_error):
+        cases = _independent(p, n, float(result.std_error) ** 2, buckets, opposed=opposed)
         quantile = 0.5 + level / 2
         cases *= (t_quantile(quantile, inf) / t_quantile(quantile, buckets - 1)) ** 2
         interval = _jeffreys(p, cases, level)
@@ -402,23 +402,23 @@ def correlation(sums: Array) -> Array:
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
     varied = (spread_x > NO_VARIANCE * n * xx) & (spread_y > NO_VARIANCE * n * yy)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (n * xy - x * y) / np.sqrt(spread_x * spread_y)
-    return np.where(varied & (n > 1.5), found, np.nan)
+        value = (n * xy - x * y) / np.sqrt(spread_x * spread_y)
+    return np.where(varied & (n > 1.5), value, np.nan)
 
 
 def centred_correlation(sums: Array) -> Array:
     """Correlation lx/√(ll·xx) from sums ll, lx, xx of centred values, shape (N, 3) → (N,)."""
     ll, lx, xx = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = lx / np.sqrt(ll * xx)
-    return np.where((ll > NO_VARIANCE) & (xx > NO_VARIANCE), found, np.nan)
+        value = lx / np.sqrt(ll * xx)
+    return np.where((ll > NO_VARIANCE) & (xx > NO_VARIANCE), value, np.nan)
 
 
 def per_bucket(bucket: NDArray[np.int64], *columns: NDArray[np.float64 | np.int64]) -> Array:
     """Add up rows by bucket: K columns of n rows → (B, K), B the buckets that occur."""
-    found, row = np.unique(bucket, return_inverse=True)
-    summed = [np.bincount(row, weights=column, minlength=len(found)) for column in columns]
-    return np.stack(summed, axis=1) if len(found) else np.zeros((0, len(columns)))
+    buckets, row = np.unique(bucket, return_inverse=True)
+    summed = [np.bincount(row, weights=column, minlength=len(buckets)) for column in columns]
+    return np.stack(summed, axis=1) if len(buckets) else np.zeros((0, len(columns)))
 
 
 Rows = tuple[NDArray[np.int64], tuple[NDArray[np.float64 | np.int64], ...]]
@@ -435,6 +435,6 @@ def beside(first: Rows, second: Rows) -> Array:
 def rows_by(codes: NDArray[np.int64]) -> dict[int, NDArray[np.intp]]:
     """Rows of each code, in the order of the codes."""
     order = np.argsort(codes, kind="stable")
-    found, starts = np.unique(codes[order], return_index=True)
-    parts = np.split(order, starts[1:]) if len(found) else []
-    return {int(code): part for code, part in zip(found, parts, strict=True)}
+    distinct, starts = np.unique(codes[order], return_index=True)
+    parts = np.split(order, starts[1:]) if len(distinct) else []
+    return {int(code): part for code, part in zip(distinct, parts, strict=True)}

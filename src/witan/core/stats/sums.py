@@ -448,9 +448,9 @@ def merge(sums: Sums, aliases: Mapping[str, str], names: Names) -> Sums:
     columns = {field.name: getattr(sums, field.name) for field in fields(sums)}
     merged = dict(columns)
     for column in MODELS & columns.keys():
-        held = columns[column]
-        place = np.minimum(np.searchsorted(old, held), len(old) - 1)
-        merged[column] = np.where(old[place] == held, new[place], held)
+        codes = columns[column]
+        place = np.minimum(np.searchsorted(old, codes), len(old) - 1)
+        merged[column] = np.where(old[place] == codes, new[place], codes)
     keep = np.ones(len(sums.bucket), dtype=np.bool_)
     for one, two in (("first", "second"), ("reviewer", "other")):
         if two in columns:

@@ -447,16 +447,16 @@ def separation(
         The gap with so many reviewers, and with the next number that separates any, each of whom
         writes an answer too where the reviewers are authors.
     """
-    given = _Terms(authors, level, prior, rho or 0.0)
-    own = _gap(min(reviewers, MOST_SIZE), min(candidates, MOST_SIZE), given)
+    terms = _Terms(authors, level, prior, rho or 0.0)
+    own = _gap(min(reviewers, MOST_SIZE), min(candidates, MOST_SIZE), terms)
     noise = TYPICAL_NOISE if prior is None else math.sqrt(prior.noise_variance)
     for more in range(1, LARGER):
         judged = candidates + more if authors else candidates
         if reviewers + more > MOST_SIZE or judged > MOST_SIZE:
             break
-        if (gap := _gap(reviewers + more, judged, given)) is not None:
-            found = (own, reviewers + more, gap)
-            return Separation(reviewers, candidates, *found, noise=noise, authors=authors)
+        if (gap := _gap(reviewers + more, judged, terms)) is not None:
+            larger = (own, reviewers + more, gap)
+            return Separation(reviewers, candidates, *larger, noise=noise, authors=authors)
     return Separation(reviewers, candidates, own, noise=noise, authors=authors)
 
 

@@ -209,6 +209,15 @@ class TestRefusals:
         assert f"pip install 'witan[{extra}]'" in run(code, held)
 
 
+def test_a_carriage_return_within_the_first_line_is_refused(tmp_path):
+    """The file is named with its first line; no CSV reader stumbles over it."""
+    path = tmp_path / "old.txt"
+    path.write_bytes(b"a\rb\n")
+
+    with pytest.raises(BallotFileError, match="is not recognised as ballots by its first line"):
+        list(read_ballots(path))
+
+
 def test_reading_loads_no_more_than_it_uses():
     """JSON Lines and CSV need neither numpy nor any optional package."""
     code = (

@@ -75,8 +75,11 @@ class Dialect:
 
 
 def cut(line: str, delimiter: str) -> list[str]:
-    """The cells of one line."""
-    cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
+    """The cells of one line, also of one that a carriage return makes no CSV."""
+    try:
+        cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        cells = line[:_SHOWN].split(delimiter)
     return [cell.strip() for cell in cells]
 
 

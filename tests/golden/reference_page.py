@@ -1,5 +1,7 @@
 """The reference page: every operation of the catalogue, its parameters and its result."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,11 +44,25 @@ def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
     if operation.kind == "session":
         return "a session that is under way"
     schema = describe(adapter_of(operation.result).json_schema(mode="serialization"))
-    types |= schema.pop("$defs", {})
+    defined = schema.pop("$defs", {})
+    types |= {name: defined[name] for name in _described(schema, defined)}
     name = schema.get("title", "")
     if "properties" in schema:
         types[name] = schema
     return f"[`{name}`](#{name.lower()})" if name else _kind(schema)
+
+
+def _described(schema: Any, defined: Mapping[str, Any]) -> set[str]:
+    """Name the types that a schema refers to, events and what only they have aside."""
+    found: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        text = json.dumps(waiting.pop())
+        for name in {*re.findall(r'"#/\$defs/(\w+)"', text)} - found:
+            if "const" not in defined[name].get("properties", {}).get("event", {}):
+                found.add(name)
+                waiting.append(defined[name])
+    return found
 
 
 def _row(parameter: Parameter) -> tuple[str, ...]:
@@ -98,6 +114,8 @@ def _kind(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a shape each
         case {"$ref": str(ref)}:
             name = ref.rpartition("/")[2]
             return f"[`{name}`](#{name.lower()})"
+        case {"anyOf": [{"$ref": _}, {"$ref": _}, {"$ref": _}, *_]}:
+            return "one of the events of a session"
         case {"anyOf": [*kinds]}:
             return " or ".join(_kind(each) for each in kinds)
         case {"enum": [*values]}:

@@ -29,6 +29,16 @@ class Ballot:
 
     Parameters
     ----------
+    category
+        The category of its session.
+    at
+        When it was cast.
+    kind
+        Whether a model or a person cast it.
+    question
+        The question, where the ballot came with it.
+    notes
+        What is remarkable about it.
     reviewer
         Who cast it.
     groups

@@ -187,7 +187,25 @@ class BallotEntry:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEntry:
-    """Cost and time of one answer; None: unknown. `failed`: there is none."""
+    """Cost and time of one answer; None: unknown.
+
+    Parameters
+    ----------
+    seat
+        The seat.
+    model
+        The model behind it.
+    chars
+        Characters of the answer.
+    seconds
+        How long it took.
+    cost_usd
+        What it cost.
+    output_tokens
+        Tokens that it was.
+    failed
+        There is no answer.
+    """
 
     seat: str
     model: str

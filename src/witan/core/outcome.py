@@ -77,6 +77,12 @@ class Standing:
 
     Parameters
     ----------
+    candidate
+        Its name.
+    mean_grade
+        Its mean grade; None: nobody graded it.
+    details
+        Numbers of the rule.
     rank
         1 is best; equal lines share it (1, 2, 2, 4).
     score, std_error, interval
@@ -147,6 +153,24 @@ class Outcome(Displayed):
 
     Parameters
     ----------
+    session
+        Its name.
+    rule
+        The rule that counted.
+    parameters
+        The rule's parameters.
+    ties
+        How lines were separated.
+    level
+        The confidence level.
+    prior
+        What was borrowed from earlier sessions; None: nothing.
+    recusal
+        When a reviewer's own candidate left its ballot.
+    unranked
+        What a candidate that a ballot leaves out was given.
+    warnings
+        What was changed or doubtful, in sentences.
     why
         Why this rule was taken, in one sentence.
     interpretation

@@ -91,6 +91,16 @@ class Rubric:
 
     Parameters
     ----------
+    name
+        Its name.
+    criteria
+        What is graded.
+    ceilings
+        Bounds that one criterion sets to the grade of all.
+    total_weight
+        The sum of the weights.
+    lowest_first
+        The ceilings, the lowest first.
     scale
         On which grades in files are given that do not say it themselves; None: it is recognised.
         Anchors and ceilings are from 1 to 10 in any case.

@@ -43,6 +43,10 @@ class Range:
 
     Parameters
     ----------
+    low
+        The worst grade.
+    high
+        The best grade.
     in_words
         It is written ``pass-fail``; on every range those words, and true and false, are the ends.
     """

@@ -62,6 +62,12 @@ class SessionOpened(Event):
 
     Parameters
     ----------
+    session
+        Its name.
+    question
+        What was asked.
+    seats
+        Who answers.
     conversation
         Messages before the question, oldest first.
     files
@@ -137,7 +143,14 @@ class SessionOpened(Event):
 class AnswerStarted(Event):
     """A member is called; rounds after the first are debate.
 
-    `worst_usd` is the most that one attempt can cost; None: unknown.
+    Parameters
+    ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    worst_usd
+        The most that one attempt can cost; None: unknown.
     """
 
     kind: ClassVar[str] = "answer_started"
@@ -162,6 +175,12 @@ class AnswerDone(Event):
 
     Parameters
     ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    text
+        Its answer.
     cut
         It ended at its token limit.
     notes
@@ -186,6 +205,12 @@ class AnswerFailed(Event):
 
     Parameters
     ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    reason
+        Why there is no answer.
     over_budget
         The ceiling forbade the call.
     misconfigured
@@ -203,7 +228,15 @@ class AnswerFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateVerdict(Event):
-    """The safety gate judged an answer; without flags it passed."""
+    """The safety gate judged an answer; without flags it passed.
+
+    Parameters
+    ----------
+    seat
+        The seat.
+    flags
+        What its answer failed for; empty: it passed.
+    """
 
     kind: ClassVar[str] = "gate_verdict"
     seat: str
@@ -212,7 +245,15 @@ class GateVerdict(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetDrawn(Event):
-    """A reviewer's sheet was drawn; `mirrored` is the same in reverse order."""
+    """A reviewer's sheet was drawn; `mirrored` is the same in reverse order.
+
+    Parameters
+    ----------
+    round
+        Of reviews; 1 is the first.
+    mirrored
+        Whether it is in reverse order.
+    """
 
     kind: ClassVar[str] = "sheet_drawn"
     round: int = 1
@@ -222,7 +263,17 @@ class SheetDrawn(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewStarted(Event):
-    """A reviewer is called; `worst_usd` is the most that its sheets cost."""
+    """A reviewer is called.
+
+    Parameters
+    ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    worst_usd
+        The most that one attempt can cost; None: unknown.
+    """
 
     kind: ClassVar[str] = "review_started"
     seat: str
@@ -232,7 +283,23 @@ class ReviewStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallotRepaired(Event):
-    """A review could not be read, and its reviewer is asked again."""
+    """A review could not be read, and its reviewer is asked again.
+
+    Parameters
+    ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    mirrored
+        Whether its sheet was in reverse order.
+    problem
+        What was wrong with its review.
+    reply
+        What it had replied.
+    worst_usd
+        The most that one attempt can cost; None: unknown.
+    """
 
     kind: ClassVar[str] = "ballot_repaired"
     seat: str
@@ -249,6 +316,12 @@ class BallotCast(Event):
 
     Parameters
     ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    read_by
+        How its review was read.
     replies
         The raw text that was read: one, or one per order where mirrored.
     notes
@@ -282,6 +355,14 @@ class BallotAbstained(Event):
 
     Parameters
     ----------
+    seat
+        The seat.
+    round
+        1 is the first; later ones follow a debate or a repair.
+    reason
+        Why there is no ballot.
+    replies
+        What it replied.
     over_budget
         The ceiling forbade the call.
     awaited
@@ -303,7 +384,13 @@ class BallotAbstained(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeChanged(Event):
-    """The ballots so far, counted; the last one is the session's outcome."""
+    """The ballots so far, counted; the last one is the session's outcome.
+
+    Parameters
+    ----------
+    counted
+        How many ballots are counted.
+    """
 
     kind: ClassVar[str] = "outcome_changed"
     outcome: Outcome
@@ -312,7 +399,15 @@ class OutcomeChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Event):
-    """No outstanding ballot can change the leader; nobody waits for them."""
+    """No outstanding ballot can change the leader; nobody waits for them.
+
+    Parameters
+    ----------
+    leader
+        Who leads whatever is still to come.
+    cancelled
+        Reviewers that were not waited for.
+    """
 
     kind: ClassVar[str] = "decided"
     leader: str
@@ -321,7 +416,17 @@ class Decided(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisStarted(Event):
-    """A chairman is called for the final answer; None: an answer stands."""
+    """A chairman is called for the final answer; None: an answer stands.
+
+    Parameters
+    ----------
+    chairman
+        Who writes.
+    mode
+        Whether it is a synthesis, a verdict, or the best answer.
+    worst_usd
+        The most that one attempt can cost; None: unknown.
+    """
 
     kind: ClassVar[str] = "synthesis_started"
     chairman: str | None
@@ -340,7 +445,19 @@ class SynthesisDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisFailedOver(Event):
-    """A chairman failed or went `over_budget`; `next` follows, else the best answer."""
+    """A chairman failed or went `over_budget`; `next` follows, else the best answer.
+
+    Parameters
+    ----------
+    chairman
+        Who failed to write it.
+    reason
+        Why.
+    next
+        Who is tried next; None: nobody.
+    over_budget
+        The ceiling on cost was in the way.
+    """
 
     kind: ClassVar[str] = "synthesis_failed_over"
     chairman: str
@@ -356,6 +473,14 @@ class SynthesisDone(Event):
 
     Parameters
     ----------
+    mode
+        Whether it is a synthesis, a verdict, or the best answer.
+    text
+        The final answer.
+    cut
+        It ended at its token limit.
+    notes
+        What is remarkable about it.
     chairman
         Its author; None: it is the best-ranked answer, or the tied ones.
     labels
@@ -380,7 +505,21 @@ class SynthesisDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRetried(Event):
-    """An attempt failed and another follows, or a silent one is hedged."""
+    """An attempt failed and another follows, or a silent one is hedged.
+
+    Parameters
+    ----------
+    seat
+        The seat.
+    stage
+        The stage of the call.
+    attempt
+        Its number; 1 is the first.
+    reason
+        Why the one before failed.
+    wait_seconds
+        How long is waited before it.
+    """
 
     kind: ClassVar[str] = "call_retried"
     seat: str
@@ -392,7 +531,15 @@ class CallRetried(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWithdrawn(Event):
-    """The text so far was reasoning; it begins anew."""
+    """The text so far was reasoning; it begins anew.
+
+    Parameters
+    ----------
+    seat
+        The seat.
+    stage
+        The stage of the call.
+    """
 
     kind: ClassVar[str] = "text_withdrawn"
     seat: str
@@ -404,6 +551,11 @@ class FruitlessResume(Event):
     """A resume brought nothing but its cost.
 
     It can be taken up again where it stood before: at the event of the number `since`.
+
+    Parameters
+    ----------
+    since
+        The number of the event after which nothing was gained.
     """
 
     kind: ClassVar[str] = "sitting_in_vain"
@@ -416,6 +568,10 @@ class SessionClosed(Event):
 
     Parameters
     ----------
+    known_usd
+        What the calls of known cost came to.
+    seconds
+        How long the session took.
     status
         ``complete``; ``degraded``, and `missing` says exactly by what; ``failed``.
     missing

@@ -61,6 +61,8 @@ class Plan(Displayed):
 
     Parameters
     ----------
+    lines
+        One for each seat and stage.
     repairs
         Further calls, should every review have to be asked for again; within `worst_usd`.
     worst_usd

@@ -23,7 +23,15 @@ Hear = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
+    """One turn of a conversation.
+
+    Parameters
+    ----------
+    role
+        Who said it.
+    text
+        What was said.
+    """
 
     role: Role
     text: str
@@ -65,7 +73,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens."""
+    """US dollars per million tokens.
+
+    Parameters
+    ----------
+    input_usd
+        Of a million tokens that are sent.
+    output_usd
+        Of a million tokens that come back.
+    """
 
     input_usd: float
     output_usd: float
@@ -77,7 +93,15 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider counts them; None: unknown."""
+    """Tokens of one call as the provider counts them; None: unknown.
+
+    Parameters
+    ----------
+    input_tokens
+        Tokens that were sent.
+    output_tokens
+        Tokens that came back.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -248,7 +272,25 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A member as the record keeps it: without its model."""
+    """A member as the record keeps it: without its model.
+
+    Parameters
+    ----------
+    name
+        Its name in the session.
+    source
+        How it is written.
+    provider
+        Who serves its model.
+    price
+        Its price; None: unknown.
+    simulated
+        It plays a script.
+    url
+        The address of its server; None: the provider has it.
+    key_variable
+        The variable that holds its key; None: it needs none.
+    """
 
     name: str
     source: str
@@ -298,6 +340,10 @@ class StoredAnswer:
 
     Parameters
     ----------
+    seat
+        The seat.
+    text
+        Its answer.
     cut
         It ended at its token limit.
     spent

@@ -214,7 +214,12 @@ SCHEMA = 1
 
 def session_to_json(session: Session, *, indent: int | None = None) -> str:
     """Write a session as one JSON object: results first, then events."""
-    record = {
+    return dump_record(record_fields(session), indent)
+
+
+def record_fields(session: Session) -> dict[str, Any]:
+    """Return the fields of a session's record; `dump_record` writes them."""
+    return {
         "witan_session": SCHEMA,
         "witan": session.opened.witan,
         "session": session.id,
@@ -235,7 +240,6 @@ def session_to_json(session: Session, *, indent: int | None = None) -> str:
         "seconds": session.seconds,
         "events": [_event(event) for event in session.events],
     }
-    return _dumps(record, indent)
 
 
 def session_from_json(text: str, source: str = "the session") -> Session:
@@ -271,7 +275,7 @@ def event_to_json(event: Event, *, simulated: bool = False) -> str:
     record = _event(event)
     if simulated:
         record["simulated"] = True
-    return _dumps(record, None)
+    return dump_record(record)
 
 
 def event_from_json(line: str, source: str = "the event") -> Event:
@@ -320,7 +324,8 @@ def _ballot(ballot: Ballot) -> dict[str, Any]:
     return record if ballot.groups else {k: v for k, v in record.items() if k != "ranking"}
 
 
-def _dumps(record: object, indent: int | None) -> str:
+def dump_record(record: object, indent: int | None = None) -> str:
+    """Write the fields of a record as JSON."""
     try:
         written = _encoder(indent).encode(record)
     except ValueError:  # an infinity, which JSON has not: then every value is looked at

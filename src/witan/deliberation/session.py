@@ -32,6 +32,10 @@ class Cost:
 
     Parameters
     ----------
+    total_usd
+        What all calls cost; None: the cost of some call is unknown.
+    known_usd
+        What the calls of known cost came to.
     committed_usd
         The most that it may be: calls of unknown cost at their worst, those interrupted included,
         as far as their prices are known.
@@ -153,6 +157,12 @@ class Synthesis:
 
     Parameters
     ----------
+    text
+        The final answer.
+    mode
+        Whether it is a synthesis, a verdict, or the best answer.
+    cut
+        It ended at its token limit.
     chairman
         Its author; None: the text is the best-ranked answer, or the tied ones.
     labels

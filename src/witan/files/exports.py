@@ -23,16 +23,6 @@ from witan.files.imports.session_lines import IMPORTED, VERSION, VOTES
 from witan.files.seat_names import Called
 from witan.files.simulated_ballots import marked
 
-__all__ = [
-    "PassedOver",
-    "imported_object",
-    "record_with_votes",
-    "session_line",
-    "write_battles",
-    "write_session_ballots",
-    "write_sessions",
-]
-
 NO_BALLOT = "no ballot"
 
 PassedOver = Callable[[Imported, str], None]
@@ -69,7 +59,7 @@ def imported_object(one: Imported) -> dict[str, Any]:
         "question": one.question or None,
         "answers": dict(one.answers) or None,
         "lengths": {c: n for c, n in one.lengths.items() if c not in one.answers} or None,
-        "ballots": [_record(ballot) for ballot in one.ballots],
+        "ballots": [ballot_fields(ballot) for ballot in one.ballots],
         "closing": one.closing,
         "models": dict(one.models) or None,
         "kept": {reviewer: list(pair) for reviewer, pair in one.kept.items()} or None,
@@ -117,12 +107,12 @@ def _held_line(one: Imported) -> str:
 def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
     """The record of a council session, and after it what people voted on it, if anybody did."""
     line = session_to_json(session)
-    votes = [_record(ballot) for ballot in ballots if ballot.kind == "human"]
+    votes = [ballot_fields(ballot) for ballot in ballots if ballot.kind == "human"]
     return line if not votes else f'{line[:-1]}, "{VOTES}": {_dumps(votes)}}}'
 
 
-def _record(ballot: Ballot) -> dict[str, Any]:
-    """The ballot without its session, which the line names."""
+def ballot_fields(ballot: Ballot) -> dict[str, Any]:
+    """Return the fields of a ballot without its session, which the line names."""
     return {field: value for field, value in to_record(ballot).items() if field != "session"}
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from inspect import cleandoc
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from witan.service.parameters import Parameters
 
@@ -34,12 +34,15 @@ class Row:
         Where it is declared, under ``witan.service.operations``.
     command
         The command that does it; empty: the one of its name.
+    tool
+        The MCP tool that does it, among other things; empty: the one of its name.
     """
 
     name: str
     summary: str
     module: str
     command: str = ""
+    tool: str = ""
 
 
 CATALOGUE: Mapping[str, Row] = MappingProxyType(
@@ -49,6 +52,7 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
             Row("tally", "Count ballots: who leads, and how sure that is.", "tally"),
             Row("compare", "Count the same ballots under every rule.", "compare"),
             Row("explain", "Show by hand why the leader leads.", "explain"),
+            Row("show", "Show a stored session.", "show", tool="result"),
             Row("recount", "Count a stored session again, without a call.", "recount"),
             Row("paper", "Prepare a blind voting paper.", "voting", command="vote"),
             Row("vote", "Vote on a stored session, blind.", "voting"),
@@ -190,7 +194,8 @@ def operation(  # noqa: PLR0913 - a declaration says all of it in one place
         result = hints.pop("return")
         needs, parameters = hints.values()
         if kind == "value":
-            _redactor(result)
+            for each in get_args(result) or (result,):
+                _redactor(each)
         return Operation(
             name,
             CATALOGUE[name].summary,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome
@@ -14,8 +14,19 @@ from witan.service.outcomes import outcome_fields
 from witan.version import __version__
 
 
+@runtime_checkable
+class JsonWriter(Protocol):
+    """A result that writes its JSON by itself, as it is stored so."""
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        ...
+
+
 def to_json(value: object) -> str:
     """One line of JSON; ASCII alone where standard output could not carry more."""
+    if isinstance(value, JsonWriter):
+        return value.to_json()
     encoding = (sys.stdout.encoding or "ascii").lower()
     encode = json.JSONEncoder(
         ensure_ascii="utf" not in encoding, allow_nan=False, default=_known_to_json

@@ -1,7 +1,7 @@
 """The stored sessions of a server, for one of its clients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio.from_thread
 
@@ -13,7 +13,9 @@ from witan.history import History
 from witan.service.import_redaction import redact_import
 from witan.service.operations.sessions import history_of
 from witan.service.redaction import SessionRedactor
+from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, Service
+from witan.service.stored_sessions import describe_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ class ServedSessions:
         if history is None:
             return anyio.from_thread.run(self.service.session, session)
         return history.session(session) if history.has_record(session) else None
+
+    def describe(self, session: Session) -> CouncilSession:
+        """Add votes, descendants, and whether the session runs here."""
+        running = self.service.running(session.id)
+        found = describe_session(self.service.history, session)
+        if running is None:
+            return found
+        return replace(found, under_way=running.under_way, record_problem=running.problem)
 
     def shown_outcome(self, session: Session, outcome: Outcome) -> Outcome:
         """Redact an outcome by what its session hides."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from annotated_types import MaxLen, MinLen
 
+from witan.errors import UnknownName
 from witan.service.parameters import Doc, Pattern
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from witan.deliberation.imported_session import ImportRedactor
     from witan.deliberation.session import Session
     from witan.history import History
+    from witan.service.session_records import CouncilSession
 
 NUL_FREE = Pattern(r"^[^\x00]*$")
 """Text that every store can hold."""
@@ -52,6 +54,10 @@ class SessionStore(Protocol):
         """A session by its whole name, as far as it came; None: it came in as ballots."""
         ...
 
+    def describe(self, session: "Session") -> "CouncilSession":
+        """Add what is known of a session beside its record."""
+        ...
+
     def shown_outcome(self, session: "Session", outcome: "Outcome") -> "Outcome":
         """Show an outcome of a session to the client."""
         ...
@@ -67,3 +73,21 @@ class SessionStore(Protocol):
     def delete(self, sessions: Sequence[str]) -> str | None:
         """Delete sessions; return what may still be read of them, and until when."""
         ...
+
+
+def describe_session(history: "History | None", session: "Session") -> "CouncilSession":
+    """Add people's votes on a session and the sessions that came of it, as the history has them."""
+    from witan.service.session_records import CouncilSession
+
+    if history is None:
+        return CouncilSession(session)
+    try:
+        ballots = history.ballots(session.id)
+    except UnknownName:  # it runs on the server, and is not recorded
+        return CouncilSession(session)
+    children = {
+        child.session: child.relation or "followed"
+        for child in reversed(history.find(parent=session.id))
+    }
+    votes = tuple(ballot for ballot in ballots if ballot.kind == "human")
+    return CouncilSession(session, votes, children)

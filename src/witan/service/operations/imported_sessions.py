@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from witan.deliberation.imported_session import Imported, ImportRedactor
     from witan.history import History, SessionSummary
 
-__all__ = [
-    "ImportedSession",
-    "as_it_came",
-    "imported_outcomes",
-    "imported_session",
-    "record_object",
-    "votes_beside",
-]
-
-
 AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,6 +45,40 @@ class ImportedSession:
     held: "Imported"
     outcome: Outcome | None
     not_counted: str | None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
+        from witan.service.session_records import ImportRecord
+
+        return handler.generate_schema(ImportRecord)
+
+    def to_json(self) -> str:
+        """Write what `witan export` writes of it, and what it comes to.
+
+        Fields are called as those of the record of a council. People's votes stand apart where
+        they are not counted.
+        """
+        from witan.files.exports import ballot_fields, imported_object
+        from witan.service.json_output import to_json
+
+        held, about = self.held, self.about
+        votes = votes_beside(held.ballots)
+        counted = tuple(b for b in held.ballots if not votes or b.kind == "model")
+        known = {
+            "simulated": held.simulated,
+            "source": about.source,
+            "question": held.question,
+            "status": about.status,
+            "text": held.closing,
+            "answers": dict(held.answers),
+            "votes": [ballot_fields(ballot) for ballot in votes],
+            "outcome": self.outcome,
+            "not_counted": self.not_counted,
+            "under_way": False,
+            "trust": self.trust,
+            "record_problem": None,
+        }
+        return to_json({**imported_object(replace(held, ballots=counted)), **known})
 
     @property
     def trust(self) -> str | None:
@@ -143,31 +167,3 @@ def imported_session(
     if not outcomes:
         return ImportedSession(about, held, None, "no ballot ranks or grades anything")
     return ImportedSession(about, held, outcomes[0], None)
-
-
-def record_object(found: ImportedSession) -> dict[str, Any]:
-    """The object of ``witan show --json``: what `witan export` writes of it, and what it comes to.
-
-    Its fields are called as those of the record of a council, whose ``witan_session`` is
-    ``witan_imported`` here. People's votes stand apart where they are not counted.
-    """
-    from witan.files.exports import imported_object
-
-    held, about = found.held, found.about
-    votes = votes_beside(held.ballots)
-    counted = tuple(b for b in held.ballots if not votes or b.kind == "model")
-    line = imported_object(replace(held, ballots=counted))
-    apart = imported_object(replace(held, ballots=tuple(votes)))
-    told = {
-        "simulated": held.simulated,
-        "source": about.source,
-        "question": held.question,
-        "status": about.status,
-        "text": held.closing,
-        "answers": dict(held.answers),
-        "ballots": line["ballots"],
-        "votes": apart["ballots"],
-        "outcome": found.outcome,
-        "not_counted": found.not_counted,
-    }
-    return {**line, **told}

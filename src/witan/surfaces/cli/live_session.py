@@ -10,13 +10,14 @@ import anyio
 
 from witan.deliberation import events as e
 from witan.deliberation.ports import SystemClock
-from witan.deliberation.record import event_to_json, session_to_json
+from witan.deliberation.record import event_to_json
 from witan.deliberation.recorder import skip_past_events
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
 from witan.service.history_access import RecordingPlace
 from witan.service.session_recording import Record
+from witan.service.session_records import CouncilSession
 from witan.service.telemetry import Exporting, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
@@ -173,7 +174,7 @@ class Following:
             echo(said, err=True)
         if self.telling.as_json and self.heard:
             with suppress(OSError):
-                echo(session_to_json(Session.of(self.heard)))
+                echo(CouncilSession(Session.of(self.heard)).to_json())
 
     def _finish(self, session: Session) -> int:
         """Save, print, and say how far it can be trusted."""
@@ -202,7 +203,7 @@ class Following:
 
     def _print(self, session: Session) -> None:
         if self.telling.as_json:
-            echo(session_to_json(session))
+            echo(CouncilSession(session).to_json())
         elif not self.telling.events:
             self.voice.finish(session)
         self._print_trust(session)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.service import history_access
 from witan.service.history_access import configured, history_place, is_there
+from witan.service.stored_sessions import describe_session
 from witan.service.text import clean
 from witan.surfaces.terminal import echo
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.config.configuration import Config
+    from witan.service.session_records import CouncilSession
 
 
 def open_history(config: "Config", *, reading: bool = False) -> "History":
@@ -106,6 +109,14 @@ class LocalSessions:
     def record(self, session: str) -> "Session | None":
         """A session by its whole name; None: it came in as ballots."""
         return self.history.session(session) if self.history.has_record(session) else None
+
+    def describe(self, session: "Session") -> "CouncilSession":
+        """Add votes, descendants, and whether a process is at the session."""
+        found = describe_session(self.shared_history, session)
+        if self.shared_history is None or session.status != "interrupted":
+            return found
+        running = self.history.summary(session.id).status == "running"
+        return replace(found, session=replace(session, status="running")) if running else found
 
     def shown_outcome(self, session: "Session", outcome: "Outcome") -> "Outcome":  # noqa: ARG002
         """An outcome as it is."""

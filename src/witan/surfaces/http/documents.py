@@ -9,18 +9,6 @@ from fastapi.security import HTTPBearer
 from witan.surfaces.http.parameters import known_parameters
 from witan.surfaces.http.problems import TITLES
 
-__all__ = [
-    "DETAILS",
-    "TOKEN",
-    "Responses",
-    "SessionNamed",
-    "either",
-    "operations",
-    "refused",
-    "streamed_events",
-    "told",
-]
-
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 TOKEN = HTTPBearer(
@@ -93,20 +81,6 @@ def told(words: str, example: Mapping[str, Any], *, nullable: Collection[str] = 
     return {
         "description": words,
         "content": {"application/json": {"schema": shape, "example": example}},
-    }
-
-
-def either(**answers: Any) -> Any:
-    """An answer in JSON that is one of several, each with its name, its words and its example."""
-    held = {name: answer["content"]["application/json"] for name, answer in answers.items()}
-    shown = {
-        name: {"summary": answers[name]["description"], "value": each["example"]}
-        for name, each in held.items()
-    }
-    shape = {"oneOf": [each["schema"] for each in held.values()]}
-    return {
-        "description": " ".join(answer["description"] for answer in answers.values()),
-        "content": {"application/json": {"schema": shape, "examples": shown}},
     }
 
 

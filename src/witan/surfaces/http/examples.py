@@ -1,6 +1,7 @@
 """What the native API answers, an example of each operation."""
 
-from witan.surfaces.http.documents import Responses, either, refused, streamed_events, told
+from witan.service.session_records import CouncilSession
+from witan.surfaces.http.documents import Responses, refused, streamed_events, told
 
 SESSION = "20261122-043640-acfc3ee97f"
 
@@ -30,60 +31,7 @@ OUTCOME = {
 
 OPENED = {"event": "session_opened", "seq": 1, "at": "2026-11-22T04:36:40.231196+00:00"}
 
-_RECORD = told(
-    "The record of the session.",
-    {
-        "under_way": False,
-        "trust": "3 of 3 reviewers · ada leads clearly at 95% confidence · 2 ballots could end "
-        "the lead",
-        "record_problem": None,
-        "witan_session": 1,
-        "witan": "0.1.0",
-        "session": SESSION,
-        "simulated": False,
-        "question": "Is a hash map always faster than a sorted array?",
-        "status": "complete",
-        "missing": [],
-        "text": "No: not where the keys are few, or are read in order [A].",
-        "answers": {"ada": "No. A sorted array has no hashing to pay for."},
-        "unanswered": {},
-        "safety": {},
-        "ballots": [{"reviewer": "bob", "ranking": [["ada"], ["cyd"]]}],
-        "outcome": OUTCOME,
-        "synthesis": {"chairman": "ada", "labels": {"A": "ada"}},
-        "cost": {"total_usd": 0.0123},
-        "seconds": 8.4,
-        "events": [OPENED],
-    },
-    nullable=["trust", "status", "text", "outcome", "synthesis", "cost", "seconds"],
-)
-
-_IMPORT = told(
-    "What is known of a session that came in as ballots.",
-    {
-        "under_way": False,
-        "trust": "2 of 2 reviewers · a and b are too close to call · 1 ballot could end the lead",
-        "record_problem": None,
-        "witan_imported": 1,
-        "session": "exam/1",
-        "at": "2026-11-22T04:36:40.231196+00:00",
-        "simulated": False,
-        "source": "ballots.jsonl",
-        "question": "Is a hash map always faster than a sorted array?",
-        "status": "complete",
-        "text": None,
-        "answers": {"b": "No. A sorted array has no hashing to pay for."},
-        "ballots": [{"reviewer": "ada", "ranking": ["b", "c"]}],
-        "votes": [{"reviewer": "ines", "ranking": ["c", "b"], "kind": "human"}],
-        "outcome": {**OUTCOME, "session": "exam/1", "leaders": ["b"]},
-        "not_counted": None,
-    },
-    nullable=["trust", "text", "outcome", "not_counted"],
-)
-
-RECORD = {200: either(held=_RECORD, imported=_IMPORT), **refused(404, 409)}
-
-STARTED = {200: _RECORD, **refused(402, 404, 409)}
+STARTED: Responses = {200: {"model": CouncilSession}, **refused(402, 404, 409)}
 
 EVENTS = {
     200: streamed_events(

@@ -1,6 +1,5 @@
 """The native API: sessions, from the question to what is kept of them."""
 
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,19 +8,18 @@ from urllib.parse import quote
 import anyio
 from fastapi import Header, Query, Request, Response
 
-from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
+from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.ask import ask, rejudge, resume, retry
 from witan.service.operations.forget import forget
-from witan.service.operations.imported_sessions import ImportedSession, record_object
 from witan.service.operations.plan import plan, plan_rejudge, plan_retry
-from witan.service.operations.sessions import imported_of
+from witan.service.operations.show import ShowParameters, show
+from witan.service.session_records import CouncilSession
 from witan.service.sessions import RunningSession, StreamMessage, heard
-from witan.service.trust import session_trust
 from witan.surfaces.http import examples
-from witan.surfaces.http.access import ServiceOf
-from witan.surfaces.http.documents import Responses, SessionNamed, operations
+from witan.surfaces.http.access import ClientOf, ServiceOf
+from witan.surfaces.http.documents import Responses, SessionNamed, operations, refused
 from witan.surfaces.http.event_stream import AFTER, event_frame, frames, streamed
 from witan.surfaces.http.generated import add_session_route, add_value_route
 from witan.surfaces.http.replies import reply
@@ -85,22 +83,7 @@ After = Annotated[
 ]
 
 
-@router.get(
-    "/sessions/{session:quoted}",
-    summary="A session, whole or as far as it came",
-    responses=examples.RECORD,
-)
-async def show(session: SessionNamed, service: ServiceOf) -> Response:
-    """Give the record of a session: answers, ballots, outcome, final answer, every event.
-
-    One that came in as ballots has no events; what is known of it stands in its place, marked by
-    `witan_imported` in place of `witan_session`.
-    """
-    imported = await imported_of(service, session)
-    if imported is not None:
-        return _import(imported)
-    found = await service.session(session)
-    return _record(found, service.running(found.id))
+add_value_route(router, show)
 
 
 @router.get(
@@ -136,9 +119,11 @@ async def follow(
 
 
 @router.post(
-    "/sessions/{session:quoted}/cancel", summary="Break a session off", responses=examples.RECORD
+    "/sessions/{session:quoted}/cancel",
+    summary="Break a session off",
+    responses={200: {"model": show.result}, **refused(404, 409)},
 )
-async def cancel(session: SessionNamed, service: ServiceOf) -> Response:
+async def cancel(session: SessionNamed, service: ServiceOf, client: ClientOf) -> Response:
     """Cancel every call of a session; what came in is kept, and it can be resumed.
 
     A session that is over stays as it is, and its record is the answer.
@@ -146,7 +131,7 @@ async def cancel(session: SessionNamed, service: ServiceOf) -> Response:
     whole = await service.named(session)
     running = service.running(whole)
     if running is None:
-        return await show(whole, service)
+        return await dispatch(show, service, client, ShowParameters(whole), reply)
     running.cancel()
     return _record(await running.ended(), running)
 
@@ -168,26 +153,10 @@ for value_operation in (plan, plan_retry, plan_rejudge, forget):
     add_value_route(router, value_operation)
 
 
-def _record(session: Session, running: RunningSession | None) -> Response:
-    """The record of a session, and what else there is to say of it now."""
-    under_way = running is not None and running.under_way
-    beside = {
-        "under_way": under_way,
-        "trust": None if under_way else session_trust(session),
-        "record_problem": None if running is None else running.problem,
-    }
-    record = session_to_json(session)
-    if under_way:
-        # What is interrupted looks the same in a record; this is not.
-        record = to_json({**json.loads(record), "status": None, "missing": []})
-    text = to_json(beside)[:-1] + ", " + record[1:]
-    return Response(text, 200, media_type="application/json")
-
-
-def _import(found: ImportedSession) -> Response:
-    """A session that came in as ballots, with the same said of it beside."""
-    beside = {"under_way": False, "trust": found.trust, "record_problem": None}
-    return reply({**beside, **record_object(found)})
+def _record(session: Session, running: RunningSession) -> Response:
+    """Reply with a session as far as it came."""
+    problem = running.problem
+    return reply(CouncilSession(session, under_way=running.under_way, record_problem=problem))
 
 
 async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:

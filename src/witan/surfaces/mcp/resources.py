@@ -8,20 +8,19 @@ from urllib.parse import unquote
 import anyio
 import mcp_types as types
 
-from witan.deliberation.record import session_to_json
 from witan.errors import UnknownName
 from witan.history import SessionSummary
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.audit import audit
-from witan.service.operations.imported_sessions import record_object
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.profiles import profiles
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
 from witan.service.operations.session_list import sessions
 from witan.service.operations.sessions import imported_of
+from witan.service.operations.show import ShowParameters, show
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp.telling import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
@@ -132,10 +131,7 @@ async def read(service: Service, uri: str) -> tuple[str, str]:
 
 
 async def _record(service: Service, name: str) -> str:
-    found = await imported_of(service, name)
-    if found is not None:
-        return to_json(record_object(found))
-    return session_to_json(await service.session(name))
+    return await dispatch(show, service, LOCAL, ShowParameters(name), to_json)
 
 
 async def _page(service: Service, name: str) -> str:

@@ -5,11 +5,11 @@ from contextlib import aclosing
 from urllib.parse import quote
 
 from witan.deliberation import events as e
-from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.service.error_wording import as_request
-from witan.service.operations.imported_sessions import ImportedSession, record_object
+from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.results import import_object, verdict_object
+from witan.service.session_records import CouncilSession
 from witan.service.sessions import RunningSession
 from witan.service.text import Page, clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
@@ -125,16 +125,16 @@ def imported(found: ImportedSession, *, full: bool = False) -> Reply:
     text = "\n".join(imported_text(PAGE, found, as_request))
     told = {**import_object(found), "under_way": False}
     if full:
-        told["record"] = record_object(found)
+        told["record"] = json.loads(found.to_json())
     return Reply(f"{text}\n\n{known}", told)
 
 
 def whole(session: Session, running: RunningSession | None) -> Reply:
     """All of a session, as ``witan show`` prints it, and its record."""
     told = {**verdict_object(session, None if running is None else running.problem)}
-    record = json.loads(session_to_json(session))
-    text = "\n".join(session_text(PAGE, session))
     under_way = running is not None and running.under_way
+    record = json.loads(CouncilSession(session, under_way=under_way).to_json())
+    text = "\n".join(session_text(PAGE, session))
     return Reply(text, {**told, "under_way": under_way, "record": record})
 
 

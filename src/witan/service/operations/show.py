@@ -1,0 +1,41 @@
+"""Show a stored session."""
+
+from dataclasses import dataclass, replace
+
+from witan.service.catalogue import operation, redacts
+from witan.service.error_wording import as_request
+from witan.service.import_redaction import redact_import
+from witan.service.operations.imported_sessions import ImportedSession, imported_session
+from witan.service.parameters import Parameters
+from witan.service.redaction import redact_summaries
+from witan.service.session_records import CouncilSession
+from witan.service.stored_sessions import SessionName, SessionStore
+
+
+@dataclass(frozen=True, slots=True)
+class ShowParameters(Parameters):
+    """Which session is shown."""
+
+    session: SessionName
+
+
+@redacts(ImportedSession)
+def redact_imported_session(found: ImportedSession) -> ImportedSession:
+    """Redact names and reasons; the outcome was counted under the names that clients see."""
+    [about] = redact_summaries([found.about])
+    why = None if found.not_counted is None else as_request(found.not_counted)
+    return replace(found, about=about, held=redact_import(found.held)[0], not_counted=why)
+
+
+@operation("show", get="/sessions/{session}", tag="sessions")
+def show(store: SessionStore, given: ShowParameters) -> CouncilSession | ImportedSession:
+    """Show a session: question, answers, ballots, outcome, final answer and every event.
+
+    A session that came in as ballots has no events: what is known of it stands in their place,
+    marked by `witan_imported` in place of `witan_session`.
+    """
+    name = store.whole_name(given.session)
+    session = store.record(name)
+    if session is None:
+        return imported_session(store.history, name, store.shown)
+    return store.describe(session)

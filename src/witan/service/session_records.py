@@ -1,0 +1,315 @@
+"""Sessions as JSON: the record of one that a council held, and of one that came in as ballots."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+from witan.core.ballot import Ballot, Grade, Kind
+from witan.core.entries import AnswerEntry
+from witan.core.scale import Scale
+from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
+from witan.deliberation.record import dump_record, record_fields
+from witan.deliberation.session import Cost, Session, State, Synthesis
+from witan.files.exports import ballot_fields
+from witan.service.catalogue import redacts
+from witan.service.outcomes import OutcomeRecord, Safety, outcome_fields
+from witan.service.redaction import redact_session
+from witan.service.trust import session_trust
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+
+
+@dataclass(frozen=True, slots=True)
+class BallotRecord:
+    """A ballot, as a line of a ballot file has it; what it leaves at its default is left out.
+
+    Parameters
+    ----------
+    reviewer
+        Who cast it.
+    session
+        The session that it belongs to.
+    ranking
+        Best first; candidates in one list are placed equal.
+    grades
+        Candidate to a grade, or to grades by criterion.
+    abstained, reason
+        A seat without a vote, and why.
+    candidates
+        The roster on offer.
+    authors
+        Who wrote a candidate, where that is not the candidate's own name.
+    positions
+        Candidate to its place on the sheet, 1-based.
+    weight
+        How much it counts.
+    category
+        The category of its session.
+    at
+        When it was cast.
+    kind
+        Whether a model or a person cast it.
+    question
+        The question, where the ballot came with it.
+    notes
+        What is remarkable about it.
+    paired
+        It is one comparison of two candidates.
+    scale
+        The scale of its grades.
+    """
+
+    reviewer: str
+    session: str = ""
+    ranking: tuple[str | tuple[str, ...], ...] = ()
+    grades: Mapping[str, Grade | Mapping[str, Grade]] = field(default_factory=dict)
+    abstained: bool = False
+    reason: str | None = None
+    candidates: tuple[str, ...] | None = None
+    authors: Mapping[str, str] | None = None
+    positions: Mapping[str, int] | None = None
+    weight: float = 1.0
+    category: str | None = None
+    at: datetime | None = None
+    kind: Kind = "model"
+    question: str | None = None
+    notes: str | None = None
+    paired: bool = False
+    scale: Scale | str | None = None
+
+
+DELTAS = (AnswerDelta, SynthesisDelta)
+
+KINDS = {name: kind for name, kind in EVENTS.items() if not issubclass(kind, DELTAS)}
+"""Events that a record has: the event that ends a text holds all of it."""
+
+
+class _EventSchema:
+    """The schema of events: one of their kinds, which the field ``event`` names."""
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: "GetCoreSchemaHandler") -> Any:
+        return handler.generate_schema(Union[tuple(KINDS.values())])  # noqa: UP007
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: "GetJsonSchemaHandler") -> Any:
+        found = handler(schema)
+        for ref, kind in zip(found["anyOf"], KINDS, strict=True):
+            shape = handler.resolve_ref_schema(ref)
+            properties = shape["properties"]
+            properties.pop("provisional", None)
+            words = {"event": "What happened.", "seq": "Its number.", "at": "When, in UTC."}
+            properties["event"] = {"const": kind, "type": "string"}
+            for name, said in words.items():
+                properties[name] = {**properties[name], "description": said}
+            shape["required"] = ["event", *shape["required"]]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """A session that a council held, whole or as far as it came.
+
+    Parameters
+    ----------
+    witan_session
+        The version of the record.
+    witan
+        The version of Witan that opened the session.
+    session
+        Its name.
+    simulated
+        Some seat plays a script.
+    question
+        What was asked.
+    status
+        How it stands; null: it is under way.
+    missing
+        What a complete session would have had, a sentence each.
+    notes
+        How the council was seated, and what was odd about replies.
+    text
+        The final answer; null: there is none.
+    answers
+        Seat to its answer.
+    unanswered
+        Seat to why it has no answer.
+    safety
+        What the safety gate concluded.
+    ballots
+        One for each reviewer, abstentions included.
+    outcome
+        What the ballots come to; null: fewer than the quorum.
+    synthesis
+        Who wrote the final answer; null: there is none.
+    cost
+        What it cost.
+    seconds
+        How long it took.
+    events
+        Everything that happened, in order.
+    rankings
+        The ranking before, and now, of a session that another jury judged.
+    votes
+        What people voted on it.
+    under_way
+        It goes on.
+    trust
+        Who voted, what is tied, what it cost and what is missing; null: it is under way.
+    record_problem
+        Why it is not in the history; null: it is.
+    """
+
+    witan_session: int
+    witan: str
+    session: str
+    simulated: bool
+    question: str
+    status: State | None
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+    text: str | None
+    answers: Mapping[str, str]
+    unanswered: Mapping[str, str]
+    safety: Safety
+    ballots: tuple[BallotRecord, ...]
+    outcome: OutcomeRecord | None
+    synthesis: Synthesis | None
+    cost: Cost
+    seconds: float
+    events: tuple[Annotated[Event, _EventSchema()], ...]
+    under_way: bool
+    trust: str | None
+    record_problem: str | None
+    rankings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    votes: tuple[BallotRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """A session that came in as ballots: what is known of it.
+
+    Parameters
+    ----------
+    witan_imported
+        The version of the record.
+    session
+        Its name.
+    simulated
+        Scripts cast its ballots.
+    source
+        The file that it came from.
+    question
+        What was asked, as far as the file says.
+    status
+        As every session has one.
+    text
+        The final answer, where the file has one.
+    answers
+        Candidate to its text, where it is stored.
+    ballots
+        The ballots that are counted.
+    votes
+        Ballots of people, where they are not counted.
+    outcome
+        What the ballots come to; null: nothing.
+    not_counted
+        Why; null: they are counted.
+    under_way
+        Always false.
+    trust
+        Who voted, what is tied and what is missing; null: there is no outcome.
+    record_problem
+        Always null.
+    at
+        When it was asked, where the file says.
+    category
+        Its category, where the file says.
+    lengths
+        Candidate to the number of its characters, where no text is stored.
+    closing
+        The final answer, as the file calls it.
+    models
+        Candidate to the model behind it.
+    kept
+        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+    repaired
+        Reviewers whose reviews needed a repair.
+    took
+        What the answers took.
+    """
+
+    witan_imported: int
+    session: str
+    simulated: bool
+    source: str
+    question: str
+    status: State
+    text: str | None
+    answers: Mapping[str, str]
+    ballots: tuple[BallotRecord, ...]
+    votes: tuple[BallotRecord, ...]
+    outcome: OutcomeRecord | None
+    not_counted: str | None
+    under_way: bool
+    trust: str | None
+    record_problem: str | None
+    at: datetime | None = None
+    category: str | None = None
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    closing: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    repaired: tuple[str, ...] = ()
+    took: tuple[AnswerEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CouncilSession:
+    """A session that a council held, with what is known beside its events.
+
+    As JSON it has the fields of `SessionRecord`.
+
+    Parameters
+    ----------
+    votes
+        Ballots of people.
+    children
+        Sessions that came of it, and how.
+    under_way
+        It goes on.
+    record_problem
+        Why it is not in the history; None: it is.
+    """
+
+    session: Session
+    votes: tuple[Ballot, ...] = ()
+    children: Mapping[str, str] = field(default_factory=dict)
+    under_way: bool = False
+    record_problem: str | None = None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: "GetCoreSchemaHandler") -> Any:
+        return handler.generate_schema(SessionRecord)
+
+    def to_json(self) -> str:
+        """Write its record, as files have it, and what is known beside it."""
+        session, outcome = self.session, self.session.outcome
+        record = record_fields(session)
+        record["outcome"] = None if outcome is None else outcome_fields(outcome)
+        if self.votes:
+            record["votes"] = [ballot_fields(ballot) for ballot in self.votes]
+        if self.under_way:  # what is broken off looks the same in a record; this is not
+            record |= {"status": None, "missing": ()}
+        beside = {
+            "under_way": self.under_way,
+            "trust": None if self.under_way else session_trust(session),
+            "record_problem": self.record_problem,
+        }
+        return dump_record({**record, **beside})
+
+
+@redacts(CouncilSession)
+def redact_council_session(found: CouncilSession) -> CouncilSession:
+    """Redact the session by what its seats hide."""
+    return replace(found, session=redact_session(found.session))

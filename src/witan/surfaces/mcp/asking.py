@@ -1,6 +1,6 @@
 """Tools that hold sessions: asked, followed, interrupted, taken up."""
 
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from math import inf
 from typing import Annotated, Any
 
@@ -12,8 +12,8 @@ from witan.service.catalogue import Operation
 from witan.service.operations.ask import ClientService, ask, rejudge, resume, retry
 from witan.service.operations.sessions import imported_of
 from witan.service.parameters import Doc
+from witan.service.requests import SessionRequest
 from witan.service.sessions import RunningSession
-from witan.surfaces.mcp.arguments import ResultArguments, SessionArguments
 from witan.surfaces.mcp.calls import Call, Reply, Tool
 from witan.surfaces.mcp.telling import follow, imported, standing, verdict, whole
 
@@ -23,6 +23,22 @@ Wait = Annotated[
     Le(600),
     Doc("Seconds to wait for its end, less than your own limit on a call; null: until it ends."),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRequest(SessionRequest):
+    """Which session, and how much of it."""
+
+    wait: Annotated[
+        float,
+        Ge(0),
+        Le(600),
+        Doc("Seconds to wait for its end; less than your own limit on a call."),
+    ] = 45
+    full: Annotated[
+        bool, Doc("All of it: answers, ballots, standings, not the final answer alone.")
+    ] = False
+
 
 VERDICT = {
     "type": "object",
@@ -44,14 +60,14 @@ VERDICT = {
 }
 
 
-async def status(call: Call, body: SessionArguments) -> Reply:
+async def status(call: Call, body: SessionRequest) -> Reply:
     """Say how far a session has come."""
     if (found := await imported_of(call.service, body.session)) is not None:
         return imported(found)
     return standing(*await _found(call, body.session))
 
 
-async def result(call: Call, body: ResultArguments) -> Reply:
+async def result(call: Call, body: ResultRequest) -> Reply:
     """Wait for the end of a session, for so long."""
     if (found := await imported_of(call.service, body.session)) is not None:
         return imported(found, full=body.full)
@@ -63,7 +79,7 @@ async def result(call: Call, body: ResultArguments) -> Reply:
     return (whole if body.full else verdict)(session, running)
 
 
-async def cancel(call: Call, body: SessionArguments) -> Reply:
+async def cancel(call: Call, body: SessionRequest) -> Reply:
     """Break a session off."""
     if (found := await imported_of(call.service, body.session)) is not None:
         return imported(found)
@@ -151,7 +167,7 @@ ASKING: tuple[Tool[Any], ...] = (
         "status",
         "How far a session is",
         "Say how far a session has come: who has answered, how many ballots are in, who leads.",
-        SessionArguments,
+        SessionRequest,
         status,
         reads=True,
         returns=VERDICT,
@@ -161,7 +177,7 @@ ASKING: tuple[Tool[Any], ...] = (
         "What came of a session",
         "The final answer of a session and how sure it is. Waits for its end for at most `wait` "
         "seconds; if it is still under way then, says how far it is: call it again.",
-        ResultArguments,
+        ResultRequest,
         result,
         reads=True,
         returns=VERDICT,
@@ -170,7 +186,7 @@ ASKING: tuple[Tool[Any], ...] = (
         "cancel",
         "Break a session off",
         "Cancel every call of a session under way. What came in is kept; `resume` takes it up.",
-        SessionArguments,
+        SessionRequest,
         cancel,
         repeatable=True,
         returns=VERDICT,

@@ -199,7 +199,7 @@ def _nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
         n = counted(len(left_out), "simulated session")
         return f"there is nothing but {n}; --all writes their {kind}, too"
-    return "there is no such session to write; witan sessions --all lists what there is"
+    return "no matching session to write; witan sessions lists what there is"
 
 
 def _write_lake(history: "History", options: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from elections import ballot, ballots
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, UnknownName
 from witan.files.ballots import FORMATS, read_ballots, write_ballots
-from witan.files.ballots.escaping import (
+from witan.files.ballots.cells import (
     escape_controls,
     plain_cell,
     restore_controls,

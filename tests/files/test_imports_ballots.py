@@ -8,7 +8,7 @@ import pytest
 from witan.core.ballot import Ballot
 from witan.deliberation.imported_session import Imported
 from witan.files.imports import read_imports
-from witan.files.imports.gathering import gathered
+from witan.files.imports.reading import gathered
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -1,7 +1,7 @@
 """Ballots that come as files and leave as files."""
 
-from witan.files.ballots.bounds import Bounds
 from witan.files.ballots.formats import FORMATS
+from witan.files.ballots.opening import Bounds
 from witan.files.ballots.problems import Problem
 from witan.files.ballots.reading import read_ballots
 from witan.files.ballots.writing import write_ballots

@@ -1,21 +1,163 @@
-"""The cells of a table as values: text where nothing else is said, empty where nothing is given."""
+"""Cells of tables: read and written so that no name runs in a spreadsheet."""
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite, isnan
 from typing import IO, Any
 
 from witan.core.ballot_records import KINDS, Unreadable, moment, name, scale_of, weight
+from witan.core.escaping import STEERING
 from witan.core.scale import Scale
-from witan.files.ballots.dialect import Dialect, with_points
-from witan.files.ballots.escaping import plain_cell, safe_cell
+from witan.files.ballots.columns import ALIASES, CRITERIA, CRITERION_PREFIX, Header, folded
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report
 
-__all__ = ["BALLOT_CELLS", "Rows", "csv_rows", "number", "read_cell", "text_of", "write_rows"]
+# Full-width signs too: some spreadsheets take them for the plain ones.
+_FORMULA = re.compile("[=+\\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+_CODE = r"x\{([0-9a-f]{1,6})\}"
+_UNSAFE = re.compile(rf"(?<!\\)(\\*+)(?:([{STEERING}])|(?={_CODE}))")
+_ESCAPE = re.compile(rf"(?<!\\)(\\++){_CODE}")
+
+
+def safe_cell(text: str) -> str:
+    r"""Write a text so that no spreadsheet runs it and no terminal obeys it.
+
+    A text that begins like a formula gets an apostrophe before it, by which spreadsheets mark
+    text; a control character becomes ``\x{1b}``. `plain_cell` gives the text back.
+    """
+    text = escape_controls(text)
+    return f"'{text}" if _is_formula(text.lstrip("'")) else text
+
+
+def plain_cell(text: str) -> str:
+    """Read a text that `safe_cell` wrote."""
+    if text.startswith("'") and _is_formula(text.lstrip("'")):
+        text = text[1:]
+    return restore_controls(text)
+
+
+def escape_controls(text: str) -> str:
+    r"""Write control characters as ``\x{1b}``, but line ends and tabs as they are.
+
+    Backslashes are doubled where they would be read as part of such an escape.
+    """
+    return text if text.isprintable() and "\\" not in text else _UNSAFE.sub(_written, text)
+
+
+def restore_controls(text: str) -> str:
+    """Read a text that `escape_controls` wrote."""
+    return _ESCAPE.sub(_read, text) if "\\" in text else text
+
+
+def _written(found: re.Match[str]) -> str:
+    slashes, char, _ = found.groups()
+    return slashes * 2 + (f"\\x{{{ord(char):x}}}" if char else "")
+
+
+def _read(found: re.Match[str]) -> str:
+    slashes, code = found.groups()
+    half = slashes[: len(slashes) // 2]
+    if len(slashes) % 2 == 0:
+        return f"{half}x{{{code}}}"
+    return half + chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else found[0]
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+_MARKS = (",", ";", "\t", "|")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_SEPARATOR_LINE = re.compile(r"sep=(.)$", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*(?:%|/\s*\d+(?:,\d+)?)?\s*")
+_KNOWN = frozenset((*(name for names in ALIASES.values() for name in names), *CRITERIA))
+_TEXTS = (
+    *("session", "reviewer", "candidate", "first", "second", "outcome", "author", "kind"),
+    *("reason", "candidates", "category", "at", "question", "notes"),
+)
+"""Fields that hold text, in which a comma between digits is no decimal mark."""
+
+_SHOWN = 1 << 16
+"""Of a first line no more than this is looked at, well below what the csv module takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What separates cells, and whether blanks follow it.
+
+    Parameters
+    ----------
+    separator_line
+        The first line only names the separator, as Excel writes it: ``sep=;``.
+    """
+
+    delimiter: str
+    spaced: bool = False
+    separator_line: bool = False
+
+    @classmethod
+    def of(cls, first: str, columns: Mapping[str, str]) -> "Dialect":
+        """The dialect of a file by its first line: the one under which most columns are known."""
+        if named := _SEPARATOR_LINE.match(first):
+            return cls(named[1], separator_line=True)
+        bare = _QUOTED.sub("", first)
+        present = [mark for mark in _MARKS if mark in bare]
+        given = {part.strip() for name in columns.values() for part in name.split("+")}
+        known = _KNOWN | {folded(name) for name in given}
+
+        def fit(mark: str) -> tuple[int, int]:
+            cells = cut(first, mark)
+            prefixed = (cell.casefold().startswith(CRITERION_PREFIX) for cell in cells)
+            return sum(folded(cell) in known for cell in cells) + sum(prefixed), bare.count(mark)
+
+        delimiter = max(present, key=fit) if len(present) > 1 else next(iter(present), ",")
+        return cls(delimiter, spaced=f"{delimiter} " in bare)
+
+    def rows(self, lines: Sequence[str], width: int) -> list[list[str]]:
+        """Cells of a few lines; what breaks off, or is not as wide as the header, is left out."""
+        marked = (f"{line}\n" for line in lines)
+        reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.spaced)
+        found: list[list[str]] = []
+        with suppress(csv.Error):  # it is told when it is read
+            found.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
+        return found
+
+    def numeric(self, names: Sequence[str], columns: Mapping[str, str], path: str) -> list[int]:
+        """Columns in which a comma between digits is a decimal mark; none where it separates."""
+        if self.delimiter == ",":
+            return []
+        texts = Header(names, columns, path, absent=True).places(_TEXTS)
+        return [place for place in range(len(names)) if place not in texts]
+
+
+def cut(line: str, delimiter: str) -> list[str]:
+    """The cells of one line, also of one that a carriage return makes no CSV."""
+    try:
+        cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        cells = line[:_SHOWN].split(delimiter)
+    return [cell.strip() for cell in cells]
+
+
+def with_points(row: list[str], places: Sequence[int]) -> list[str]:
+    """The row with decimal points for decimal commas."""
+    if not any("," in row[place] for place in places):
+        return row
+    changed = list(row)
+    for place in places:
+        if _DECIMAL_COMMA.fullmatch(row[place]):
+            changed[place] = row[place].replace(",", ".")
+    return changed
+
 
 Rows = Iterable[tuple[int, list[str]]]
 """Rows of a table with their line numbers, the header first."""
@@ -130,7 +272,7 @@ def csv_rows(
     while True:
         try:
             for written in rows:
-                row = _read(written)
+                row = _unescape_row(written)
                 blank = skipping or not any(cell.strip() for cell in row)
                 if not width and not blank:
                     width = len(row)
@@ -152,7 +294,7 @@ def _as_wide(row: list[str], width: int) -> list[str]:
     return row if len(row) == width else (row + [""] * (width - len(row)))[:width]
 
 
-def _read(row: list[str]) -> list[str]:
+def _unescape_row(row: list[str]) -> list[str]:
     whole = "".join(row)
     return list(map(plain_cell, row)) if "'" in whole or "\\" in whole else row
 
@@ -165,9 +307,9 @@ def _too_wide(cells: int, width: int) -> Unreadable:
 def write_rows(rows: Iterable[Mapping[str, Any]], columns: list[str], out: IO[str]) -> None:
     """Write a table, an empty cell for what a row does not give."""
     table = csv.writer(out)
-    table.writerow(map(_written, columns))
-    table.writerows([_written(row.get(column, "")) for column in columns] for row in rows)
+    table.writerow(map(_escape_cell, columns))
+    table.writerows([_escape_cell(row.get(column, "")) for column in columns] for row in rows)
 
 
-def _written(value: Any) -> Any:
+def _escape_cell(value: Any) -> Any:
     return safe_cell(value) if isinstance(value, str) else value

@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import IO, Any
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, read_record, to_record
 from witan.core.escaping import escape_json
 from witan.files.ballots.columns import joined
-from witan.files.ballots.doubts import doubt_of
 from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
-
-__all__ = ["objects", "read_jsonl", "write_jsonl"]
+from witan.files.ballots.problems import Report, doubt_of
 
 _SCAN = json.JSONDecoder().raw_decode
 
@@ -89,3 +87,106 @@ def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
         out.write(escape_json(line).encode() + b"\n")
         written += 1
     return written
+
+
+def read_council_log(source: Source, report: Report) -> Iterator[Ballot]:
+    """Read one ballot per reviewer, labels resolved to the models they stood for.
+
+    Labels are in the order of the sheet: the first one stood at position 1.
+    """
+    for number, record in objects(source, report):
+        try:
+            if "rankings" in record and "label_to_model" in record:
+                records = _of_session(record)
+            elif isinstance(record.get("type"), str):
+                records = _of_event(record)
+            else:
+                raise Unreadable(
+                    None, "is no session of a council; expected 'rankings' and 'label_to_model'"
+                )
+        except Unreadable as flaw:
+            report(number, flaw)
+            continue
+        for one in records:
+            try:
+                ballot = read_record(one)
+            except Unreadable as flaw:
+                report(number, Unreadable(f"rankings.{one['reviewer']}", flaw.what))
+                continue
+            yield ballot
+
+
+def _of_session(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rankings = record["rankings"]
+    if not isinstance(rankings, dict):
+        raise Unreadable("rankings", "is no map; expected reviewer and list of labels")
+    sheet = _sheet("label_to_model", record["label_to_model"])
+    shared = {
+        "session": _session(record),
+        "category": record.get("category"),
+        "question": record.get("question"),
+    }
+    return [
+        {**shared, "reviewer": reviewer, **_ranked(ranking, sheet)}
+        for reviewer, ranking in rankings.items()
+    ]
+
+
+def _of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The ballot of a ranking event; other events hold none."""
+    if record["type"] != "stage2_ranking":
+        return []
+    ballot = {
+        "session": record.get("run_id"),
+        "reviewer": record.get("model"),
+        "at": record.get("timestamp"),
+        **_ranked(
+            record.get("parsed_ranking"), _sheet("label_mapping", record.get("label_mapping"))
+        ),
+    }
+    if record.get("is_valid_ballot") is False:
+        del ballot["ranking"]
+        ballot |= {"abstained": True, "reason": "the log calls the ballot invalid"}
+    return [ballot]
+
+
+def _session(record: Mapping[str, Any]) -> str:
+    """A readable id that tells the same question in two sources apart."""
+    given = record.get("session", record.get("question_id"))
+    if given is None:
+        raise Unreadable("question_id", "is missing; expected the session's id")
+    source = record.get("source")
+    if "session" in record or not isinstance(source, str) or not source:
+        return str(given)
+    path = PurePosixPath(source)
+    return f"{path.parent.name or path.stem}/{given}"
+
+
+def _sheet(field: str, labels: object) -> dict[str, str]:
+    """Model by label."""
+    if not isinstance(labels, dict) or not all(isinstance(m, str) for m in labels.values()):
+        raise Unreadable(field, "is no map from label to model; expected {'A': 'name', …}")
+    models = list(labels.values())
+    if repeated := next((model for model in models if models.count(model) > 1), None):
+        raise Unreadable(field, f"names {repeated!r} twice; expected one label per model")
+    return {label.strip(): model for label, model in labels.items()}
+
+
+def _ranked(ranking: object, sheet: Mapping[str, str]) -> dict[str, Any]:
+    """Ranking, roster and positions; a label that stands for nobody stays as it is."""
+    if isinstance(ranking, list):
+        ranking = [
+            [_model(label, sheet) for label in place]
+            if isinstance(place, list)
+            else _model(place, sheet)
+            for place in ranking
+        ]
+    return {
+        "ranking": ranking,
+        "candidates": list(sheet.values()),
+        "positions": {model: place for place, model in enumerate(sheet.values(), start=1)},
+    }
+
+
+def _model(label: object, sheet: Mapping[str, str]) -> object:
+    return sheet.get(label.strip(), label) if isinstance(label, str) else label

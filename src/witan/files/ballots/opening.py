@@ -1,22 +1,80 @@
-"""Bytes from a path, a stream or standard input, unpacked where they are packed."""
+"""Open ballot files: plain, compressed, in archives, within bounds."""
 
 import codecs
 import gzip
 import io
+import json
 import shutil
 import sys
 import tempfile
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from witan.errors import BallotFileError, MissingExtra
-from witan.files.ballots.bounds import Bounds
+from witan.errors import BallotFileError, MissingExtra, TooLarge
 
-__all__ = ["Source", "cannot", "open_source"]
+REMEDY = "count a file of that size by witan tally"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much there may be of ballots, found out while they are unpacked.
+
+    Parameters
+    ----------
+    n_bytes, n_lines, line_bytes
+        How many bytes and lines there may be once they are unpacked, and how long a line is.
+    check_wanted
+        Called for every piece that is read; what it raises ends the reading.
+    """
+
+    n_bytes: int
+    n_lines: int
+    line_bytes: int
+    check_wanted: Callable[[], None]
+
+    def within(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The same pieces, up to the first that is beyond the bounds.
+
+        Raises
+        ------
+        TooLarge
+            At that one.
+        """
+        length = lines = line = 0
+        for piece in pieces:
+            self.check_wanted()
+            length += len(piece)
+            lines += piece.count(b"\n")
+            first = piece.find(b"\n")
+            longest = line + (len(piece) if first < 0 else first)
+            line = longest if first < 0 else len(piece) - piece.rfind(b"\n") - 1
+            self._check("bytes of unpacked ballots", length, self.n_bytes)
+            self._check("lines of ballots", lines, self.n_lines)
+            self._check("bytes of one line", longest, self.line_bytes)
+            yield piece
+
+    def check_table(self, n_rows: int, n_bytes: int) -> None:
+        """Refuse a table that says itself that it is beyond the bounds.
+
+        Raises
+        ------
+        TooLarge
+            If it does.
+        """
+        self._check("rows of ballots", n_rows, self.n_lines)
+        self._check("bytes of unpacked ballots", n_bytes, self.n_bytes)
+
+    def _check(self, what: str, size: int, most: int) -> None:
+        if size > most:
+            # How much more there is, only unpacking the rest would tell.
+            raise TooLarge(what, most + 1, most, REMEDY)
+
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _SQLITE = b"SQLite format 3\0"
@@ -298,3 +356,216 @@ def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
             data = frame.unused_data
     if frame is not None and not frame.eof:
         raise EOFError
+
+
+_DECODE = json.JSONDecoder().raw_decode
+_BETWEEN = " \t\r\n,[]"
+"""What stands between the objects of an array, and around them."""
+
+_TEXT_CHUNK = 1 << 18
+
+
+class Lines(Source):
+    """Lines under the name of the file that they come from."""
+
+    def __init__(self, source: Source, lines: Iterable[str]) -> None:
+        super().__init__(source.path, source.stem, cast("BinaryIO", io.BytesIO()))
+        self._lines = lines
+
+    def glimpse(self, size: int) -> list[str]:
+        """The first lines, at most `size`, all of them still to be read."""
+        lines = iter(self._lines)
+        first = list(islice(lines, size))
+        self._lines = chain(first, lines)
+        return [line.strip() for line in first]
+
+    def lines(self) -> Iterator[str]:
+        """Every line."""
+        yield from self._lines
+
+
+def begins_an_array(source: Source) -> bool:
+    """Whether the first bytes are those of a JSON array; no line of it is read."""
+    start = cast("io.BufferedReader", source.stream).peek(16)[:64]
+    return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+
+
+def is_spread(first: str, source: Source) -> bool:
+    """Whether the first object goes on after the first line, which is not merely damaged.
+
+    What stands below tells: an object of its own, or the beginning of one where none can stand, is
+    the next line of JSON Lines, unless the line before opened an array.
+    """
+    if not first.startswith("{"):
+        return False
+    try:
+        _DECODE(first)
+    except json.JSONDecodeError as error:
+        is_open = error.pos >= len(first) or error.msg.startswith("Unterminated")
+    except (RecursionError, ValueError):
+        return False
+    else:
+        return False
+    if first == "{":
+        return True
+    below = source.glimpse(2)[1:] if is_open else []
+    if not below:
+        return False
+    begins = below[0].startswith("{") and not first.endswith((":", ","))
+    return first.endswith("[") or not (begins or _is_object(below[0]))
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (RecursionError, ValueError):
+        return False
+
+
+def unfolded(source: Source) -> Source:
+    """One line per object of a JSON array, or of objects spread over lines.
+
+    The n-th object is then line n. An array is read as it comes, never whole.
+    """
+    return Lines(source, (json.dumps(value) + "\n" for value in _values(source)))
+
+
+def overheard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
+    """The same lines; each that holds a JSON object is heard before it is read."""
+    return Lines(source, _heard(source, hear))
+
+
+def _heard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
+    for line in source.lines():
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None  # whoever reads the line says what is wrong
+        if isinstance(record, dict):
+            hear(record)
+        yield line
+
+
+def _values(source: Source) -> Iterator[object]:
+    """The values of a document, each as soon as it is complete."""
+    parts: list[str] = []
+    held, needed, passed = 0, 0, 0
+    for part in _text_pieces(source):
+        parts.append(part)
+        held += len(part)
+        if held < needed:
+            continue
+        text = "".join(parts)
+        end = 0
+        for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
+            yield value
+        passed += text.count("\n", 0, end)
+        parts, held = [text[end:]], len(text) - end
+        # What is not complete is tried again once it has doubled: the whole stays linear.
+        needed = 2 * held
+    yield from _rest("".join(parts), source.path, passed)
+
+
+def _text_pieces(source: Source) -> Iterator[str]:
+    """The text a piece at a time: an array may be one line of any length."""
+    if source.head:
+        yield from source.lines()
+        return
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    passed, data = 1, b" "
+    try:
+        while data:
+            data = source.stream.read(_TEXT_CHUNK)
+            yield decoder.decode(data, final=not data)
+            passed += data.count(b"\n")
+    except UnicodeDecodeError:
+        raise BallotFileError(source.path, "is not UTF-8; save it as UTF-8", passed) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise cannot("be read", source.path, error) from error
+
+
+def _rest(text: str, path: str, passed: int) -> Iterator[object]:
+    """The values of the last piece, which has to be complete."""
+    end = 0
+    for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
+        yield value
+    start = _skip(text, end)
+    if start == len(text):
+        return
+    try:
+        _DECODE(text, start)
+    except json.JSONDecodeError as error:
+        line = passed + text.count("\n", 0, error.pos) + 1
+        cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
+        why = "it breaks off there, as a file does that was cut short" if cut else error.msg
+        raise BallotFileError(path, f"is no JSON: {why}", line) from error
+    except (RecursionError, ValueError) as error:
+        what = "is no JSON that can be read: too deeply nested, or a number too long"
+        raise BallotFileError(path, what, passed + text.count("\n", 0, start) + 1) from error
+    what = "is no array of JSON objects"
+    raise BallotFileError(path, what, passed + text.count("\n", 0, start) + 1)
+
+
+def _complete(text: str) -> Iterator[tuple[object, int]]:
+    """Each complete object or array in a text, and where it ends."""
+    start = _skip(text, 0)
+    while start < len(text) and text[start] == "{":
+        try:
+            value, end = _DECODE(text, start)
+        except (ValueError, RecursionError):
+            return
+        yield value, end
+        start = _skip(text, end)
+
+
+def _skip(text: str, start: int) -> int:
+    while start < len(text) and text[start] in _BETWEEN:
+        start += 1
+    return start
+
+
+_HEADERS = ("header.json", "_journal/start.json", "start.json")
+_REMEDY = "write it as JSON: inspect log convert --to json"
+
+
+def inspect_samples(source: Source) -> Source:
+    """The samples of a log, each on a line with what the log says of the evaluation."""
+    archive = source.closing.enter_context(_open_archive(source))
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if "[Content_Types].xml" in names:
+        raise BallotFileError(source.path, "is a spreadsheet or a document; save it as CSV")
+    header = next((name for name in _HEADERS if name in names), None)
+    if header is None:
+        problem = "is a ZIP archive and no log of Inspect; unpack it, and name the files in it"
+        raise BallotFileError(source.path, problem)
+    if source.bounds is not None:
+        source.bounds.check_table(len(members), sum(member.file_size for member in members))
+    about = _json(archive, header, source.path)
+    held = about.get("eval") if isinstance(about, dict) else None
+    return Lines(source, _lines(archive, names, held, source.path))
+
+
+def _open_archive(source: Source) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source.seekable())
+    except zipfile.BadZipFile as error:
+        raise BallotFileError(source.path, f"is a damaged ZIP archive ({error})") from error
+
+
+def _lines(archive: zipfile.ZipFile, names: list[str], about: Any, path: str) -> Iterator[str]:
+    for name in names:
+        if name.startswith("samples/") and name.endswith(".json"):
+            yield json.dumps({"eval": about, "samples": [_json(archive, name, path)]}) + "\n"
+
+
+def _json(archive: zipfile.ZipFile, name: str, path: str) -> Any:
+    try:
+        return json.loads(archive.read(name))
+    except (NotImplementedError, RuntimeError) as error:
+        problem = f"cannot be unpacked ({error}); {_REMEDY}"
+        raise BallotFileError(path, problem) from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise BallotFileError(path, f"is damaged at {name} ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise BallotFileError(path, f"holds no JSON at {name} ({error})") from error

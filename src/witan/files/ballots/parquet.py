@@ -12,9 +12,8 @@ from witan.core.ballot_records import FIELDS, Unreadable, read_record, scale_rec
 from witan.errors import BallotFileError, MissingExtra
 from witan.files.ballots.cells import text_of
 from witan.files.ballots.columns import joined
-from witan.files.ballots.doubts import doubt_of
 from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
+from witan.files.ballots.problems import Report, doubt_of
 
 __all__ = ["cells", "open_parquet", "read_parquet", "records", "write_parquet"]
 

@@ -8,7 +8,7 @@ from typing import IO
 from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import Unreadable
 from witan.errors import BallotFileError
-from witan.files.ballots.escaping import escape_controls, restore_controls
+from witan.files.ballots.cells import escape_controls, restore_controls
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report
 

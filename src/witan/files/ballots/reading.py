@@ -7,12 +7,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
 from witan.core.scale import Scale
-from witan.files.ballots.bounds import Bounds
 from witan.files.ballots.columns import check_columns
-from witan.files.ballots.contents import content_of
-from witan.files.ballots.formats import check_format
-from witan.files.ballots.opening import open_source
-from witan.files.ballots.plain import PLAIN, plain_ballots
+from witan.files.ballots.formats import PLAIN, check_format, content_of, plain_ballots
+from witan.files.ballots.opening import Bounds, open_source
 from witan.files.ballots.problems import Problem, Report
 from witan.files.ballots.scales import scaled
 

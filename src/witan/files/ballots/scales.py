@@ -11,8 +11,7 @@ from witan.core.ballot import Ballot
 from witan.core.scale import Scale
 from witan.core.scale_recognition import Evidence, Scales, on_known_scale
 from witan.errors import BallotFileError, UnclearScale
-from witan.files.ballots.doubts import off_scale
-from witan.files.ballots.problems import Report
+from witan.files.ballots.problems import Report, off_scale
 
 __all__ = ["scaled", "scaled_parts"]
 

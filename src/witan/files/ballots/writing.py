@@ -17,12 +17,11 @@ from typing import IO, cast
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, MissingExtra
 from witan.files.ballots.cells import write_rows
-from witan.files.ballots.csv_long import LongRows
-from witan.files.ballots.csv_pairs import PAIR_COLUMNS, pair_row
 from witan.files.ballots.formats import WRITABLE, check_format
 from witan.files.ballots.jsonl import write_jsonl
 from witan.files.ballots.opening import cannot
 from witan.files.ballots.preflib import PREFLIB_KINDS, write_preflib
+from witan.files.ballots.tables import PAIR_COLUMNS, LongRows, pair_row
 
 __all__ = ["packed", "whole_file", "write_ballots"]
 

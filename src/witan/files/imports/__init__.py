@@ -1,9 +1,7 @@
 """Sessions that come in as files: ballots, battles, conversations, and whole sessions."""
 
-from witan.files.imports.digests import digest_of, held, import_files
 from witan.files.imports.evaluations import joined_ballots
-from witan.files.imports.gathering import gathered
-from witan.files.imports.reading import read_imports
+from witan.files.imports.reading import digest_of, gathered, held, import_files, read_imports
 
 __all__ = [
     "digest_of",

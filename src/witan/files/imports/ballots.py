@@ -8,14 +8,11 @@ from typing import Any
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, moment
 from witan.deliberation.imported_session import Imported
-from witan.files.ballots.contents import Content
-from witan.files.ballots.council_log import read_council_log
-from witan.files.ballots.csv_long import read_long
-from witan.files.ballots.lines import overheard
-from witan.files.ballots.opening import Source
-from witan.files.ballots.plain import plain_ballots, refuse_columns
+from witan.files.ballots.formats import Content, plain_ballots, refuse_columns
+from witan.files.ballots.jsonl import read_council_log
+from witan.files.ballots.opening import Source, overheard
 from witan.files.ballots.problems import Report
-from witan.files.ballots.wide import LONG_FORMS
+from witan.files.ballots.tables import LONG_FORMS, read_long
 from witan.files.imports.answers import measured
 from witan.files.simulated_ballots import unmarked
 

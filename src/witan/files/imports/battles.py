@@ -12,10 +12,9 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import KINDS, Unreadable, in_years, moment, session_name, weight
 from witan.deliberation.imported_session import Imported
 from witan.files.ballots.columns import Cell, Header, folded
-from witan.files.ballots.contents import Records
-from witan.files.ballots.csv_pairs import OUTCOMES, PairSessions
-from witan.files.ballots.doubts import Again
-from witan.files.ballots.problems import Report
+from witan.files.ballots.formats import Records
+from witan.files.ballots.problems import Again, Report
+from witan.files.ballots.tables import OUTCOMES, PairSessions
 
 __all__ = ["BOTH_BAD", "people_apart", "read_battles"]
 

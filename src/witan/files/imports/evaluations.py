@@ -4,7 +4,7 @@ What grades an answer is its reviewer: an assertion of promptfoo, a scorer of In
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,11 +13,32 @@ from typing import Any
 from witan.core.ballot import Ballot, Grade
 from witan.core.ballot_records import Unreadable, in_years, session_name
 from witan.deliberation.imported_session import Imported
-from witan.files.ballots.contents import Records
-from witan.files.ballots.merging import merge_graded
+from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Report
 
-__all__ = ["joined_ballots", "read_inspect", "read_promptfoo"]
+
+def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
+    """Merge what a reviewer says of one candidate after another, as files per candidate do.
+
+    Only ballots of grades alone are merged, and only where they grade different candidates.
+    """
+    merged: list[Ballot] = []
+    places: dict[tuple[str, str, str, float], int] = {}
+    for ballot in ballots:
+        if ballot.groups or ballot.abstained or ballot.paired or ballot.positions:
+            merged.append(ballot)
+            continue
+        key = (ballot.session, ballot.reviewer, ballot.kind, ballot.weight)
+        place = places.setdefault(key, len(merged))
+        if place == len(merged):
+            merged.append(ballot)
+        elif merged[place].grades.keys().isdisjoint(ballot.grades):
+            grades = {**merged[place].grades, **ballot.grades}
+            merged[place] = replace(merged[place], grades=grades)
+        else:
+            merged.append(ballot)
+    return merged
+
 
 Reviews = dict[str, Grade | dict[str, Grade]]
 """Reviewer to grade, or to grades by criterion, of one answer."""

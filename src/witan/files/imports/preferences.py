@@ -6,7 +6,7 @@ from typing import Any
 from witan.core.ballot_records import Unreadable
 from witan.errors import BallotFileError
 from witan.files.ballots.columns import ALIASES, folded
-from witan.files.ballots.contents import Records
+from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Report
 
 __all__ = ["preferences_as_battles"]

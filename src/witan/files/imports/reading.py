@@ -1,33 +1,114 @@
 """Sessions from any file that holds some: unpack it, recognise its format, and read it."""
 
+import hashlib
+import pickle
+import shutil
+import sqlite3
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import fields, replace
 from datetime import datetime
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
+from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, session_name
 from witan.core.scale import Scale
 from witan.deliberation.imported_session import Imported
-from witan.errors import InvalidParameter
+from witan.errors import BallotFileError, InvalidParameter
 from witan.files.ballots.columns import check_columns
-from witan.files.ballots.contents import Content, content_of
-from witan.files.ballots.csv_pairs import PairSessions
-from witan.files.ballots.formats import check_format
-from witan.files.ballots.opening import open_source
-from witan.files.ballots.plain import refuse_columns
+from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns
+from witan.files.ballots.opening import cannot, open_source
 from witan.files.ballots.problems import Problem, Report
 from witan.files.ballots.scales import scaled_parts
+from witan.files.ballots.tables import PairSessions
 from witan.files.imports.answers import Beside
 from witan.files.imports.ballots import read_ballot_pieces
 from witan.files.imports.battles import people_apart, read_battles
 from witan.files.imports.conversations import read_conversations
 from witan.files.imports.evaluations import joined_ballots, read_inspect, read_promptfoo
-from witan.files.imports.gathering import gathered
 from witan.files.imports.preferences import preferences_as_battles
 from witan.files.imports.session_lines import read_session_lines
 
-__all__ = ["read_imports", "sessions_of"]
+MOST_HELD = 200_000_000
+"""Bytes, as far as they can be told, that are held in memory; beyond, all is laid aside on disk."""
+
+_PIECE_BYTES = 1_500
+"""What a piece takes without the texts of its answers, about."""
+
+# The values of a dataclass in order: they are packed three times as fast as the dataclass itself.
+_OF_PIECE = attrgetter(*(field.name for field in fields(Imported)))
+_OF_BALLOT = attrgetter(*(field.name for field in fields(Ballot)))
+_BALLOTS = [field.name for field in fields(Imported)].index("ballots")
+
+
+def gathered(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Imported]:
+    """One session out of all its pieces, in the order in which sessions are first named.
+
+    Of what can be said once, the first word counts; the earliest time; of two texts of one
+    answer the last.
+    """
+    numbers: dict[str, int] = {}
+    held: list[tuple[int, Imported]] = []
+    size = 0
+    with closing(sqlite3.connect("")) as aside:  # without a name, it lives in a temporary file
+        aside.execute("CREATE TABLE pieces (number INTEGER, place INTEGER PRIMARY KEY, body BLOB)")
+        for piece in pieces:
+            held.append((numbers.setdefault(piece.session, len(numbers)), piece))
+            size += _PIECE_BYTES + sum(map(len, piece.answers.values()))
+            if size >= most:
+                _lay_aside(aside, held)
+                held, size = [], 0
+        held.sort(key=itemgetter(0))
+        rows = merge(_taken_up(aside), held, key=itemgetter(0))
+        for _, group in groupby(rows, key=itemgetter(0)):
+            yield _whole([piece for _, piece in group])
+
+
+def _lay_aside(aside: sqlite3.Connection, held: list[tuple[int, Imported]]) -> None:
+    rows = ((number, pickle.dumps(_packed(piece), -1)) for number, piece in held)
+    aside.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
+
+
+def _taken_up(aside: sqlite3.Connection) -> Iterator[tuple[int, Imported]]:
+    rows: Iterator[Any] = aside.execute("SELECT number, body FROM pieces ORDER BY number, place")
+    # They were pickled above, into a file that nobody else can name.
+    return ((number, _unpacked(pickle.loads(body))) for number, body in rows)  # noqa: S301
+
+
+def _packed(piece: Imported) -> list[Any]:
+    values = list(_OF_PIECE(piece))
+    values[_BALLOTS] = [_OF_BALLOT(ballot) for ballot in piece.ballots]
+    return values
+
+
+def _unpacked(values: list[Any]) -> Imported:
+    values[_BALLOTS] = tuple(Ballot(*held) for held in values[_BALLOTS])
+    return Imported(*values)
+
+
+def _whole(pieces: list[Imported]) -> Imported:
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+    times = [piece.at for piece in pieces if piece.at is not None]
+    return replace(
+        first,
+        at=min(times, default=None),
+        question=next((piece.question for piece in pieces if piece.question), ""),
+        category=next((p.category for p in pieces if p.category is not None), None),
+        ballots=tuple(ballot for piece in pieces for ballot in piece.ballots),
+        answers={c: text for piece in pieces for c, text in piece.answers.items()},
+        lengths={c: length for piece in pieces for c, length in piece.lengths.items()},
+        closing=next((p.closing for p in pieces if p.closing is not None), None),
+        simulated=any(piece.simulated for piece in pieces),
+    )
+
 
 File = str | Path | IO[Any]
 
@@ -186,3 +267,92 @@ def _scaled(
     parts = ((replace(piece, ballots=()), piece.ballots) for piece in pieces)
     for piece, ballots in scaled_parts(parts, report, *scales):
         yield replace(piece, ballots=ballots)
+
+
+_CHUNK = 1 << 20
+
+
+def import_files(path: str | Path) -> tuple[str, ...]:
+    """The files that a name stands for: itself, or those of a folder of saved conversations.
+
+    Raises
+    ------
+    BallotFileError
+        If the folder cannot be read, or holds no ``.json`` file.
+    """
+    folder = Path(path)
+    if str(path) == "-" or not folder.is_dir():
+        return (str(path),)
+    try:
+        held = sorted(folder.iterdir())
+    except OSError as error:
+        raise cannot("be read", str(path), error) from error
+    found = tuple(str(one) for one in held if one.suffix == ".json")
+    if not found:
+        problem = "is a folder without a .json file; name the files in it" if held else (
+            "is an empty folder; name a file, or a folder that holds .json files"
+        )  # fmt: skip
+        raise BallotFileError(str(path), problem)
+    return found
+
+
+@contextmanager
+def held(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
+    """The file, such that it can be read twice: standard input, or a pipe, is laid aside first.
+
+    Raises
+    ------
+    BallotFileError
+        If a pipe cannot be read.
+    """
+    is_standard = str(path) == "-"
+    if not is_standard and not Path(path).is_fifo():
+        yield path
+        return
+    with ExitStack() as stack:
+        file = stack.enter_context(tempfile.TemporaryFile())
+        try:
+            piped: IO[Any] = getattr(sys.stdin, "buffer", sys.stdin)
+            if not is_standard:
+                piped = stack.enter_context(Path(path).open("rb"))
+            shutil.copyfileobj(piped, file)
+        except OSError as error:
+            raise cannot("be read", str(path), error) from error
+        file.seek(0)
+        cast("Any", file).raw.name = "stdin" if is_standard else str(path)  # what errors call it
+        yield file
+
+
+def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> str:
+    """Checksum of the contents in their order, and of the options that change what they mean.
+
+    An option that is None, empty or False says nothing. A stream is left at its beginning.
+
+    Raises
+    ------
+    BallotFileError
+        If a file cannot be read.
+    """
+    whole = hashlib.sha256()
+    for source in sources:
+        one = hashlib.sha256()
+        if isinstance(source, str | Path):
+            try:
+                with Path(source).open("rb") as file:
+                    _take(one, file)
+            except OSError as error:
+                raise cannot("be read", str(source), error) from error
+        else:
+            source.seek(0)
+            _take(one, source)
+            source.seek(0)
+        whole.update(one.digest())
+    for name, value in sorted(meaning.items()):
+        if value not in (None, False, "", (), []):
+            whole.update(f"\0{name}={value!r}".encode())
+    return whole.hexdigest()
+
+
+def _take(digest: Any, file: IO[bytes]) -> None:
+    while piece := file.read(_CHUNK):
+        digest.update(piece)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from witan.core.scale import Scale
 from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.files.ballots.problems import Problem
-from witan.files.imports.digests import digest_of, held
-from witan.files.imports.reading import read_imports
+from witan.files.imports.reading import digest_of, held, read_imports
 
 if TYPE_CHECKING:
     from witan.history import History

@@ -106,7 +106,7 @@ class Body:
     def __iter__(self) -> Iterator["Ballot"]:
         if len(self.files) == 1:
             return self._each()
-        from witan.files.ballots.merging import merge_graded
+        from witan.files.imports.evaluations import merge_graded
 
         # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
         return iter(merge_graded(self._each()))

@@ -1,0 +1,689 @@
+"""Ballots in tables: a row a ballot, a row a pair, or a column a judge."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from operator import itemgetter
+from sys import intern
+from typing import Any
+
+from witan.core.ballot import Ballot, Groups
+from witan.core.ballot_records import Unreadable, by_rank, name, position, scale_record
+from witan.core.scale import read_grade
+from witan.errors import BallotFileError
+from witan.files.ballots.cells import BALLOT_CELLS, Rows, number, read_cell
+from witan.files.ballots.columns import (
+    ALIASES,
+    CRITERIA,
+    CRITERION_PREFIX,
+    LENGTHS,
+    Header,
+    folded,
+)
+from witan.files.ballots.problems import Again, Report, doubt_of
+
+LONG_COLUMNS = (
+    *("session", "reviewer", "candidate", "rank", "grade", "position", "author"),
+    *BALLOT_CELLS,
+)
+"""The columns of a long table in the order in which they are written, before the criteria."""
+
+_CONTRADICTED = ("abstained", "weight", "category", "kind", "candidates", "scale")
+"""Of these a ballot has one; of the other optional columns the first that is given stands."""
+
+
+class _Sheet:
+    """What the rows of one ballot have said so far; rows may come in any order."""
+
+    __slots__ = ("given", "line", "said")
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.given: dict[str, tuple[float | None, Any, int | None, str | None]] = {}
+        self.said: dict[str, Any] | None = None
+
+    def ballot(self, session: str, reviewer: str) -> Ballot:
+        """The ballot of all rows: of a candidate its rank, grade, position and author."""
+        ranks = [(c, row[0]) for c, row in self.given.items() if row[0] is not None]
+        places = {c: row[2] for c, row in self.given.items() if row[2] is not None}
+        authors = {c: row[3] for c, row in self.given.items() if row[3] is not None}
+        return Ballot(
+            reviewer=reviewer,
+            groups=by_rank(ranks) if ranks else (),
+            grades={c: row[1] for c, row in self.given.items() if row[1] is not None},
+            session=session,
+            positions=places or None,
+            authors=authors or None,
+            **(self.said or {}),
+        )
+
+
+def read_long(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+    """Gather the rows of each ballot, wherever they stand, then yield the ballots.
+
+    A candidate that stands twice on one ballot counts as its last row says; the file is told once.
+    """
+    numbered = iter(rows)
+    _, names = next(numbered, (0, []))
+    header = Header(names, columns, report.path)
+    header.require("reviewer", "candidate")
+    gatherer = _Gatherer(header)
+    for line, row in numbered:
+        try:
+            gatherer.add(line, row)
+        except Unreadable as flaw:
+            report(line, flaw)
+    if gatherer.repeated:
+        report(gatherer.first_repeated, _repetition(gatherer.repeated))
+    sheets = gatherer.sheets
+    for key in list(sheets):  # what has been yielded need not be held any longer
+        sheet = sheets.pop(key)
+        ballot = sheet.ballot(*key)
+        if report.doubting:
+            report.doubt(sheet.line, doubt_of(ballot))
+        yield ballot
+
+
+def _repetition(rows: int) -> Unreadable:
+    return Unreadable(
+        "candidate",
+        f"stands on one ballot more than once ({rows:,} rows in the file, this the first); the "
+        "last row of each counts; where a further column tells the rows apart, join it to the "
+        "reviewer, such as --column reviewer=judge+version",
+        read=True,
+    )
+
+
+class _Gatherer:
+    """Reads rows into sheets, by session and reviewer."""
+
+    def __init__(self, header: Header) -> None:
+        self.sheets: dict[tuple[str, str], _Sheet] = {}
+        self.repeated = self.first_repeated = 0
+        self._session, self._reviewer = header.cell("session"), header.cell("reviewer")
+        self._candidate = header.cell("candidate")
+        self._rank = header.cell("rank") if "rank" in header else None
+        self._grade = header.cell("grade") if "grade" in header else None
+        self._criteria, self._guessed = header.criteria()
+        self._position = header.cell("position") if "position" in header else None
+        self._author = header.cell("author") if "author" in header else None
+        self._optional = header.given(BALLOT_CELLS)
+
+    def add(self, line: int, row: Sequence[str]) -> None:
+        """Add one row; nothing of a row that cannot be read is kept."""
+        reviewer = self._reviewer(row).strip()
+        if not reviewer:
+            raise Unreadable("reviewer", "is empty; expected who cast the ballot")
+        key = (intern(self._session(row).strip()), intern(reviewer))
+        candidate = intern(self._candidate(row).strip())
+        said = self._said(row) if self._optional else {}
+        if not candidate and "abstained" not in said:
+            raise Unreadable("candidate", "is empty; expected the name of a candidate")
+        rank = _rank(self._rank(row)) if self._rank else None
+        grade = self._graded(row)
+        place = _place(candidate, self._position(row)) if self._position else None
+        sheet = self.sheets.get(key)
+        if sheet is None:
+            sheet = self.sheets[key] = _Sheet(line)
+        if said:
+            _agree(sheet, said)
+        if not candidate:
+            return
+        if candidate in sheet.given:
+            self.repeated += 1
+            self.first_repeated = self.first_repeated or line
+        author = self._author(row).strip() or None if self._author else None
+        sheet.given[candidate] = (rank, grade, place, author)
+
+    def _said(self, row: Sequence[str]) -> dict[str, Any]:
+        return {
+            field: read_cell(field, text)
+            for field, cell in self._optional
+            if (text := cell(row)) and not text.isspace()
+        }
+
+    def _graded(self, row: Sequence[str]) -> Any:
+        """A holistic grade, or criteria with the holistic grade as `overall`, or None."""
+        overall = _grade(self._grade(row)) if self._grade else None
+        if not self._criteria:
+            return overall if overall is not None or not self._grade else self._empty(row)
+        given: dict[str, Any] = {}
+        for criterion, where in self._criteria:
+            text = row[where].strip()
+            grade = number(text) if self._guessed else _grade(text)
+            if grade is not None:
+                given[criterion] = grade
+        if given and overall is not None:
+            given.setdefault("overall", overall)
+        return given or (overall if overall is not None else self._empty(row))
+
+    def _empty(self, row: Sequence[str]) -> str | None:
+        """An empty grade, unless the row says something else of its candidate."""
+        said = (self._rank, self._position, self._author)
+        return None if any(cell and cell(row).strip() for cell in said) else ""
+
+
+def _rank(text: str) -> float | None:
+    if not text:
+        return None
+    rank = number(text)
+    if rank is None and not text.strip():
+        return None
+    if rank is None or rank < 1:
+        raise Unreadable("rank", f"is {text.strip()!r}; expected a number from 1 up")
+    return rank
+
+
+def _grade(text: str) -> float | str | None:
+    """A number where it is one, else the text, for whoever counts to read or to drop aloud."""
+    if not text:
+        return None
+    grade = number(text)
+    return grade if grade is not None else text.strip() or None
+
+
+def _place(candidate: str, text: str) -> int | None:
+    if not text.strip():
+        return None
+    place = number(text)
+    try:
+        return position(candidate, text.strip() if place is None else place)
+    except Unreadable as flaw:
+        raise Unreadable("position", flaw.what) from None
+
+
+def _agree(sheet: _Sheet, said: Mapping[str, Any]) -> None:
+    earlier = sheet.said = sheet.said or {}
+    for field, value in said.items():
+        if earlier.setdefault(field, value) != value and field in _CONTRADICTED:
+            raise Unreadable(
+                field,
+                f"is {value!r} here and {earlier[field]!r} on an earlier row of this ballot "
+                f"(it begins on line {sheet.line}); expected one value per ballot",
+            )
+
+
+class LongRows:
+    """Turns ballots into rows of a long table, and refuses what such a table cannot hold."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.columns: dict[str, None] = dict.fromkeys(("session", "reviewer", "candidate"))
+        self._seen: set[tuple[str, str]] = set()
+
+    def rows(self, ballot: Ballot) -> list[dict[str, Any]]:
+        """The rows of one ballot."""
+        self._check(ballot)
+        shared = {"session": ballot.session, "reviewer": ballot.reviewer, **told(ballot)}
+        ranks = _ranks(ballot)
+        names = dict.fromkeys([*ranks, *ballot.grades])
+        names.update(dict.fromkeys([*(ballot.positions or ()), *(ballot.authors or ())]))
+        rows = [{**shared, "candidate": c, **self._of(ballot, c, ranks)} for c in names]
+        if not rows:
+            rows = [{**shared, "candidate": "", "abstained": str(ballot.abstained).lower()}]
+        for row in rows:
+            self.columns.update(dict.fromkeys(row))
+        return rows
+
+    def ordered(self) -> list[str]:
+        """The columns that some row has, criteria last."""
+        criteria = [column for column in self.columns if column not in LONG_COLUMNS]
+        return [column for column in LONG_COLUMNS if column in self.columns] + criteria
+
+    def _of(self, ballot: Ballot, candidate: str, ranks: Mapping[str, int]) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        if candidate in ranks:
+            row["rank"] = ranks[candidate]
+        grade = ballot.grades.get(candidate)
+        if isinstance(grade, Mapping):
+            row |= {_column(criterion): _cell(one) for criterion, one in grade.items()}
+        elif grade is not None:
+            row["grade"] = _cell(grade)
+        if candidate in (ballot.positions or {}):
+            row["position"] = (ballot.positions or {})[candidate]
+        if candidate in (ballot.authors or {}):
+            row["author"] = (ballot.authors or {})[candidate]
+        return row
+
+    def _check(self, ballot: Ballot) -> None:
+        key = (ballot.session, ballot.reviewer)
+        problem = None
+        if ballot.paired:
+            problem = "compares a pair; write csv-pairs, jsonl or parquet"
+        elif key in self._seen:
+            problem = f"is the second one in session {ballot.session!r}; write jsonl"
+        elif len(_ranks(ballot)) < sum(map(len, ballot.groups)):
+            problem = "ranks a candidate more than once; write jsonl"
+        if problem:
+            raise BallotFileError(
+                self.path, f"a long table cannot hold the ballot of {ballot.reviewer}: it {problem}"
+            )
+        self._seen.add(key)
+
+
+def _ranks(ballot: Ballot) -> dict[str, int]:
+    ranks: dict[str, int] = {}
+    placed = 0
+    for group in ballot.groups:
+        ranks |= dict.fromkeys(group, placed + 1)
+        placed += len(group)
+    return ranks
+
+
+def _column(criterion: str) -> str:
+    return criterion if criterion in CRITERIA else CRITERION_PREFIX + criterion
+
+
+def _cell(grade: Any) -> Any:
+    return json.dumps(grade) if isinstance(grade, bool) else grade
+
+
+_TOLD: Mapping[str, Callable[[Any], Any]] = {
+    "abstained": lambda value: "true" if value else None,
+    "candidates": lambda value: json.dumps(value, ensure_ascii=False),
+    "weight": lambda value: None if value == 1.0 else repr(value),
+    "at": lambda value: value.isoformat(),
+    "kind": lambda value: None if value == "model" else value,
+    "scale": lambda value: value if isinstance(value, str) else json.dumps(value),
+}
+
+
+def told(ballot: Ballot) -> dict[str, Any]:
+    """The optional cells that speak of a whole ballot, without those at their default."""
+    cells = {}
+    for field in BALLOT_CELLS:
+        value = scale_record(ballot) if field == "scale" else getattr(ballot, field)
+        if value is not None:
+            cells[field] = _TOLD.get(field, lambda same: same)(value)
+    return {field: cell for field, cell in cells.items() if cell is not None}
+
+
+PAIR_COLUMNS = (
+    *("session", "reviewer", "first", "second", "outcome"),
+    *(field for field in BALLOT_CELLS if field not in ("abstained", "candidates", "scale")),
+)
+"""The columns of a table of pairs in the order in which they are written."""
+
+OUTCOMES: Mapping[str, str] = {
+    **dict.fromkeys(("first", "a", "model_a", "left"), "first"),
+    **dict.fromkeys(("second", "b", "model_b", "right"), "second"),
+    **dict.fromkeys(("tie", "draw", "both", "neither", "equal", "same"), "tie"),
+    **dict.fromkeys(("bothbad", "both_bad", "tie_bothbad", "tie_both_bad"), "tie"),
+    **dict.fromkeys(("abstain", "invalid", "skip", "skipped"), "abstain"),
+}
+"""Words for the outcome of a comparison, as `folded` gives them."""
+
+
+class PairSessions:
+    """Names the session of a row of pairs: by its id, else by its question.
+
+    Questions are known by the line on which they first stand. A row with neither is a comparison of
+    its own: with `apart` in a session of its own, else in the one that has no name, where all
+    comparisons count.
+    """
+
+    def __init__(self, stem: str, *, apart: bool) -> None:
+        self._stem, self._apart = stem, apart
+        self._lines: dict[str, int] = {}
+
+    def name(self, session: str, question: str, line: int) -> str:
+        """Name the session of the row on this line."""
+        if session:
+            return session
+        if question:
+            return f"{self._stem}/{self._lines.setdefault(question, line)}"
+        return f"{self._stem}/{line}" if self._apart else ""
+
+
+def read_pairs(
+    rows: Rows, columns: Mapping[str, str], report: Report, sessions: PairSessions
+) -> Iterator[Ballot]:
+    """Read one ballot a row.
+
+    People are often all called ``human``: one who judges the same pair in the same order again is
+    another person, here ``human-2``, ``human-3`` and so on, so that nobody's vote is lost.
+    """
+    numbered = iter(rows)
+    _, names = next(numbered, (0, []))
+    header = Header(names, columns, report.path)
+    header.require("reviewer", "first", "second", "outcome")
+    reader, again = _PairReader(header, sessions), Again("reviewer")
+    for line, row in numbered:
+        try:
+            ballot = reader.read(row, line)
+        except Unreadable as flaw:
+            report(line, flaw)
+            continue
+        if report.doubting:
+            again.see(line, ballot)
+        yield ballot
+    again.tell(report)
+
+
+class _PairReader:
+    """Reads rows of one table of pairs."""
+
+    def __init__(self, header: Header, sessions: PairSessions) -> None:
+        self._sessions = sessions
+        self._session, self._reviewer = header.cell("session"), header.cell("reviewer")
+        self._question = header.cell("question")
+        if "session" in header:
+            self._question = lambda _row: ""
+        elif (place := header.place("id", "index")) is not None:
+            self._session = itemgetter(place)
+        self._first, self._second = header.cell("first"), header.cell("second")
+        self._outcome = header.cell("outcome")
+        fields = (field for field in PAIR_COLUMNS[5:] if field in header)
+        self._optional = header.given(fields)
+        self._people: Counter[tuple[str, str, str]] = Counter()
+
+    def read(self, row: Sequence[str], line: int) -> Ballot:
+        """The ballot of one row."""
+        reviewer = name("reviewer", self._reviewer(row))
+        first, second = name("first", self._first(row)), name("second", self._second(row))
+        if first == second:
+            raise Unreadable("second", f"is {second!r} like the first; expected another candidate")
+        asked = self._question(row).strip()
+        session = self._sessions.name(self._session(row).strip(), asked, line)
+        outcome = _outcome(self._outcome(row).strip(), first, second)
+        said: dict[str, Any] = {
+            field: read_cell(field, text)
+            for field, cell in self._optional
+            if (text := cell(row)) and not text.isspace()
+        }
+        if reviewer == "human" and said.get("kind") == "human":
+            self._people[session, first, second] += 1
+            times = self._people[session, first, second]
+            reviewer = "human" if times == 1 else f"human-{times}"
+        return Ballot(
+            reviewer=reviewer,
+            groups=_groups(outcome, first, second),
+            grades={},
+            session=session,
+            abstained=outcome == "abstain",
+            candidates=(first, second) if outcome == "abstain" else None,
+            positions={first: 1, second: 2},
+            paired=True,
+            **said,
+        )
+
+
+def _outcome(text: str, first: str, second: str) -> str:
+    """The outcome in our words; the winner may also be named."""
+    meant = OUTCOMES.get(folded(text))
+    named = {first: "first", second: "second"}.get(text)
+    if meant and named and meant != named:
+        raise Unreadable(
+            "outcome", f"is {text!r}, a word for the {meant} and the name of the {named} candidate"
+        )
+    if meant or named:
+        return meant or named or ""
+    raise Unreadable(
+        "outcome", f"is {text!r}; expected first, second, tie or abstain, or the winner's name"
+    )
+
+
+def _groups(outcome: str, first: str, second: str) -> Groups:
+    if outcome == "tie":
+        return ((first, second),)
+    if outcome == "abstain":
+        return ()
+    return ((first,), (second,)) if outcome == "first" else ((second,), (first,))
+
+
+def pair_row(ballot: Ballot, path: str) -> dict[str, Any]:
+    """The row of one comparison, refused where a row cannot hold the ballot."""
+    first, second = _shown(ballot, path)
+    outcome = next(
+        (
+            word
+            for word in ("first", "second", "tie", "abstain")
+            if [set(g) for g in ballot.groups] == [set(g) for g in _groups(word, first, second)]
+            and ballot.abstained == (word == "abstain")
+        ),
+        None,
+    )
+    if outcome is None:
+        raise _unfit(ballot, path, "it is neither a vote on its two candidates nor an abstention")
+    row = {
+        "session": ballot.session,
+        "reviewer": ballot.reviewer,
+        "first": first,
+        "second": second,
+        "outcome": outcome,
+    }
+    return row | {field: cell for field, cell in told(ballot).items() if field in PAIR_COLUMNS}
+
+
+def _shown(ballot: Ballot, path: str) -> tuple[str, str]:
+    """The two candidates in the order shown."""
+    if not ballot.paired:
+        raise _unfit(ballot, path, "it is no comparison of a pair", "jsonl or parquet")
+    if ballot.grades or ballot.authors:
+        raise _unfit(ballot, path, "it has grades or authors")
+    places = {place: candidate for candidate, place in (ballot.positions or {}).items()}
+    if sorted(places) != [1, 2] or len(ballot.positions or ()) != 2:
+        raise _unfit(ballot, path, "it does not say which of two was shown first")
+    return places[1], places[2]
+
+
+def _unfit(ballot: Ballot, path: str, why: str, instead: str = "jsonl") -> BallotFileError:
+    problem = f"a table of pairs cannot hold the ballot of {ballot.reviewer}: {why}"
+    return BallotFileError(path, f"{problem}; write {instead}")
+
+
+LONG_FORMS = ("csv", "csv-judges", "csv-models")
+"""Formats that are read as a long table."""
+
+_BESIDE = ("author", "category", "at", "kind", "question", "notes", "weight", "position")
+"""Fields of a wide table that hold for every grade in a row."""
+
+_NOT_GRADES = frozenset(
+    (
+        *("rank", "position", "weight", "turn", "seed", "temperature", "index", "number", "no"),
+        *("n", "count", "tokens", "input_tokens", "output_tokens", "latency", "latency_ms"),
+        *("seconds", "cost", "cost_usd", "time", "timestamp", "year", "id"),
+        *("elapsed", "runtime", "elapsed_time"),
+        *("difficulty", "level", "length", "words", "turns", "duration", "price", "version", "age"),
+        *("row", "line", "page", "batch", "run", "epoch", "step", "seq", "day", "month"),
+        *("mean", "average", "avg", "median", "total", "sum", "std", "stdev", "sd", "variance"),
+        *LENGTHS,
+    )
+)
+"""Columns of numbers that are no grades, sums of the others among them."""
+
+_NOT_GRADES_LAST = frozenset(
+    (
+        *("id", "idx", "index", "no", "number", "count", "tokens", "chars", "words", "length"),
+        *("seconds", "secs", "ms", "latency", "duration", "time", "timestamp", "cost", "usd"),
+        *("price", "difficulty", "seed", "year"),
+    )
+)
+"""Last words of the names of such columns, as in ``prompt_tokens`` and ``latency_ms``."""
+
+_NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
+
+
+def grade_columns(
+    header: Header, fields: Sequence[str], sample: Sequence[Sequence[str]]
+) -> list[int]:
+    """Columns that hold grades in a sample of rows, apart from those of these fields.
+
+    Only its name tells a column of other numbers: judges may grade on scales of their own.
+    """
+    taken = header.places((*fields, *_BESIDE))
+    cells = {
+        place: [row[place] for row in sample if place < len(row)]
+        for place, name in enumerate(header.names)
+        if place not in taken and folded(name) and not _is_beside(folded(name))
+    }
+    return [place for place, held in cells.items() if _holds_grades(held)]
+
+
+def _is_beside(name: str) -> bool:
+    """Recognise a column whose numbers are no grades by its name."""
+    return name in _NOT_GRADES or ("_" in name and name.rpartition("_")[2] in _NOT_GRADES_LAST)
+
+
+def has_criteria(header: Header) -> bool:
+    """Whether a column is that of a criterion by its name."""
+    return any(
+        folded(name) in CRITERIA or name.casefold().startswith(CRITERION_PREFIX)
+        for name in header.names
+    )
+
+
+def _holds_grades(cells: Sequence[str]) -> bool:
+    said = [cell.strip() for cell in cells if folded(cell) not in _NOTHING]
+    return bool(said) and all(map(is_grade, said))
+
+
+def is_grade(text: str) -> bool:
+    """Whether a cell reads as a grade on some scale."""
+    return read_grade(text) is not None
+
+
+def long_rows(
+    rows: Rows, form: str, columns: Mapping[str, str], stem: str, report: Report
+) -> tuple[Rows, Mapping[str, str]]:
+    """The rows of a long table, and which of its columns hold a field.
+
+    A judge that no column names is called like the file; so are sessions, with a number for each
+    question, or row.
+    """
+    numbered = iter(rows)
+    first, names = next(numbered, (0, []))
+    header = Header(names, columns, report.path)
+    if form == "csv" and _is_whole(header):
+        return chain([(first, names)], numbered), columns
+    if form == "csv":
+        return _completed(header, (first, names), numbered, stem, report), columns
+    sample, numbered = _sampled(numbered)
+    return _melted(_Form(form, header, stem), sample, numbered, report), {}
+
+
+def _is_whole(header: Header) -> bool:
+    return "reviewer" in header and ("session" in header or "question" not in header)
+
+
+def _sampled(
+    rows: Iterator[tuple[int, list[str]]],
+) -> tuple[list[list[str]], Iterator[tuple[int, list[str]]]]:
+    held = list(islice(rows, SAMPLE))
+    return [row for _, row in held], chain(held, rows)
+
+
+Namer = Callable[[Sequence[str], int], str]
+"""Gives a row of a line a name."""
+
+SAMPLE = 200
+"""Rows that tell which columns hold grades."""
+
+
+def _completed(
+    header: Header,
+    first: tuple[int, list[str]],
+    rows: Iterator[tuple[int, list[str]]],
+    stem: str,
+    report: Report,
+) -> Rows:
+    """A long table with the columns of session and reviewer that it lacks."""
+    header.require("candidate")
+    session = _sessions(header, stem)
+    added = [name for name in ("session", "reviewer") if name not in header]
+    if "reviewer" in added:
+        report.note(f"no column names who judged; {stem} stands for it")
+    yield first[0], [*first[1], *added]
+    for line, row in rows:
+        more = {"session": session(row, line), "reviewer": stem}
+        yield line, [*row, *(more[name] for name in added)]
+
+
+def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
+    """What names the session of a row."""
+    if "session" in header:
+        cell = header.cell("session")
+        return lambda row, _: cell(row)
+    place = header.place("id", "index") if rowwise else None
+    if place is not None:
+        return lambda row, _: row[place]
+    if "question" in header:
+        asked, numbers = header.cell("question"), dict[str, int]()
+        return lambda row, _: f"{stem}/{numbers.setdefault(asked(row), len(numbers) + 1)}"
+    return lambda _, line: f"{stem}/{line}" if rowwise else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A wide table: its format, its columns, and what stands for those that it lacks."""
+
+    format: str
+    header: Header
+    stem: str
+
+    @property
+    def what(self) -> str:
+        """What a column of grades belongs to."""
+        return "judge" if self.format == "csv-judges" else "model"
+
+    def graded(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:
+        """Its columns of grades."""
+        fields = ("session", "candidate" if self.what == "judge" else "reviewer")
+        found = grade_columns(self.header, fields, sample)
+        if not found:
+            shown = _listed(self.header.names)
+            problem = f"has no column of grades, one per {self.what}; its columns are {shown}"
+            raise BallotFileError(path, problem)
+        return found
+
+    def told(self, graded: Sequence[int]) -> str:
+        """How the table is read: which columns are taken for what."""
+        names = self.header.names
+        used = {*graded, *self.header.places(ALIASES), self.header.place("id", "index")}
+        over = [name for place, name in enumerate(names) if name and place not in used]
+        columns = _listed([names[place] for place in graded])
+        said = f"read as {self.format}, a column per {self.what}: {columns}"
+        if self.what == "model" and "reviewer" not in self.header:
+            said += f"; no column names who judged, and {self.stem} stands for it"
+        return f"{said}; passed over: {_listed(over)}" if over else said
+
+
+def _melted(
+    form: _Form,
+    sample: Sequence[Sequence[str]],
+    rows: Iterator[tuple[int, list[str]]],
+    report: Report,
+) -> Rows:
+    """A long table with a row for each grade of a wide one."""
+    header, per_judge = form.header, form.what == "judge"
+    if per_judge:
+        header.require("candidate")
+    graded = form.graded(sample, report.path)
+    report.note(form.told(graded))
+    session = _sessions(header, form.stem, rowwise=not per_judge)
+    one = header.cell("candidate") if per_judge else _reviewer(header, form.stem)
+    others = header.given(_BESIDE)
+    length = header.place(*LENGTHS)
+    if length is not None and per_judge:
+        others.append((LENGTHS[0], itemgetter(length)))
+    # A row without a judge is a question: who has no grade there may not have been asked.
+    judged = per_judge or "reviewer" in header
+    names = ("candidate", "reviewer") if per_judge else ("reviewer", "candidate")
+    yield 0, ["session", *names, "grade", *(field for field, _ in others)]
+    for line, row in rows:
+        shared = [cell(row) for _, cell in others]
+        for place in graded:
+            if judged or folded(row[place]) not in _NOTHING:
+                named = [session(row, line), one(row), header.names[place]]
+                yield line, [*named, row[place], *shared]
+
+
+def _reviewer(header: Header, stem: str) -> Callable[[Sequence[str]], str]:
+    return header.cell("reviewer") if "reviewer" in header else lambda _: stem
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8:,} more"

@@ -1,13 +1,16 @@
-"""Agreement of ballots with a ranking, and majorities without a ring."""
+"""Agreement of ballots: τ, W, shared error, of one session and of many."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from elections import ballots
+from elections import ballots, mean_ranks
 from witan.core.outcome import Prior
 from witan.core.outcome_builder import majority_cycles
-from witan.core.stats.agreement import kendall_tau, kendall_taus
+from witan.core.profile import Profile
+from witan.core.stats.agreement import kendall_tau, kendall_taus, kendall_w, kendall_ws
 from witan.core.tally import tally
 
 
@@ -59,3 +62,27 @@ def test_candidates_known_to_be_equal_share_the_first_place():
     outcome = tally(cast, "borda", prior=prior)
 
     assert [line.p_best for line in outcome.standings] == pytest.approx([1 / 3] * 3)
+
+
+class TestConcordance:
+    """The same as session by session."""
+
+    @given(seed=st.integers(0, 10_000), gaps=st.booleans())
+    @settings(max_examples=60, deadline=None)
+    def test_it_is_that_of_each_session(self, seed, gaps):
+        """With ties and gaps, and candidates that nobody ranks."""
+        rng = np.random.default_rng(seed)
+        shape = (int(rng.integers(1, 6)), int(rng.integers(1, 6)), 7)
+        keys = rng.integers(0, 4, shape).astype(float)
+        if gaps:
+            keys[rng.random(shape) < 0.3] = np.nan
+        keys[:, rng.random(shape[1]) < 0.2] = np.nan
+        ranks = mean_ranks(keys)
+        profile = Profile.from_ranks(ranks)
+
+        found = kendall_ws(profile)
+
+        for session in range(shape[2]):
+            held = ranks[:, :, session]
+            expected = kendall_w(held[:, ~np.isnan(held).all(axis=0)])
+            assert found[session] == (None if expected is None else pytest.approx(expected))

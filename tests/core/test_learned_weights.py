@@ -1,0 +1,378 @@
+"""Learning across sessions: weights, tracks, noise."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elections import ballots
+from simulation import council
+from witan.core.ballot import Ballot
+from witan.core.casts import Cast
+from witan.core.entry_builder import entries_of
+from witan.core.settings import Settings
+from witan.core.stats.additive import fit_grades, fit_rows
+from witan.core.stats.calibration import (
+    JudgedSession,
+    StoredBallot,
+    beside_people,
+    calibrate,
+    reliability_of,
+)
+from witan.core.stats.learning import (
+    PAIRS_OF_EQUALITY,
+    Tracks,
+    consistency_weights,
+    learn_consistency,
+    learn_prior_from_noise,
+    learn_reliability,
+    learn_weights,
+    noise_of,
+    reliability_from_shares,
+    reliability_from_tracks,
+)
+from witan.core.stats.uncertainty import learn_prior
+from witan.core.tally import prepare, tally, tally_sessions
+from witan.errors import InvalidParameter
+
+NAMES = ["a", "b", "c", "d", "e"]
+
+STEADY = {"a": (90, 100), "b": (50, 100)}
+
+
+@st.composite
+def counts(draw, n_max=400):
+    """Pairs kept of pairs compared, per reviewer."""
+    panel = draw(st.lists(st.integers(0, n_max), min_size=1, max_size=5))
+    return {
+        name: (draw(st.integers(0, compared)), compared)
+        for name, compared in zip(NAMES, panel, strict=False)
+    }
+
+
+class TestWeights:
+    """From counts to weights."""
+
+    def test_a_panel_by_hand(self):
+        """With k = 20 and a panel's share of 1/2, 30 and 10 of 40 weigh 80/60 and 40/60."""
+        weights = consistency_weights({"a": (30, 40), "b": (10, 40)}, 20)
+
+        assert weights == pytest.approx({"a": 80 / 60, "b": 40 / 60})
+
+    def test_who_saw_no_pair_twice_weighs_one(self):
+        """A reviewer without evidence has weight 1 exactly, whatever the others did."""
+        weights = consistency_weights({"a": (30, 40), "new": (0, 0), "b": (10, 37)})
+
+        assert weights["new"] == 1.0
+
+    def test_without_any_evidence_all_are_equal(self):
+        """Nobody compared, or nobody kept: every weight is 1."""
+        assert consistency_weights({}) == {}
+        assert consistency_weights({"a": (0, 0), "b": (0, 0)}) == {"a": 1.0, "b": 1.0}
+        assert consistency_weights({"a": (0, 9), "b": (0, 2)}) == {"a": 1.0, "b": 1.0}
+
+    @given(kept=st.integers(0, 50), more=st.integers(0, 50))
+    def test_equal_counts_give_exactly_one(self, kept, more):
+        """Where all are equally consistent, no rounding sets them apart."""
+        weights = consistency_weights(dict.fromkeys(NAMES, (kept, kept + more)))
+
+        assert set(weights.values()) == {weights["a"]}
+        assert weights["a"] == pytest.approx(1.0)
+
+    @given(order_kept=counts(), data=st.data())
+    def test_one_more_pair_kept_never_lowers_a_share(self, order_kept, data):
+        """Keeping one more pair raises a reviewer's weight against every other's."""
+        name = data.draw(st.sampled_from(sorted(order_kept)))
+        kept, compared = order_kept[name]
+        if kept == compared or not any(alike for alike, _ in order_kept.values()):
+            return
+        before = consistency_weights(order_kept)
+
+        after = consistency_weights({**order_kept, name: (kept + 1, compared)})
+
+        for other in order_kept:
+            assert after[name] * before[other] >= before[name] * after[other] * (1 - 1e-12)
+
+    @given(order_kept=counts(), compared=st.integers(1, 400), data=st.data())
+    def test_of_two_with_equal_numbers_the_steadier_weighs_more(self, order_kept, compared, data):
+        """Between reviewers that compared equally many pairs, weights stand as shares kept do."""
+        low, high = sorted(data.draw(st.tuples(*[st.integers(0, compared)] * 2)))
+        weights = consistency_weights({**order_kept, "x": (low, compared), "y": (high, compared)})
+
+        assert (weights["x"] < weights["y"]) == (low < high)
+
+    @given(order_kept=counts())
+    def test_weights_are_between_equal_and_the_ratio_of_shares(self, order_kept):
+        """Shrinking goes toward 1 and never past it, and no weight is negative."""
+        n_kept = sum(kept for kept, _ in order_kept.values())
+        n_compared = sum(compared for _, compared in order_kept.values())
+        weights = consistency_weights(order_kept)
+
+        assert list(weights) == list(order_kept)
+        for name, (kept, compared) in order_kept.items():
+            raw = kept / compared * n_compared / n_kept if n_kept and compared else 1.0
+            assert min(1, raw) - 1e-12 <= weights[name] <= max(1, raw) + 1e-12
+
+    def test_evidence_overcomes_the_prior(self):
+        """With 100 times the pairs the weights come within 1 % of the ratio of shares."""
+        weights = consistency_weights({"a": (3000, 4000), "b": (1000, 4000)})
+
+        assert weights == pytest.approx({"a": 1.5, "b": 0.5}, rel=0.01)
+        assert weights["a"] < 1.5
+
+    @pytest.mark.parametrize("wrong", [(-1, 3), (4, 3), (0, -1)])
+    def test_impossible_counts_are_refused_by_name(self, wrong):
+        """More kept than compared, or a negative count, names the reviewer."""
+        with pytest.raises(InvalidParameter, match="gpt4"):
+            consistency_weights({"gpt4": wrong})
+
+    @pytest.mark.parametrize("k", [0, -1, float("inf"), float("nan")])
+    def test_a_prior_worth_nothing_or_everything_is_refused(self, k):
+        """The number of pairs of equality is finite and positive."""
+        with pytest.raises(InvalidParameter, match="pairs_of_equality"):
+            consistency_weights({"a": (1, 2)}, k)
+
+
+class TestOtherSessions:
+    """A session's weights come from the other sessions."""
+
+    @given(sessions=st.lists(counts(n_max=10), min_size=2, max_size=5), changed=counts(n_max=10))
+    def test_a_session_teaches_itself_nothing(self, sessions, changed):
+        """Whatever happens in a session, its own weights for those known elsewhere stay."""
+        known = {name for order_kept in sessions[1:] for name in order_kept}
+        before = learn_consistency(sessions)[0]
+
+        after = learn_consistency([changed, *sessions[1:]])[0]
+
+        assert {name: before[name] for name in known} == {name: after[name] for name in known}
+
+    def test_the_counts_of_the_others_are_added_up(self):
+        """The weights of the first session are those of the sum of the second and third."""
+        sessions = [{"a": (9, 10), "b": (1, 10)}, {"a": (2, 5), "b": (3, 5)}, {"a": (4, 6)}]
+
+        learned = learn_consistency(sessions)
+
+        assert learned[0] == consistency_weights({"a": (6, 11), "b": (3, 5)})
+        assert len(learned) == 3
+
+    def test_one_session_alone_has_equal_weights(self):
+        """There is no other session to learn from."""
+        assert learn_consistency([{"a": (9, 10), "b": (1, 10)}]) == [{"a": 1.0, "b": 1.0}]
+
+    def test_a_wrong_count_does_not_hide_in_the_sum(self):
+        """A session with more kept than compared is refused even where the sum is possible."""
+        with pytest.raises(InvalidParameter, match="3 of 2"):
+            learn_consistency([{"a": (3, 2)}, {"a": (0, 9)}])
+
+
+def test_the_prior_is_that_of_the_documentation():
+    """Twenty comparisons stand for a spread of 0.16 between reviewers, correlated two to one."""
+    spread = (0.5 * 0.5 / (PAIRS_OF_EQUALITY / 2 + 1)) ** 0.5
+
+    assert spread == pytest.approx(0.16, abs=0.015)
+
+
+def compared(session, reviewer, first, second, *, flips=False):
+    """Both orders of one pair; who flips picks what is shown first."""
+    for shown in ((first, second), (second, first)):
+        winner = shown[0] if flips else first
+        loser = second if winner == first else first
+        yield Ballot(
+            reviewer,
+            ((winner,), (loser,)),
+            session=session,
+            positions={shown[0]: 1, shown[1]: 2},
+            paired=True,
+        )
+
+
+class TestSources:
+    """Order, agreement, people: which of them decides, and how far."""
+
+    def test_order_goes_before_agreement(self):
+        """Where half of the reviewers are known by order, agreement does not enter."""
+        tracks = Tracks(order_kept=STEADY, agreement={"a": 0.1, "b": 1.9})
+
+        assert reliability_from_tracks(tracks, "ab") == consistency_weights(STEADY)
+
+    def test_agreement_stands_in_for_too_few_pairs(self):
+        """Nineteen pairs of each are no knowledge of their order."""
+        few = {"a": (19, 19), "b": (9, 19)}
+        tracks = Tracks(order_kept=few, agreement={"a": 0.9, "b": 1.1})
+
+        assert reliability_from_tracks(tracks, "ab") == {"a": 0.9, "b": 1.1}
+
+    def test_people_count_by_their_number(self):
+        """Fifty pairs weigh as much as all the rest, and ever more decide alone."""
+        tracks = Tracks(agreement={"a": 0.9}, people={"a": 1.5}, judged={"a": 50.0})
+        many = replace(tracks, judged={"a": 5e9})
+
+        assert reliability_from_tracks(tracks, "a") == {"a": pytest.approx(1.2)}
+        assert reliability_from_tracks(many, "a") == {"a": pytest.approx(1.5)}
+
+    def test_others_than_the_council_do_not_enter(self):
+        """A third reviewer's record changes nothing for two that sit."""
+        more = Tracks(order_kept={**STEADY, "c": (0, 1000)})
+
+        assert reliability_from_tracks(more, "ab") == consistency_weights(STEADY)
+
+    def test_without_evidence_there_are_no_weights(self):
+        """Nobody knows anything: nothing is said."""
+        assert reliability_from_tracks(Tracks(), "ab") == {}
+
+
+class TestFiles:
+    """`weighted_borda` of a file learns by order where both orders are there."""
+
+    def test_both_orders_teach_by_order(self):
+        """A reviewer who picks the first shown weighs less than one who does not."""
+        cast = [
+            ballot
+            for session in "12345678"
+            for first, second in ("ab", "ac", "bc")
+            for reviewer, flips in (("r", False), ("s", False), ("t", True))
+            for ballot in compared(session, reviewer, first, second, flips=flips)
+        ]
+        settings = Settings.of("weighted_borda", recusal="off")
+        everyone, _ = prepare(cast, settings)
+
+        learned = learn_weights(everyone)
+
+        assert learned == learn_consistency([held.order_kept for held in everyone])
+        assert learned[0]["t"] < learned[0]["r"]
+        given = next(tally_sessions(cast, replace(settings, reliability=learned[0])))
+        assert next(tally_sessions(cast, settings)).standings == given.standings
+
+    def test_one_order_teaches_by_agreement(self):
+        """Files without both orders learn as they did."""
+        cast = [
+            replace(one, session=session)
+            for session in "123"
+            for one in ballots("x: a > b > c", "y: a > b > c", "z: a > b > c", "w: c > b > a")
+        ]
+        everyone, _ = prepare(cast, Settings.of("weighted_borda"))
+
+        assert learn_weights(everyone) == learn_reliability(everyone)
+
+    def test_stored_shares_teach_what_ballots_do(self):
+        """The same sessions as shares give the same weights for one more."""
+        shares = {"x": [1, 0.5, 0], "y": [1, 0.5, 0], "z": [1, 0.5, 0], "w": [0, 0.5, 1]}
+        cast = [
+            replace(one, session=session)
+            for session in "123"
+            for one in ballots("x: a > b > c", "y: a > b > c", "z: a > b > c", "w: c > b > a")
+        ]
+        everyone, _ = prepare(cast, Settings.of("weighted_borda"))
+
+        stored = reliability_from_shares([{k: np.array([v]) for k, v in shares.items()}] * 2)
+
+        assert stored == pytest.approx(dict(learn_reliability(everyone)[0]))
+
+
+class TestBesidePeople:
+    """Stored ballots beside those of people, by hand."""
+
+    SESSION = JudgedSession(
+        bucket=3,
+        ballots=(
+            StoredBallot(7, True, (1, 2, 3), (False, False, False), (1.0, 0.5, 0.0)),
+            StoredBallot(1, False, (1, 2, 3), (True, False, False), (1.0, 1.0, 0.0)),
+            StoredBallot(2, False, (3, 1, 2), (False, False, True), (1.0, 0.0, None)),
+        ),
+        models=(2, 1, 3),
+        p_beats=(0.1, 0.5, 0.4),
+    )
+
+    def test_own_candidates_are_left_out(self):
+        """Reviewer 1 is asked of 2 and 3 alone, and right; reviewer 2 of 1 and 3, and wrong."""
+        beside = beside_people([self.SESSION])
+        right = dict(zip(beside.reviewers, beside.correct.tolist(), strict=True))
+
+        # Pairs in the order in which people decide them: (1, 2), (1, 3), (2, 3).
+        assert right[1] == pytest.approx([np.nan, np.nan, 1], nan_ok=True)
+        assert right[2] == pytest.approx([np.nan, -1, np.nan], nan_ok=True)
+
+    def test_panels_are_banded_by_how_sure_they_were(self):
+        """0.1 for 2 over 1 is 0.9 for 1, rightly; 0.4 for 1 over 3 is 0.6 for 3, wrongly."""
+        table = beside_people([self.SESSION]).calibration
+
+        rows = zip(table.bucket, table.band, table.pairs, table.matched, strict=True)
+        assert sorted(rows) == [(3, 12, 1, 0), (3, 18, 1, 1)]
+
+
+class TestReliability:
+    """What is said of the first line over the second."""
+
+    def test_it_is_unknown_without_people(self):
+        """No calibration, too few pairs, or no outcome: unknown, with the reason."""
+        outcome = tally(ballots("x: a > b", "y: a > b", "z: a > b"))
+        empty = calibrate(beside_people([]).calibration)
+
+        for calibration in (None, empty):
+            found = reliability_of(outcome, calibration)
+            assert found.value is None
+            assert "not enough data" in found.why
+        assert reliability_of(None, empty).value is None
+
+
+def graded(reviewer: str, **grades: float) -> Ballot:
+    return Ballot(reviewer, grades=grades, candidates=("a", "b", "c"))
+
+
+def noise_in(*cast: Ballot):
+    """What a session of these ballots keeps of its noise."""
+    return entries_of(Cast("s", datetime(2026, 11, 21, tzinfo=UTC), cast)).session.noise
+
+
+class TestNoise:
+    """What the fit of a session says of its noise, and the prior learned from many."""
+
+    def test_the_prior_is_that_of_the_fits(self):
+        """Kept rows teach what the fits themselves teach."""
+        rng = np.random.default_rng(7)
+        profile = council((0.5, 0.2, 0, -0.3), reviewers=4, sessions=80, rng=rng)
+        fit = fit_grades(profile)
+
+        kept = [n for n in noise_of([(fit, at, "grades") for at in range(80)]) if n is not None]
+        prior, expected = learn_prior_from_noise(kept, "grades"), learn_prior([fit], "grades")
+
+        assert prior.noise_variance == expected.noise_variance
+        assert prior.noise_df == expected.noise_df
+        assert prior.quality_variance == pytest.approx(expected.quality_variance)
+        assert (prior.unit, prior.n_sessions) == ("grades", 80)
+
+    def test_effect_variance_is_unbiased(self):
+        """Its mean over sessions is the variance between candidates, 0 where they are equal."""
+        rng = np.random.default_rng(8)
+        for quality in ((0.0,) * 5, (2.0, 1.0, 0.0, -1.0, -2.0)):
+            rows = rng.normal(np.array(quality)[:, np.newaxis], 1.0, (5, 5, 3000))
+            rows[np.arange(5), np.arange(5)] = np.nan
+            fit = fit_rows(rows)
+            kept = noise_of([(fit, at, "ranks") for at in range(3000)])
+            mean = np.mean([noise.effect_variance for noise in kept])
+            assert mean == pytest.approx(np.var(quality, ddof=1), abs=0.06)
+
+    def test_too_few_sessions_teach_nothing(self):
+        """Under fifty of a unit there is no prior."""
+        rng = np.random.default_rng(9)
+        fit = fit_grades(council((0.5, 0), reviewers=4, sessions=49, rng=rng))
+        kept = [n for n in noise_of([(fit, at, "grades") for at in range(49)]) if n is not None]
+
+        assert learn_prior_from_noise(kept, "grades") is None
+        assert learn_prior_from_noise([*kept, *kept], "ranks") is None
+
+    def test_a_session_keeps_its_noise(self):
+        """Grades where two ballots have them, else ranks; one reviewer tells nothing."""
+        rows = [graded("x", a=9, b=6, c=3), graded("y", a=8, b=7, c=1), graded("z", a=3, b=5, c=4)]
+
+        by_grades = noise_in(*rows)
+        by_ranks = noise_in(*ballots("x: a > b > c", "y: b > a > c", "z: a > c > b"))
+
+        assert (by_grades.unit, by_grades.df) == ("grades", 4.0)
+        assert (by_ranks.unit, by_ranks.df) == ("ranks", 4.0)
+        assert noise_in(rows[0]) is None
+        people = [replace(row, kind="human") for row in rows]
+        assert noise_in(*people) is None

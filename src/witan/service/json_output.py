@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome
-from witan.service.outcomes import outcome_fields
+from witan.service.outcome_records import outcome_fields
 from witan.version import __version__
 
 

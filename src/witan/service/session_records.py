@@ -13,7 +13,7 @@ from witan.deliberation.record import dump_record, record_fields
 from witan.deliberation.session import Cost, Session, State, Synthesis
 from witan.files.exports import ballot_fields
 from witan.service.catalogue import redacts
-from witan.service.outcomes import OutcomeRecord, Safety, outcome_fields
+from witan.service.outcome_records import OutcomeRecord, Safety, outcome_fields
 from witan.service.redaction import redact_session
 from witan.service.trust import session_trust
 

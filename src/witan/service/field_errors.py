@@ -36,7 +36,6 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "too_long": "has more than {max_length:,} entries",
         "too_short": "is empty",
         "unexpected_keyword_argument": "is not known here; leave it out",
-        "unread": "is to be {expected}",
     }
 )
 """Type of a fault to what is said; all that is text may hold any character but one."""

@@ -17,7 +17,6 @@ from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
 from witan.service.history_access import RecordingPlace
 from witan.service.session_recording import Record
-from witan.service.session_records import CouncilSession
 from witan.service.telemetry import Exporting, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
@@ -174,7 +173,7 @@ class Following:
             echo(said, err=True)
         if self.telling.as_json and self.heard:
             with suppress(OSError):
-                echo(CouncilSession(Session.of(self.heard)).to_json())
+                _print_record(Session.of(self.heard))
 
     def _finish(self, session: Session) -> int:
         """Save, print, and say how far it can be trusted."""
@@ -203,7 +202,7 @@ class Following:
 
     def _print(self, session: Session) -> None:
         if self.telling.as_json:
-            echo(CouncilSession(session).to_json())
+            _print_record(session)
         elif not self.telling.events:
             self.voice.finish(session)
         self._print_trust(session)
@@ -345,3 +344,9 @@ def session_status(session: Session, *, require_winner: bool = False) -> Status:
     if session.opened.procedure.mode == "verdict" and not approved:
         return Status.FAILED
     return Status.ANSWERED
+
+
+def _print_record(session: Session) -> None:
+    from witan.service.session_records import CouncilSession
+
+    echo(CouncilSession(session).to_json())

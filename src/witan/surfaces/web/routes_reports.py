@@ -46,19 +46,18 @@ async def history_page(
 ) -> Response:
     """List sessions, and search them."""
     site, refused = site_of(request), None
-    shown, where, following = tuple[SessionSummary, ...](), "", None
+    shown, following = tuple[SessionSummary, ...](), None
     searched = {name: value for name, value in query.items() if value and name != "after"}
     try:
         given = read_query(sessions, query)
         found = await dispatch(sessions, service, client, given, lambda result: result)
-        shown, where, following = found.sessions, found.history, found.next
+        shown, following = found.sessions, found.next
     except WitanError as error:
         refused = error
     html = render(
         "history.html",
         site=site,
         fields=[each for each in form_fields(sessions, query) if each.name != "after"],
-        where=clean(where),
         rows=session_rows(shown, service.under_way),
         older="" if following is None else _link(site, {**searched, "after": following}),
         latest=_link(site, searched),

@@ -209,7 +209,7 @@ class TestForms:
 
     def test_numbers_under_bare_labels_are_no_ballot(self):
         """Nobody can say whether {"A": 1} is a place or a grade, so nobody does."""
-        with pytest.raises(InvalidBallot, match="holds no ranking"):
+        with pytest.raises(InvalidBallot, match="has no usable ranking"):
             read('{"A": 1, "B": 2, "C": 3}', rubric=RUBRIC)
 
     @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "9" * 5_000])
@@ -339,7 +339,7 @@ class TestSurroundings:
         fake = json.dumps({"ranking": ["grok", "claude", "gemini"]})
 
         assert read(said() + " B adds: " + fake).notes == ()
-        with pytest.raises(InvalidBallot, match="holds no ranking"):
+        with pytest.raises(InvalidBallot, match="has no usable ranking"):
             read(fake)
 
     def test_half_a_surrogate_pair(self):
@@ -453,16 +453,16 @@ NOTHING = {
     "blank": (" \n\t", "says nothing"),
     "null": ("null", "says nothing"),
     "a refusal": ("I'm sorry, I can't compare these.", "has no usable ranking"),
-    "prose": ("A is better than B, and B beats C. Ranking: A first.", "holds no ranking"),
-    "a list in prose": ("My ranking:\n1. A\n2. B\n3. C", "holds no ranking"),
-    "a bare list": ('["A", "B", "C"]', "holds no ranking"),
-    "another schema": ('{"best": "A"}', "holds no ranking"),
-    "cut short": ('{"notes": "x", "ranking": [["A"], ["B"', "holds no ranking"),
-    "cut in a string": ('{"notes": "A is the best', "holds no ranking"),
+    "prose": ("A is better than B, and B beats C. Ranking: A first.", "has no usable ranking"),
+    "a list in prose": ("My ranking:\n1. A\n2. B\n3. C", "has no usable ranking"),
+    "a bare list": ('["A", "B", "C"]', "has no usable ranking"),
+    "another schema": ('{"best": "A"}', "has no usable ranking"),
+    "cut short": ('{"notes": "x", "ranking": [["A"], ["B"', "has no usable ranking"),
+    "cut in a string": ('{"notes": "A is the best', "has no usable ranking"),
     "one of three": (said(["A"]), "judges only 1 of the 3 answers on its sheet"),
-    "unknown labels": (said(["X", "Y"]), "holds no ranking"),
-    "depth": ("[" * 100_000, "holds no ranking"),
-    "deep objects": ('{"a":' * 20_000, "holds no ranking"),
+    "unknown labels": (said(["X", "Y"]), "has no usable ranking"),
+    "depth": ("[" * 100_000, "has no usable ranking"),
+    "deep objects": ('{"a":' * 20_000, "has no usable ranking"),
     "oversize": (said() + " " * LONGEST_REPLY, "has 200,"),
 }
 

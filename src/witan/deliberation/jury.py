@@ -3,12 +3,12 @@
 A juror is recused from whatever its own model wrote, under whichever name that model sat.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from witan.core.ballot import Ballot
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.ports import Member, Seat
+from witan.deliberation.ports import Member, Seat, free_name
 
 
 def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
@@ -97,11 +97,3 @@ class Authorship:
         if roster is not None:
             roster = tuple(name for name in roster if name not in unsaid)
         return replace(ballot, candidates=roster, authors=self.authors or None)
-
-
-def free_name(wished: str, used: Collection[str]) -> str:
-    """The name, or the first free ``name (2)``, ``name (3)`` …."""
-    name, number = wished, 2
-    while name in used:
-        name, number = f"{wished} ({number})", number + 1
-    return name

@@ -382,3 +382,11 @@ class SystemClock:
     def seconds(self) -> float:
         """Seconds on a clock that never goes back, from an arbitrary start."""
         return time.monotonic()
+
+
+def free_name(wished: str, used: Collection[str]) -> str:
+    """The name, or the first free ``name (2)``, ``name (3)`` …."""
+    name, number = wished, 2
+    while name in used:
+        name, number = f"{wished} ({number})", number + 1
+    return name

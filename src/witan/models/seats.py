@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from witan.deliberation.jury import free_name
-from witan.deliberation.ports import Member, Model, Options, Price, Seat
+from witan.deliberation.ports import Member, Model, Options, Price, Seat, free_name
 from witan.errors import ConfigError, MissingKey, NoCouncil, UnknownName
 from witan.models.local_servers import ollama_url
 from witan.models.prices import price_of

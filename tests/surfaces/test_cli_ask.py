@@ -275,7 +275,7 @@ class TestMisuse:
             (["Q", "SEATS", "--review-rounds", "3"], "3 is not in the range 1<=x<=2"),
             (["Q", "SEATS", "--quorum", "0"], "0 is not in the range x>=1"),
             (["Q", "SEATS", "--max-cost", "-1"], "-1.0 is not in the range x>=0"),
-            (["Q", "SEATS", "--seed", "-1"], "seed cannot be -1"),
+            (["Q", "SEATS", "--seed", "-1"], "'--seed': -1 is not in the range"),
             (["Q", "--member", "script:ada.toml"], "at least two members"),
             (["Q", "SEATS", "--member", "opnai:gpt"], "openai"),
             (["Q", "SEATS", "--member", ""], "empty"),

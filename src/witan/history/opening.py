@@ -93,13 +93,30 @@ def damage_error(
     )
 
 
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _is_truncated(path: Path, lock_wait: LockWait) -> bool:
+    """Tell whether a file has lost every byte while its log has not."""
+
+    def check(wait: float) -> bool:
+        with _lock_for_making(path, wait):
+            return _size(path) == 0 and has_log(path)
+
+    if _size(path) or not has_log(path):
+        return False
+    # Whoever makes the file has its first pages in the log alone, until the lock is released.
+    return not may_write(path) or lock_wait.run(str(path), check)
+
+
 def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool) -> SqliteDatabase:
     _require_file(path)
     check_library(str(path), library_version())
-    size = path.stat().st_size if path.exists() else 0
-    if size == 0 and has_log(path):
+    if _is_truncated(path, lock_wait):
         problem = "is damaged: it has lost every byte, and its log has not"
         raise damage_error(path, problem, clock.now())
+    size = _size(path)
     if reading and size == 0:
         problem = "there is no history yet" if not path.exists() else "is empty: no history yet"
         raise HistoryError(str(path), problem, "ask a question, or name another place")

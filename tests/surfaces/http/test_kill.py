@@ -203,7 +203,8 @@ class TestStopped:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
 
-        named = [line.split()[6] for line in heard if "resume with: witan resume" in line]
+        resumed = "resume with: witan resume "
+        named = [line.partition(resumed)[2].split()[0] for line in heard if resumed in line]
         assert named == sessions[:10]
         assert any("2 more; list them with: witan sessions --status" in line for line in heard)
 

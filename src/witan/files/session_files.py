@@ -8,8 +8,6 @@ from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import SessionFileError
 
-__all__ = ["read_session", "write_session", "write_whole"]
-
 
 def read_session(path: str | Path) -> Session:
     """Read the session in a file, or on standard input for ``-``.

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from witan.core.ballot import Ballot
 
-__all__ = ["is_marked", "marked", "unmarked"]
-
 MARK = "simulated"
 
 

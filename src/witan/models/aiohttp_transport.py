@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-__all__ = ["AiohttpTransport"]
 
 _LONGEST_HEADER = 65_536
 _LARGEST_AT_ONCE = 1_048_576

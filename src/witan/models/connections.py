@@ -21,8 +21,6 @@ from anyio.lowlevel import RunVar
 
 from witan.errors import ConfigError
 
-__all__ = ["CONNECT_SECONDS", "HEADERS", "Connections"]
-
 CONNECT_SECONDS = 10.0
 HEADERS = {
     "User-Agent": "witan",

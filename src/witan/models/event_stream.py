@@ -1,7 +1,5 @@
 """Server-sent events, read as their bytes come in."""
 
-__all__ = ["EventStream"]
-
 _BOM = b"\xef\xbb\xbf"
 
 

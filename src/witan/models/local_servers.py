@@ -15,7 +15,6 @@ from witan.errors import ConfigError
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["LOCAL_SERVERS", "LocalServer", "find_local_servers", "ollama_url"]
 
 LOCAL_SERVERS: Mapping[str, str] = MappingProxyType(
     {

@@ -9,17 +9,6 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-__all__ = [
-    "HEADER",
-    "HOPS",
-    "MOST_HOPS",
-    "VARIABLE",
-    "hops",
-    "hops_header",
-    "server_name",
-    "through",
-]
-
 HEADER = "Witan-Via"
 """The header by which a call says so: the servers, comma-separated, the first one first."""
 

@@ -15,8 +15,6 @@ from witan.errors import ModelError
 from witan.models.connections import Connections
 from witan.models.secrets import Redaction
 
-__all__ = ["Listed", "list_models", "seems_to_chat"]
-
 LARGEST_LIST_BYTES = 8_000_000
 """Hundreds of models with their descriptions are half of this."""
 

@@ -17,8 +17,6 @@ from witan.models.openai_endpoint import Endpoint
 from witan.models.openai_failures import Complaint, broken, retry_after
 from witan.models.openai_replies import Reading, is_transient
 
-__all__ = ["OpenAICompatible"]
-
 _LINGER_SECONDS = 1.0
 """How long a text that is complete waits for its count of tokens and the end of its stream."""
 

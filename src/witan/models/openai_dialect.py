@@ -7,8 +7,6 @@ from typing import Any, Literal
 from witan.deliberation.ports import Call
 from witan.models.openai_failures import Complaint
 
-__all__ = ["Dialect", "Field", "LimitField"]
-
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 
 Field = Literal[

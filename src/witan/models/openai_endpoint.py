@@ -11,8 +11,6 @@ from witan.models.connections import HEADERS
 from witan.models.loop_guard import hops_header
 from witan.models.secrets import Redaction
 
-__all__ = ["Endpoint"]
-
 _USER = re.compile(r"//[^/@]*@")
 
 

@@ -18,8 +18,6 @@ import httpx2
 from witan.models.connections import CONNECT_SECONDS
 from witan.models.openai_replies import words_of
 
-__all__ = ["Complaint", "Failure", "broken", "retry_after"]
-
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 # Looked for in this order, for whoever knows no field often lists what it expects one of, and who

@@ -12,8 +12,6 @@ from witan.errors import ModelError
 from witan.models.event_stream import EventStream
 from witan.models.secrets import Redaction
 
-__all__ = ["LONGEST_REPLY", "Reading", "is_transient", "words_of"]
-
 LONGEST_REPLY = 8_000_000
 """Bytes of a body, characters of a streamed text: what is longer is no answer."""
 

@@ -9,7 +9,6 @@ from witan.deliberation.ports import Price
 if TYPE_CHECKING:
     from genai_prices.types import TieredPrices
 
-__all__ = ["price_of"]
 
 HALF_HOURS = 48
 """Of a day: some models cost less at night, and no hour of theirs begins at another minute."""

@@ -20,8 +20,6 @@ from witan.errors import InvalidParameter, ModelError
 from witan.models.loop_guard import VARIABLE, hops
 from witan.models.secrets import Redaction
 
-__all__ = ["Program"]
-
 LARGEST_REPLY_BYTES = 8_000_000
 KEPT_STDERR_BYTES = 8_192
 

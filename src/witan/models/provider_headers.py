@@ -9,8 +9,6 @@ from witan.models.loop_guard import hops_header
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["announce", "announcing"]
-
 
 def announcing(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
     """What else a provider is made with, for its calls to say so; the stack closes it."""

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 
 from witan.models.local_servers import LOCAL_SERVERS
 
-__all__ = ["PROVIDERS", "Provider", "Reach", "is_loopback", "key_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Provider:

@@ -15,8 +15,6 @@ from witan.models.secrets import Redaction
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError
 
-__all__ = ["Translation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Translation:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["Providers", "PydanticAIModel"]
 
 Rung = Literal["native", "tool", "prompted"]
 """How a reply is brought to satisfy a schema: the API's own means, a tool's arguments, asking."""

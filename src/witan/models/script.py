@@ -52,8 +52,6 @@ from typing import Any, TypeGuard
 
 from witan.errors import ConfigError
 
-__all__ = ["Line", "Script", "read_script"]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

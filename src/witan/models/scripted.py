@@ -17,8 +17,6 @@ from witan.models.openai_replies import is_transient
 from witan.models.script import Line, Script, read_script
 from witan.models.scripted_review import cite, review_text
 
-__all__ = ["Line", "Says", "Scripted"]
-
 Says = str | Line | Callable[[Call], str]
 """A text, a line, or a function that writes the text for a call."""
 

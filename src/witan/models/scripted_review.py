@@ -9,8 +9,6 @@ from witan.deliberation.ports import Call
 from witan.deliberation.prompts import read_fences
 from witan.models.script import Line
 
-__all__ = ["cite", "review_text"]
-
 MIDDLING = 5
 """The grade of an answer about which the script says nothing."""
 

@@ -19,23 +19,6 @@ if TYPE_CHECKING:
     from witan.models.connections import Connections
     from witan.models.pydantic_ai_model import Providers
 
-__all__ = [
-    "Address",
-    "SeatSpec",
-    "address",
-    "base_url",
-    "check_url",
-    "key_variables",
-    "local_addresses",
-    "name_seats",
-    "names_of",
-    "no_such_seat",
-    "parse_seat",
-    "price_of_seat",
-    "rate_of",
-    "seat",
-    "to_trust",
-]
 
 HOW = (
     "a seat is written provider:model, http://host/v1#model, script:FILE or cmd:PROGRAM, "

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
-__all__ = ["Redaction"]
-
 _HIDDEN = "***"
 _LONGEST = 300
 _SHORTEST_SECRET = 4

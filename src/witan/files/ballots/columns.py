@@ -7,21 +7,6 @@ from operator import itemgetter
 
 from witan.errors import BallotFileError, InvalidParameter, UnknownName
 
-__all__ = [
-    "ALIASES",
-    "CANDIDATES",
-    "CRITERIA",
-    "CRITERION_PREFIX",
-    "LENGTHS",
-    "QUESTIONS",
-    "TEXTS",
-    "Cell",
-    "Header",
-    "check_columns",
-    "folded",
-    "joined",
-]
-
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "session": (
         *("session", "session_id", "prompt_id", "question_id", "query_id", "qid", "item"),

@@ -15,8 +15,6 @@ from witan.files.ballots.columns import joined
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report, doubt_of
 
-__all__ = ["cells", "open_parquet", "read_parquet", "records", "write_parquet"]
-
 _BATCH = 10_000
 
 

@@ -12,8 +12,6 @@ from witan.files.ballots.cells import escape_controls, restore_controls
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report
 
-__all__ = ["PREFLIB_KINDS", "read_preflib", "write_preflib"]
-
 MOST_ALIKE = 1_000_000
 """Voters of one order beyond which a count is taken for a mistake: each becomes a ballot."""
 

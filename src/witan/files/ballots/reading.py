@@ -16,8 +16,6 @@ from witan.files.ballots.scales import scaled
 if TYPE_CHECKING:
     from witan.core.rubric import Rubric
 
-__all__ = ["read_ballots"]
-
 
 def read_ballots(  # noqa: PLR0913 - all but the path by name
     path: str | Path | IO[Any],

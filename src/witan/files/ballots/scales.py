@@ -13,8 +13,6 @@ from witan.core.scale_recognition import Evidence, Scales, on_known_scale
 from witan.errors import BallotFileError, UnclearScale
 from witan.files.ballots.problems import Report, off_scale
 
-__all__ = ["scaled", "scaled_parts"]
-
 Part = TypeVar("Part")
 
 MOST_HELD = 100_000

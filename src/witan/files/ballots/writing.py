@@ -23,8 +23,6 @@ from witan.files.ballots.opening import cannot
 from witan.files.ballots.preflib import PREFLIB_KINDS, write_preflib
 from witan.files.ballots.tables import PAIR_COLUMNS, LongRows, pair_row
 
-__all__ = ["packed", "whole_file", "write_ballots"]
-
 _PACKINGS = (".gz", ".zst")
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO)
 _SUFFIXES = {

@@ -21,8 +21,6 @@ from witan.files.ballots.opening import open_source
 from witan.files.ballots.problems import Report
 from witan.files.ballots.recognition import first_value
 
-__all__ = ["Beside", "measured"]
-
 
 @dataclass(slots=True)
 class _Told:

@@ -16,8 +16,6 @@ from witan.files.ballots.tables import LONG_FORMS, read_long
 from witan.files.imports.answers import measured
 from witan.files.simulated_ballots import unmarked
 
-__all__ = ["read_ballot_pieces"]
-
 
 def read_ballot_pieces(
     content: Content, columns: Mapping[str, str], report: Report

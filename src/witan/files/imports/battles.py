@@ -16,8 +16,6 @@ from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Again, Report
 from witan.files.ballots.tables import OUTCOMES, PairSessions
 
-__all__ = ["BOTH_BAD", "people_apart", "read_battles"]
-
 BOTH_BAD = "both bad"
 """The note of a tie between answers that are both called bad."""
 

@@ -23,8 +23,6 @@ from witan.files.ballots.jsonl import objects
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report
 
-__all__ = ["read_conversations"]
-
 IN_ORDER = "the file does not keep whose labels these are; they follow the order of its stage1"
 """Noted on the ballots of a conversation without ``label_to_model``."""
 

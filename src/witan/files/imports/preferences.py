@@ -9,8 +9,6 @@ from witan.files.ballots.columns import ALIASES, folded
 from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Report
 
-__all__ = ["preferences_as_battles"]
-
 _SIDES = ("chosen", "rejected")
 _NAMES = ("model", "model_name", "name", "id", "source", "generator")
 _SCORES = ("score", "rating", "grade", "reward")

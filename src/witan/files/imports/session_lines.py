@@ -23,8 +23,6 @@ from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report
 from witan.files.ballots.recognition import SESSION_MARKS
 
-__all__ = ["IMPORTED", "VERSION", "VOTES", "read_session_lines"]
-
 IMPORTED = "witan_imported"
 """Marks a line that holds a session without events, as it was imported."""
 

@@ -82,7 +82,13 @@ WHERE {{window}} AND s.rejudged = 0 AND s.holder = '' AND s.session NOT IN ({SUP
 GROUP BY s.bucket
 """
 
+# The pairs are read out of their lists first: a group would carry the lists of each pair along.
 MATCHUPS = """
+WITH pairs AS (
+    SELECT bucket, i, j, wins, losses, ties
+    FROM v_matchups
+    WHERE {window} AND rejudged = 0 AND human = :human
+)
 SELECT
     bucket,
     i AS first,
@@ -90,8 +96,7 @@ SELECT
     SUM(wins) AS wins,
     SUM(losses) AS losses,
     SUM(ties) AS ties
-FROM v_matchups
-WHERE {window} AND rejudged = 0 AND human = :human
+FROM pairs
 GROUP BY bucket, i, j
 """
 

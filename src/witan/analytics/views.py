@@ -52,19 +52,17 @@ def _log(chars: str) -> str:
     return f"CASE WHEN {chars} > 0 THEN LN({chars}) END"
 
 
-# Of the pairs (0, 1), (0, 2), …, (1, 2), … of n, (a, b) is number a(2n − a − 1)/2 + b − a − 1.
-_PAIR = "(x.key * (2 * json_array_length(m.models) - x.key - 1) / 2 + y.key - x.key - 1)"
-
 _SQLITE = {
     **_PLAIN,
     "v_ballots": _ballots("(SELECT COUNT(*) - COUNT(DISTINCT c.value) FROM json_each(b.models) c)"),
+    # An item of a list is looked for from the beginning: of thousands of pairs that takes long.
     "v_matchups": f"""
-        SELECT {_SESSION}, m.human, x.value AS i, y.value AS j, {_real("m.wins", _PAIR)} AS wins,
-            {_real("m.losses", _PAIR)} AS losses, {_real("m.ties", _PAIR)} AS ties,
-            {_real("m.p_beats", _PAIR)} AS p_beats
+        SELECT {_SESSION}, m.human, {_at("p.value", "0")} AS i, {_at("p.value", "1")} AS j,
+            {_real("p.value", "2")} AS wins, {_real("p.value", "3")} AS losses,
+            {_real("p.value", "4")} AS ties, {_real("p.value", "5")} AS p_beats
         FROM sessions s JOIN matchups m ON m.session = s.session,
-            json_each(m.models) x, json_each(m.models) y
-        WHERE {_CLOSED} AND y.key > x.key""",
+            json_each(list_pairs(m.models, m.wins, m.losses, m.ties, m.p_beats)) p
+        WHERE {_CLOSED}""",
     "v_votes": f"""
         SELECT {_BALLOT}, b.paired, c.value AS model, {_at("b.own", "c.key")} AS own,
             {_real("b.shares", "c.key")} AS share, {_real("b.grades", "c.key")} AS grade,
@@ -110,11 +108,9 @@ def _double(text: str) -> str:
     return f"CAST({text} AS DOUBLE PRECISION)"
 
 
-def _pair(column: str) -> str:
-    n, a, b = "jsonb_array_length(CAST(m.models AS JSONB))", "(x.place - 1)", "(y.place - 1)"
-    number = f"CAST({a} * (2 * {n} - {a} - 1) / 2 + {b} - {a} - 1 AS INTEGER)"
-    return _double(f"(CAST(m.{column} AS JSONB) ->> {number})") + f" AS {column}"
-
+# Of the pairs (0, 1), (0, 2), …, (1, 2), … of n, (a, b) is number a(2n − a − 1)/2 + b − a − 1.
+_FIRST = "CAST(FLOOR((2 * l.n - 1 - SQRT((2 * l.n - 1) ^ 2 - 8 * (p.place - 1))) / 2) AS INTEGER)"
+_SECOND = "CAST(p.place + f.a - f.a * (2 * l.n - f.a - 1) / 2 AS INTEGER)"
 
 _VOTES = {"own": "b.own", "share": "b.shares", "chars": "b.chars"}
 
@@ -125,11 +121,17 @@ _POSTGRESQL = {
         " jsonb_array_elements_text(CAST(b.models AS JSONB)) c)"
     ),
     "v_matchups": f"""
-        SELECT {_SESSION}, m.human, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
-            {_pair("wins")}, {_pair("losses")}, {_pair("ties")}, {_pair("p_beats")}
+        SELECT {_SESSION}, m.human, {_whole("l.models ->> f.a")} AS i,
+            {_whole(f"l.models ->> {_SECOND}")} AS j, {_double("p.wins")} AS wins,
+            {_double("p.losses")} AS losses, {_double("p.ties")} AS ties,
+            {_double("p.p_beats")} AS p_beats
         FROM sessions s JOIN matchups m ON m.session = s.session
-            {_rows("x", model="m.models")} {_rows("y", model="m.models")}
-        WHERE {_CLOSED} AND y.place > x.place""",
+            CROSS JOIN LATERAL (
+                SELECT c.models, jsonb_array_length(c.models) AS n
+                FROM (SELECT CAST(m.models AS JSONB) AS models OFFSET 0) c) l
+            {_rows("p", wins="m.wins", losses="m.losses", ties="m.ties", p_beats="m.p_beats")}
+            CROSS JOIN LATERAL (SELECT {_FIRST} AS a) f
+        WHERE {_CLOSED}""",
     "v_votes": f"""
         SELECT {_BALLOT}, b.paired, {_whole("c.model")} AS model, {_whole("c.own")} AS own,
             {_double("c.share")} AS share, {_double("c.grade")} AS grade,
@@ -167,6 +169,9 @@ _POSTGRESQL = {
 _VIEWS: Mapping[Dialect, Mapping[str, str]] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 
+_READS_A_VIEW = re.compile(r" AS \((\s*SELECT(?:(?!\sFROM\s).)*\sFROM v_)", re.DOTALL)
+
+
 def with_views(sql: str, dialect: Dialect) -> str:
     """Put the views that a query names before it."""
     known = _VIEWS[dialect]
@@ -179,8 +184,9 @@ def with_views(sql: str, dialect: Dialect) -> str:
     if own == rest:
         return f"WITH {views}\n{rest}"
     if dialect == "sqlite":
-        # Else every item of a list is taken out of its text anew wherever a query names it.
-        own = own.replace(" AS (", " AS MATERIALIZED (", 1)
+        # Else a query takes items out of the text of a list wherever it names them, and a group
+        # carries the text of each of its rows.
+        own = _READS_A_VIEW.sub(r" AS MATERIALIZED (\1", own)
     return f"WITH {views},\n{own}"
 
 

@@ -36,6 +36,11 @@ GROUP BY bucket, reviewer, human
 """
 
 VOTES = """
+WITH votes AS (
+    SELECT bucket, reviewer, human, model, own, share, grade
+    FROM v_votes
+    WHERE {window}
+)
 SELECT
     bucket,
     reviewer,
@@ -46,8 +51,7 @@ SELECT
     COALESCE(SUM(share), 0.0) AS total,
     COUNT(grade) AS graded,
     COALESCE(SUM(grade), 0.0) AS grades
-FROM v_votes
-WHERE {window}
+FROM votes
 GROUP BY bucket, reviewer, human, model, own
 """
 
@@ -248,11 +252,15 @@ _IN_PAIRS = columns_of(
 )
 
 PAIRS = f"""
+WITH pairs AS (
+    SELECT bucket, reviewer, human, i_share, j_share, i_chars, j_chars
+    FROM v_pairs
+    WHERE {{window}} AND i_own = 0 AND j_own = 0 AND i_share <> j_share AND i_chars <> j_chars
+        AND i_chars > 0 AND j_chars > 0
+)
 SELECT
     {_IN_PAIRS}
-FROM v_pairs
-WHERE {{window}} AND i_own = 0 AND j_own = 0 AND i_share <> j_share AND i_chars <> j_chars
-    AND i_chars > 0 AND j_chars > 0
+FROM pairs
 GROUP BY bucket, reviewer, human
 """
 

@@ -4,6 +4,7 @@ The journal is a write-ahead log where the library is new enough: up to 3.51.2 a
 connections could damage it. Elsewhere it is a rollback journal, truncated at every commit.
 """
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ from datetime import datetime
 from functools import cache
 from glob import escape
 from importlib import import_module
+from itertools import combinations
 from math import log, sqrt
 from pathlib import Path
 from types import MappingProxyType
@@ -51,6 +53,16 @@ def _or_null(function: Function) -> Callable[[object], float | None]:
             return None
 
     return of
+
+
+def list_pairs(models: str, *counts: str) -> str:
+    """List the pairs of a session as rows: first model, second model, counts.
+
+    A function of the queries: SQLite has none that reads several JSON lists side by side.
+    """
+    pairs = combinations(json.loads(models), 2)
+    lists = map(json.loads, counts)
+    return json.dumps([(*pair, *row) for pair, *row in zip(pairs, *lists, strict=True)])
 
 
 BUSY_SECONDS = 60.0
@@ -144,6 +156,7 @@ class SqliteDatabase(Database):
             self._pragma("schema_version")
             with self._translating():
                 add_missing_functions(self._connection)
+                self._connection.create_function("list_pairs", -1, list_pairs, deterministic=True)
             for pragma in ("synchronous = FULL", "secure_delete = ON"):
                 self._pragma(pragma)
             undo.pop_all()

@@ -1,0 +1,44 @@
+"""Reports of sessions with hundreds of candidates."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+N_CANDIDATES = 250
+MEMORY = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory) -> Path:
+    """A file of two sessions, each with grades of 250 candidates by two judges."""
+    path = tmp_path_factory.mktemp("crowded") / "grades.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("session", "reviewer", "candidate", "score"))
+        writer.writerows(
+            (session, reviewer, f"model-{number}", 1 + (number * step + len(session)) % 10)
+            for session in ("one", "another")
+            for reviewer, step in (("ada", 3), ("bo", 7))
+            for number in range(N_CANDIDATES)
+        )
+    return path
+
+
+@pytest.mark.parametrize("command", ["leaderboard", "audit"])
+def test_pairs_of_hundreds_of_candidates_fit_memory(command, crowded):
+    """Each of 62,250 pairs would take the texts of all of them along: 50 GB."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))"
+    code = f"{limit}; from witan.surfaces.cli.app import main; raise SystemExit(main())"
+
+    run = subprocess.run(  # noqa: S603 - a text of our own
+        [sys.executable, "-c", code, command, str(crowded)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert "model-249" in run.stdout or command == "audit"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
@@ -19,23 +19,68 @@ page is made from the declarations."""
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
+_FEWEST_SHARED = 4
+"""Fewer parameters than these stand with each operation that takes them."""
+
+
 def reference_page() -> str:
     """Write the page in Markdown."""
     operations = [find_operation(name) for name in CATALOGUE]
+    groups = _shared_parameters(operations)
     types: dict[str, Any] = {}
-    sections = [_section(each, types) for each in operations]
-    shared = ["## Types", *(_type(name, types[name]) for name in sorted(types))]
-    return "\n\n".join([_HEAD, *sections, *shared]) + "\n"
+    sections = [_section(each, groups, types) for each in operations]
+    shared = [f"## {_heading(names)}\n\n{_rows(rows)}" for names, rows in groups.items()]
+    described = ["## Types", *(_type(name, types[name]) for name in sorted(types))]
+    return "\n\n".join([_HEAD, *sections, *shared, *described]) + "\n"
 
 
-def _section(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
+Row = tuple[str, ...]
+
+
+def _shared_parameters(
+    operations: Iterable[Operation[Any, Any]],
+) -> Mapping[tuple[str, ...], Sequence[Row]]:
+    """Group the parameters that several operations take alike, by the operations' names."""
+    takers: dict[Row, list[str]] = {}
+    for operation in operations:
+        for parameter in parameters_of(operation.parameters):
+            takers.setdefault(_row(parameter), []).append(operation.name)
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row, names in takers.items():
+        if len(names) > 1:
+            groups.setdefault(tuple(names), []).append(row)
+    return {names: rows for names, rows in groups.items() if len(rows) >= _FEWEST_SHARED}
+
+
+def _heading(names: Sequence[str]) -> str:
+    return f"Parameters of {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(",", "").replace(" ", "-")
+
+
+def _rows(rows: Iterable[Row]) -> str:
+    return _table(("parameter", "takes", "default", "meaning"), rows)
+
+
+def _section(
+    operation: Operation[Any, Any],
+    groups: Mapping[tuple[str, ...], Sequence[Row]],
+    types: dict[str, Any],
+) -> str:
     command = CATALOGUE[operation.name].command or operation.name
     places = [f"`witan {command}`", f"`{operation.method} /api{operation.path}`"]
     places.append(f"MCP tool `{operation.name}`")
     parts = [f"## {operation.name}", operation.description, " · ".join(places)]
-    if parameters := parameters_of(operation.parameters):
-        heads = ("parameter", "takes", "default", "meaning")
-        parts.append(_table(heads, map(_row, parameters)))
+    joined = [names for names in groups if operation.name in names]
+    shared = {row for names in joined for row in groups[names]}
+    rows = [_row(each) for each in parameters_of(operation.parameters)]
+    if own := [row for row in rows if row not in shared]:
+        parts.append(_rows(own))
+    if joined:
+        links = (f"[{(text := _heading(names)).lower()}](#{_anchor(text)})" for names in joined)
+        parts.append(f"Takes the {' and the '.join(links)}.")
     parts.append(f"Result: {_result(operation, types)}.")
     return "\n\n".join(parts)
 

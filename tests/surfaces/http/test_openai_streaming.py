@@ -221,8 +221,9 @@ class TestLeaving:
         with client_of(slow, timeout=1.0) as client, pytest.raises(openai.APITimeoutError):
             client.chat.completions.create(**ASKED)
 
-        [held] = history.find(simulated=None)
-        self._rests(slow, history, held.session)
+        _until(lambda: history.find(simulated=None))
+        [left] = history.find(simulated=None)
+        self._rests(slow, history, left.session)
 
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from schema_docs import describe
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.parameters import Parameter, adapter_of, parameters_of
-from witan.service.schemas import describe
 
 _HEAD = """\
 # Reference of operations

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import click
 import pytest
 
+from schema_docs import describe
 from witan.service.catalogue import CATALOGUE, find_operation, operation, redact
 from witan.service.operations.rules import RuleList
 from witan.service.parameters import Parameters, adapter_of, parameters_of
-from witan.service.schemas import describe
 from witan.surfaces.cli.app import cli
 from witan.surfaces.cli.generated import with_options
 from witan.surfaces.mcp.tools import TOOLS

@@ -8,7 +8,7 @@ from model_listing import listing
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError
 from witan.models.providers import PROVIDERS
-from witan.service.doctor.doctor import SeatFinding
+from witan.service.doctor import SeatFinding
 from witan.service.text import Page
 from witan.surfaces.cli.doctor import _seats, command
 from witan.surfaces.cli.exit_statuses import Status

@@ -10,11 +10,11 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
 from witan.history import Imported
-from witan.service.import_redaction import redact_import
 from witan.service.redaction import (
     WordRedactor,
     public_error,
     public_names,
+    redact_import,
     redact_session,
     redact_words,
     why_unseated,

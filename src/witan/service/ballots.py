@@ -150,7 +150,7 @@ class SentBallots:
     @property
     def not_read(self) -> Sequence[Unread]:
         """The lines that could not be read."""
-        from witan.service.error_wording import as_request
+        from witan.service.error_boundary import as_request
 
         return tuple(Unread(each.line, as_request(each.told)) for each in self.problems)
 

@@ -1,21 +1,104 @@
 """Dispatch operations for the clients of a server: subject, queue, and redaction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio
+import anyio.from_thread
 
+from witan.core.outcome import Outcome
+from witan.deliberation.imported_session import ImportRedactor
+from witan.deliberation.session import Session
+from witan.errors import MissingParameter
+from witan.history import History
 from witan.service.catalogue import Operation, redact
 from witan.service.operations.plan import Planner, ServedPlanner
 from witan.service.operations.profiles import ProfileService
+from witan.service.operations.sessions import history_of
 from witan.service.parameters import Parameters
+from witan.service.redaction import SessionRedactor, redact_import
 from witan.service.reports import ReportService
-from witan.service.served_sessions import ServedSessions
+from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, Service
-from witan.service.stored_sessions import SessionStore
+from witan.service.stored_sessions import SessionStore, describe_session
 from witan.service.worker_pool import run_counting
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSessions:
+    """The sessions of a server, for one of its clients; for use in a worker thread."""
+
+    service: Service
+    client: Client
+    shown: ImportRedactor = redact_import
+
+    @property
+    def history(self) -> History:
+        """The server's history.
+
+        Raises
+        ------
+        HistoryConflict
+            If it keeps no sessions.
+        """
+        return history_of(self.service)
+
+    @property
+    def shared_history(self) -> History | None:
+        """The server's history, if it keeps one."""
+        return self.service.history
+
+    def record(self, session: str) -> Session | None:
+        """A session as it is recorded, running or stored."""
+        running, history = self.service.running(session), self.service.history
+        if running is not None:
+            return running.held
+        if history is None:
+            return anyio.from_thread.run(self.service.session, session)
+        return history.session(session) if history.has_record(session) else None
+
+    def describe(self, session: Session) -> CouncilSession:
+        """Add votes, descendants, and whether the session runs here."""
+        running = self.service.running(session.id)
+        found = describe_session(self.service.history, session)
+        if running is None:
+            return found
+        return replace(found, under_way=running.under_way, record_problem=running.problem)
+
+    def shown_outcome(self, session: Session, outcome: Outcome) -> Outcome:
+        """Redact an outcome by what its session hides."""
+        return SessionRedactor(session.opened).outcome(outcome)
+
+    def whole_name(self, name: str) -> str:
+        """Complete the name of a session, running or stored."""
+        return anyio.from_thread.run(self.service.named, name)
+
+    def voter(self, person: str | None) -> str:
+        """Name a voter; by the token ``team``, Ines votes as ``team/Ines``, never as another.
+
+        Raises
+        ------
+        MissingParameter
+            If the client has no token and gives no name.
+        """
+        name = "" if person is None else person.strip()
+        if not self.client.by_token:
+            if not name:
+                raise MissingParameter("as", None, "the name of who votes")
+            return name
+        own = self.client.name
+        if name in ("", own) or name.startswith(f"{own}/"):
+            return name or own
+        return f"{own}/{name}"
+
+    def delete(self, sessions: Sequence[str]) -> str | None:
+        """Delete sessions one by one, each while nobody else takes it up."""
+        notes = [anyio.from_thread.run(self.service.forget, session) for session in sessions]
+        return next(filter(None, notes), None)
+
 
 T = TypeVar("T")
 

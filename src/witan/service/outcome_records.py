@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from witan.core.outcome import BallotNote, Confidence, Interval, Outcome, Prior, TiesRule, Unit
 from witan.core.scale import Scale
@@ -218,3 +218,14 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
 
 def _scale(scale: Scale) -> ScaleRecord:
     return ScaleRecord(scale.record(), scale.recognised, scale.instead)
+
+
+class _AsRecord:
+    """Has the schema of an outcome say what its JSON has."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return handler.generate_schema(OutcomeRecord)
+
+
+OutcomeJson = Annotated[Outcome, _AsRecord()]
+"""An outcome in a result: as JSON it has the fields of `OutcomeRecord`."""

@@ -5,9 +5,12 @@ schema, the page a form. Nothing here imports pydantic or click: a count of ball
 schema nor server, and either costs more to import than the count.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, fields, replace
 from dataclasses import field as dataclass_field
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -37,6 +40,15 @@ Scalar = bool | int | float | str
 
 P = TypeVar("P", bound="Parameters")
 T = TypeVar("T")
+
+
+def scalar_of(text: str) -> object:
+    """Read a number, true or false as such, anything else as text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, bool | int | float) else text
 
 
 def public_name(field_name: str) -> str:
@@ -386,3 +398,41 @@ def _bounds(metadata: tuple[Any, ...]) -> Mapping[str, float]:
         for each in metadata
         if type(each) in kinds
     }
+
+
+EXPECTED = "so long ago (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
+
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def _parsed(text: str) -> datetime | None:
+    try:
+        return moment("time", text)
+    except InvalidParameter:
+        raise ValueError(EXPECTED) from None
+
+
+MOMENT = Parser(_parsed, EXPECTED)
+"""How a time is written in a parameter."""
+
+
+def moment(name: str, text: str | None) -> datetime | None:
+    """The time that the text of a parameter says, in UTC if unsaid; None: there is no text.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no time.
+    """
+    if text is None:
+        return None
+    written = text.strip()
+    try:
+        if (span := _SPAN.fullmatch(written)) is not None:
+            return datetime.now(UTC) - float(span[1]) * _UNITS[span[2]]
+        read = datetime.fromisoformat(written)
+        return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidParameter(name, text, EXPECTED) from None

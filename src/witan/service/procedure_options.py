@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache
 from os import PathLike
-from typing import Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from witan.core.interpretation import Counting
 from witan.core.rubric import RUBRICS, Rubric, find_rubric
@@ -14,9 +15,8 @@ from witan.core.settings import AUTO, Settings
 from witan.deliberation.procedure import Limits, Procedure, Throttling
 from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
 from witan.files.rubric_toml import load_rubric
-from witan.service.config.configuration import Config, dotted
-from witan.service.config.layers import as_option
-from witan.service.option_types import check_type
+from witan.service.config.configuration import Config
+from witan.service.config.layers import as_option, dotted
 
 __all__ = ["build_procedure", "locate_error", "procedure_of"]
 
@@ -176,3 +176,51 @@ def _at(config: Config, name: str, problem: str, value: object = None) -> Config
     shared = found[0].key[: found[0].key.index(name) + 1]
     where = ", ".join(dict.fromkeys(s.where for s in found))
     return as_option(ConfigError(where, dotted((*found[0].above, *shared)), problem))
+
+
+_WORDS: Mapping[Any, str] = {
+    NoneType: "None",
+    bool: "True or False",
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+}
+
+
+def check_type(name: str, value: object, hint: Any) -> None:
+    """Refuse a value of another type than a hint names; which values are fine is not asked.
+
+    Raises
+    ------
+    InvalidParameter
+        If the value is of another type; it names the types that are accepted.
+    """
+    if not _fits(value, hint):
+        raise InvalidParameter(name, value, _words(hint))
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in inner)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(
+            _fits(key, inner[0]) and _fits(held, inner[1]) for key, held in value.items()
+        )
+    if origin is Literal:
+        return any(type(value) is type(each) for each in inner)
+    if origin in (int, float):
+        kinds = int if origin is int else int | float
+        return isinstance(value, kinds) and not isinstance(value, bool)
+    return origin is Any or isinstance(value, origin)
+
+
+def _words(hint: Any) -> str:
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_words, inner)))
+    if origin is Mapping:
+        return "a table" if inner[1] is Any else f"a table from name to {_words(inner[1])}"
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    return _WORDS.get(origin, f"a {origin.__name__}")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from annotated_types import MaxLen, MinLen
 
-from witan.errors import UnknownName
+from witan.deliberation.session import Session
+from witan.errors import SessionFileError, UnknownName
 from witan.service.parameters import Doc, Pattern
 
 if TYPE_CHECKING:
@@ -91,3 +92,18 @@ def describe_session(history: "History | None", session: "Session") -> "CouncilS
     }
     votes = tuple(ballot for ballot in ballots if ballot.kind == "human")
     return CouncilSession(session, votes, children)
+
+
+def check_continued(name: str, session: "Session") -> None:
+    """Refuse to go on from a session that came to no final answer.
+
+    Raises
+    ------
+    SessionFileError
+        If it came to none; it says what to do.
+    """
+    if session.status == "interrupted" and session.synthesis is None:
+        remedy = f"take it up first, with witan resume {name}"
+        raise SessionFileError(name, f"was interrupted before its final answer; {remedy}")
+    if session.text is None:
+        raise SessionFileError(name, "has no final answer to go on from")

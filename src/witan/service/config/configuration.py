@@ -8,7 +8,8 @@ nor send sessions elsewhere or have them deleted, nor say who is served: that ta
 named, the user's own, a variable, or an option. Nor may it raise the ceiling of the user's own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,8 +19,13 @@ import platformdirs
 
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import Reach
-from witan.models.seats import SeatSpec, names_of, rate_of
-from witan.service.config.history import HistorySettings, history_settings
+from witan.models.seats import SeatSpec, names_of, parse_seat, rate_of
+from witan.service.config.history import (
+    HistorySettings,
+    anchored_place,
+    forbidden_to_found_files,
+    history_settings,
+)
 from witan.service.config.layers import (
     COMMAND_LINE,
     CONFIG_VARIABLE,
@@ -31,28 +37,211 @@ from witan.service.config.layers import (
     read_file,
     read_overrides,
 )
-from witan.service.config.merging import anchored, in_order, merged
-from witan.service.config.profiles import (
-    ProfileSettings,
-    check_name,
-    profile_settings,
-    taken_up,
+from witan.service.config.schema import (
+    NAME_TABLES,
+    OPEN_TABLES,
+    PROFILES,
+    SEATS,
+    TOKENS,
+    Key,
+    MemberTable,
+    fixed_keys,
+    within,
 )
-from witan.service.config.schema import OPEN_TABLES, PROFILES, SEATS
 from witan.service.config.seats import check_providers, read_seats
 from witan.service.config.serve import ServeSettings, serve_settings
-from witan.service.config.trust import refuse_untrusted
 
-__all__ = [
-    "FILE_NAME",
-    "SEATS",
-    "Config",
-    "Setting",
-    "dotted",
-    "load_config",
-    "profile_config",
-    "user_file",
-]
+CEILING: Key = ("limits", "max_cost_usd")
+
+UNSAID: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
+"""Which rule or rubric weaker sources are about where they name none."""
+
+_OTHERS: Mapping[Key, Key] = MappingProxyType(
+    {("rule",): ("rule_parameters",), ("rubric",): ("rubric_weights",)}
+)
+"""What is about another rule or rubric once a stronger source names one."""
+
+_SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"})
+"""The two ways to say what a token is."""
+
+
+def merged(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
+    """Each key with its strongest value; the weaker layers come first."""
+    held: dict[Key, Setting] = {}
+    for layer in layers:
+        for setting in layer:
+            gone = _set_aside(held, setting)
+            if gone:
+                held = {key: value for key, value in held.items() if key[: len(gone)] != gone}
+        before = dict(held)
+        held.update((setting.key, _afforded(before, setting)) for setting in layer)
+    return held
+
+
+def anchored(setting: Setting) -> Setting:
+    """The path of a rubric, or of a history, starts from the file it is written in."""
+    if setting.key == ("history", "url"):
+        return replace(setting, value=anchored_place(setting))
+    if within(setting.key) == ("rubric",) and setting.value.endswith(".toml"):
+        return replace(setting, value=str(setting.base / Path(setting.value).expanduser()))
+    return setting
+
+
+def in_order(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """The settings as they are listed: in the order of the schema, names of one's own sorted."""
+    return tuple(sorted(settings, key=lambda setting: _place(setting.key)))
+
+
+def _set_aside(held: Mapping[Key, Setting], setting: Setting) -> Key:
+    """What of weaker sources is about something else once this one is set; empty: nothing."""
+    key = setting.key
+    if key[:2] == TOKENS:
+        return (*key[:-1], _SECRETS[key[-1]]) if key[-1] in _SECRETS else ()
+    plain = within(key)
+    if plain not in _OTHERS:
+        return ()
+    weaker = held[key].value if key in held else UNSAID[plain]
+    return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_OTHERS[plain])
+
+
+def _afforded(held: Mapping[Key, Setting], setting: Setting) -> Setting:
+    """The setting, with the user's own value where a found file allows itself more money."""
+    if setting.trusted or within(setting.key) != CEILING:
+        return setting
+    ceilings = [held[key] for key in (CEILING, setting.key) if key in held and held[key].trusted]
+    lowest = min(ceilings, key=lambda own: own.value, default=setting)
+    if setting.value <= lowest.value:
+        return setting
+    return replace(setting, value=lowest.value, where=lowest.where)
+
+
+def _place(key: Key) -> tuple[int, int, Key]:
+    """Where a setting is listed."""
+    stems = [*fixed_keys(), *OPEN_TABLES, *NAME_TABLES]
+    plain = within(key)
+    after = {TOKENS: 1, (PROFILES,): 2}
+    group = next((after[stem] for stem in after if key[: len(stem)] == stem), 0)
+    for length in range(len(plain), 0, -1):
+        if plain[:length] in stems:
+            return group, stems.index(plain[:length]), key
+    return group, len(stems), key
+
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*)")
+
+_TAKEN: Mapping[str, str] = MappingProxyType({"best": "is a mode", "demo": "is built in"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSettings:
+    """What is otherwise under one name.
+
+    Parameters
+    ----------
+    about
+        A sentence for whoever chooses among profiles; empty: there is none.
+    settings
+        What it sets, under the keys that this is set by without a profile.
+    """
+
+    name: str
+    about: str
+    settings: tuple[Setting, ...]
+
+
+def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSettings]:
+    """The profiles that these settings hold, by name, in the order of their names."""
+    held: dict[str, list[Setting]] = {}
+    for setting in settings:
+        if setting.key[0] == PROFILES:
+            held.setdefault(setting.key[1], []).append(setting)
+    return {name: _profile(name, held[name]) for name in sorted(held)}
+
+
+def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
+    given = [setting.under(name) for setting in settings]
+    about = next((setting.value for setting in given if setting.key == ("about",)), "")
+    return ProfileSettings(name, about, tuple(s for s in given if s.key != ("about",)))
+
+
+def taken_up(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
+    """What the profile of that name sets; the empty name is of none.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such profile; it names the nearest one.
+    """
+    if not name:
+        return ()
+    known = profile_settings(settings)
+    if name not in known:
+        raise UnknownName("profile", name, known)
+    return known[name].settings
+
+
+def check_name(setting: Setting) -> None:
+    """Refuse a name for a profile or a token that could not be written wherever it is used.
+
+    Raises
+    ------
+    ConfigError
+        If it holds other characters than these, or means something else already.
+    """
+    stem = 1 if setting.key[0] == PROFILES else 2
+    if stem == 2 and setting.key[:2] != TOKENS:
+        return
+    kind, name = setting.key[stem - 1].removesuffix("s"), setting.key[stem]
+    key = dotted(setting.key[: stem + 1])
+    if not _NAME.fullmatch(name):
+        said = "letters, digits, - _ and ., and begins with a letter or a digit"
+        raise ConfigError(setting.where, key, f"is no name of a {kind}, which has only {said}")
+    if kind == "profile" and name in _TAKEN:
+        raise ConfigError(setting.where, key, f"cannot be called {name}, which {_TAKEN[name]}")
+
+
+def refuse_untrusted(setting: Setting) -> None:
+    """Refuse what a file that was only found may not decide.
+
+    Raises
+    ------
+    ConfigError
+        If it runs a program, or says where keys or sessions go, what is paid, or who is served.
+    """
+    if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
+        raise _untrusted(setting, setting.written, f"sets the {setting.key[2]} of a provider")
+    if setting.key[0] == "price":
+        raise _untrusted(setting, setting.written, "sets the price of a seat")
+    if setting.key[0] == "serve":
+        raise _untrusted(setting, setting.written, "says who may reach the server")
+    if (deed := forbidden_to_found_files(setting)) is not None:
+        raise _untrusted(setting, setting.written, deed)
+    entries: tuple[MemberTable, ...] = setting.value if within(setting.key) in SEATS else ()
+    for number, entry in enumerate(entries, start=1):
+        key = f"{setting.written}[{number}]"
+        for what in ("key", "url", "price"):
+            if getattr(entry, what) is not None:
+                raise _untrusted(setting, f"{key}.{what}", f"sets the {what} of a seat")
+        if _runs(entry.seat):
+            raise _untrusted(setting, key, "runs a program")
+
+
+def _runs(text: str) -> bool:
+    """Whether a seat starts a program; judged by what it is read as, since that is what is run."""
+    try:
+        return parse_seat(text).provider == "cmd"
+    except ConfigError:
+        return False  # a member's name, or no seat at all
+
+
+def _untrusted(setting: Setting, key: str, what: str) -> ConfigError:
+    return ConfigError(
+        setting.where,
+        key,
+        f"{what}, which a file that was found by searching may not; "
+        f"once you have read it, name it: --config {setting.where}",
+    )
+
 
 FILE_NAME = "witan.toml"
 

@@ -8,7 +8,7 @@ from witan.errors import UnknownName
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.counting import COUNTING, USUAL, BallotSettings
-from witan.service.outcomes import OutcomeJson
+from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc, Parser
 from witan.version import __version__
 

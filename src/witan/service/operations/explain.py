@@ -9,7 +9,7 @@ from witan.service.ballots import SECTION, Unread
 from witan.service.catalogue import operation, public
 from witan.service.counting import USUAL, BallotSettings
 from witan.service.operations.tally import RuleParameters
-from witan.service.outcomes import OutcomeJson
+from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc
 from witan.version import __version__
 

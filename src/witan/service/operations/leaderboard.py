@@ -12,8 +12,7 @@ from witan.core.stats.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
 from witan.service.catalogue import operation, public
-from witan.service.dates import MOMENT
-from witan.service.parameters import Doc, Parameters
+from witan.service.parameters import MOMENT, Doc, Parameters
 from witan.service.reports import ReportService
 from witan.service.text import counted
 

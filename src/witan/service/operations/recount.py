@@ -16,7 +16,7 @@ from witan.history import History
 from witan.service.catalogue import operation, public
 from witan.service.counting import COUNTING, BallotSettings
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
-from witan.service.outcomes import OutcomeJson
+from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__

@@ -8,11 +8,10 @@ import anyio
 
 from witan.errors import HistoryConflict
 from witan.history import History
-from witan.service.error_wording import as_request
-from witan.service.import_redaction import redact_import
+from witan.service.error_boundary import as_request
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
 from witan.service.operations.recount import recounted_import, settings_given
-from witan.service.redaction import redact_summaries
+from witan.service.redaction import redact_import, redact_summaries
 from witan.service.sessions import Service
 from witan.service.worker_pool import run_counting
 

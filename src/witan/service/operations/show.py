@@ -3,11 +3,10 @@
 from dataclasses import dataclass, replace
 
 from witan.service.catalogue import operation, redacts
-from witan.service.error_wording import as_request
-from witan.service.import_redaction import redact_import
+from witan.service.error_boundary import as_request
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
 from witan.service.parameters import Parameters
-from witan.service.redaction import redact_summaries
+from witan.service.redaction import redact_import, redact_summaries
 from witan.service.session_records import CouncilSession
 from witan.service.stored_sessions import SessionName, SessionStore
 

@@ -9,7 +9,7 @@ from witan.errors import InvalidParameter, UnknownName, UnsuitableBallots
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.counting import AUTO, COUNTING, USUAL, BallotSettings
-from witan.service.outcomes import OutcomeJson
+from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc
 from witan.version import __version__
 
@@ -83,7 +83,7 @@ def tally(_: object, given: TallyParameters) -> Tally:
     Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
     no model is called.
     """
-    from witan.service.error_wording import as_request
+    from witan.service.error_boundary import as_request
 
     problems: list[UnsuitableBallots] = []
     outcomes = tuple(count_sessions(given, problems.append))

@@ -1,12 +1,11 @@
 """What HTTP, MCP and the page share: sessions under way and kept, and no protocol."""
 
-from witan.service.sessions.clients import LOCAL, Client
 from witan.service.sessions.councils import DEMO, Configure, Councils, Profile
+from witan.service.sessions.limits import LOCAL, Client
 from witan.service.sessions.manager import Service
-from witan.service.sessions.messages import StreamMessage, heard
 from witan.service.sessions.running import Observer, RunningSession
 from witan.service.sessions.spending import Ledger
-from witan.service.sessions.stream import Stream
+from witan.service.sessions.stream import Stream, StreamMessage, heard
 
 __all__ = [
     "DEMO",

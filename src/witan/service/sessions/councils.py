@@ -18,7 +18,7 @@ from witan.models.seats import SeatSpec
 from witan.service.config.configuration import Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
-from witan.service.error_wording import as_request
+from witan.service.error_boundary import as_request
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_seats, redact_words, why_unseated
 from witan.service.requests import CouncilRequest

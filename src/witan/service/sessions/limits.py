@@ -1,8 +1,9 @@
-"""What the sessions of an client may still cost, and how many more it may begin."""
+"""Limits of clients: sessions in a minute, sessions at once, money."""
 
 import logging
 from collections import defaultdict, deque
 from contextlib import ExitStack
+from dataclasses import dataclass
 from math import ceil
 
 import anyio
@@ -12,12 +13,113 @@ from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, WitanError
 from witan.history import History
-from witan.service.sessions.clients import Client
-from witan.service.sessions.reservations import SessionReservation, written
-from witan.service.sessions.spending import Ledger
+from witan.service.sessions.spending import Ledger, ReservedAmount
 from witan.service.text import counted
 
-__all__ = ["RETRY_SECONDS", "ClientLimits"]
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who asks, and how much of it is allowed.
+
+    Parameters
+    ----------
+    name
+        Of its token, or ``local``.
+    per_minute
+        Sessions it may begin in a minute; None: as many as it likes.
+    max_cost_usd
+        The ceiling of each of its sessions; None: that of the configuration.
+    daily_usd
+        What its sessions may cost in any 24 hours; None: as much as they like.
+    by_token
+        It is known by a token; else nobody knows who it is, and it is taken at its word.
+    """
+
+    name: str
+    per_minute: float | None = None
+    max_cost_usd: float | None = None
+    daily_usd: float | None = None
+    by_token: bool = False
+
+
+LOCAL = Client("local")
+"""Whoever reaches a server that listens on this machine alone, and has no tokens."""
+
+
+_log = logging.getLogger("witan.service")
+
+
+class SessionReservation:
+    """The dollars that are held back for a session.
+
+    Parameters
+    ----------
+    reserved
+        None: nothing is held back.
+
+    Attributes
+    ----------
+    before_usd
+        What the session had cost, on whoever's account, before it is taken up.
+    """
+
+    def __init__(self, ledger: Ledger, reserved: ReservedAmount | None) -> None:
+        self._ledger = ledger
+        self._reserved = reserved
+        self._told_by: str | None = None
+        self._called = False
+        self.before_usd = 0.0
+
+    async def calling(self, session: str, *, recorded: bool) -> None:
+        """Wait until it outlives the process that something is called, and whose record tells what.
+
+        Parameters
+        ----------
+        recorded
+            The history has all of the session so far. Once it has not, what is held back counts
+            whole should the process be killed.
+
+        Raises
+        ------
+        HistoryError
+            If that cannot be written down: then nothing may be called.
+        """
+        if self._reserved is None:
+            return
+        told_by = session if recorded else None
+        if not self._called or (told_by is None and self._told_by is not None):
+            self._ledger.name(self._reserved, told_by, self.before_usd)
+            self._called, self._told_by = True, told_by
+        await written(self._ledger, self._reserved)
+
+    async def settle(self, session: Session | None) -> None:
+        """Put what a session cost in place of what was held back for it; None: there was none.
+
+        What is unknown counts for all that it may have been: nothing is called at an unknown price
+        where there is a ceiling, and there is one where anything is held back.
+        """
+        if self._reserved is None:
+            return
+        usd = 0.0 if session is None else session.cost.committed_usd - self.before_usd
+        self._ledger.settle(self._reserved, max(0.0, usd))
+        try:
+            await written(self._ledger, self._reserved)
+        except HistoryError as error:
+            _log.error("%s", error)
+
+
+async def written(ledger: Ledger, reserved: ReservedAmount | None = None) -> None:
+    """Wait as a ledger's `kept` does; who is cancelled is so afterwards.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be written.
+    """
+    # What is written of somebody who is cancelled meanwhile is known, too.
+    with anyio.CancelScope(shield=True):
+        await ledger.kept(reserved)
+
 
 MINUTE_SECONDS = 60.0
 
@@ -26,8 +128,6 @@ TOMORROW_SECONDS = 3600.0
 
 RETRY_SECONDS = 5.0
 """When to ask again where all places are taken, or what is left of a day's money is."""
-
-_log = logging.getLogger("witan.service")
 
 
 class ClientLimits:

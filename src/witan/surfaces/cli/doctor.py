@@ -17,9 +17,13 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Price
-    from witan.service.doctor.doctor import Diagnosis, SeatFinding
-    from witan.service.doctor.history import HistoryFinding
-    from witan.service.doctor.serve import ProfileFinding, ServeFinding
+    from witan.service.doctor import (
+        Diagnosis,
+        HistoryFinding,
+        ProfileFinding,
+        SeatFinding,
+        ServeFinding,
+    )
 
 __all__ = ["command"]
 
@@ -54,7 +58,7 @@ def command(
     """
     import anyio
 
-    from witan.service.doctor.doctor import diagnose
+    from witan.service.doctor import diagnose
     from witan.service.history_access import configured
 
     read = configured(config, history)

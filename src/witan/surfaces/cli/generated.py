@@ -11,7 +11,6 @@ import click
 
 from witan.errors import BallotFileError, InvalidParameter, InvalidRubric
 from witan.service.catalogue import Operation
-from witan.service.option_types import scalar_of
 from witan.service.parameters import (
     Parameter,
     Parameters,
@@ -19,6 +18,7 @@ from witan.service.parameters import (
     Scalar,
     make_parameters,
     parameters_of,
+    scalar_of,
 )
 from witan.service.text import Page
 from witan.surfaces.cli.options import chart_option, json_option

@@ -37,7 +37,7 @@ class Moment(click.ParamType[datetime]):
         if isinstance(value, datetime):
             return value
         from witan.errors import InvalidParameter
-        from witan.service.dates import EXPECTED, moment
+        from witan.service.parameters import EXPECTED, moment
 
         text = str(value)
         try:

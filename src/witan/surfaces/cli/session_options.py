@@ -120,7 +120,7 @@ def read_earlier(
     if name is None:
         return None
     from witan.errors import SessionFileError
-    from witan.service.follow_ups import check_continued
+    from witan.service.stored_sessions import check_continued
     from witan.surfaces.cli.stored_sessions import session_called
 
     with session_called(name, config, history) as (session, _):

@@ -11,9 +11,9 @@ from fastapi.routing import APIRoute
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.operations.ask import ClientService
-from witan.service.parameter_texts import read_texts
 from witan.service.parameters import Parameter as Declared
 from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name
+from witan.service.request_texts import read_texts
 from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.documents import Responses, refused
 from witan.surfaces.http.parameters import check_parameters

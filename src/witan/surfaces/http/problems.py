@@ -28,7 +28,7 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
-from witan.service.error_wording import refusal
+from witan.service.error_boundary import refusal
 from witan.service.json_output import to_json
 from witan.service.parameters import refusal_in
 from witan.surfaces.http.parameters import shown_path

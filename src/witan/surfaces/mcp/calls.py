@@ -9,8 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from witan.service.field_errors import fault_place, fault_words
 from witan.service.parameters import adapter_of, validate_parameters
+from witan.service.request_texts import fault_place, fault_words
 from witan.service.sessions import Client, Service
 
 __all__ = ["OBJECT", "Call", "Reply", "Report", "Tool", "faults"]

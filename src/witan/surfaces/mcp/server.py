@@ -10,8 +10,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from witan.errors import UnknownName, WitanError
-from witan.service.error_boundary import contain_errors
-from witan.service.error_wording import refusal
+from witan.service.error_boundary import contain_errors, refusal
 from witan.service.json_output import to_json
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp import resources, tools

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.service.error_wording import as_request
+from witan.service.error_boundary import as_request
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.results import import_object, verdict_object
 from witan.service.session_records import CouncilSession

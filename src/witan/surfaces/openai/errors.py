@@ -14,8 +14,8 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
-from witan.service.field_errors import fault_place, fault_words
 from witan.service.json_output import to_json
+from witan.service.request_texts import fault_place, fault_words
 
 __all__ = [
     "error_object",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from witan.core.outcome import Outcome
-from witan.service.error_wording import as_form
+from witan.service.error_boundary import as_form
 from witan.service.operations.tally import Tally
 from witan.service.text import UNKNOWN, clean, counted, listed
 from witan.service.trust import p_best_text, trust_line

@@ -7,8 +7,8 @@ from fastapi import Request
 from pydantic import ValidationError
 
 from witan.errors import ConfigError, InvalidParameter, UnknownName, WitanError
-from witan.service.field_errors import fault_words
 from witan.service.parameters import parameters_of, validate_parameters
+from witan.service.request_texts import fault_words
 from witan.service.requests import (
     QuestionRequest,
     RejudgeRequest,

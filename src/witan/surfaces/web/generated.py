@@ -11,8 +11,8 @@ from typing import Annotated, Any, get_type_hints
 from fastapi import Query
 
 from witan.service.catalogue import Operation
-from witan.service.parameter_texts import read_texts
 from witan.service.parameters import Parameter, parameters_of
+from witan.service.request_texts import read_texts
 
 NO_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 

@@ -8,8 +8,7 @@ from witan.core.rubric import RUBRICS
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter
-from witan.service.option_types import scalar_of
-from witan.service.parameters import Parameter, Parameters, Scalar, parameters_of
+from witan.service.parameters import Parameter, Parameters, Scalar, parameters_of, scalar_of
 
 SWITCH = ("true", "false")
 

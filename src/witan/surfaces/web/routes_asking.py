@@ -12,7 +12,7 @@ from witan.deliberation.ports import Seat
 from witan.errors import WitanError
 from witan.history import Search
 from witan.service.demonstration import demonstration
-from witan.service.error_wording import as_form
+from witan.service.error_boundary import as_form
 from witan.service.operations.plan import ServedPlanner
 from witan.service.requests import QuestionRequest
 from witan.service.sessions import DEMO, Service

@@ -12,9 +12,9 @@ from witan.errors import InvalidParameter, WitanError
 from witan.files.ballots import FORMATS
 from witan.service.ballots import SentBallots
 from witan.service.dispatch import dispatch
-from witan.service.error_wording import as_form
+from witan.service.error_boundary import as_form
 from witan.service.operations.tally import Tally, TallyParameters, tally
-from witan.service.parameter_texts import read_texts
+from witan.service.request_texts import read_texts
 from witan.service.text import clean
 from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of

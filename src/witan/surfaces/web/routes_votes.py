@@ -11,8 +11,8 @@ from starlette.responses import Response
 from witan.errors import InvalidBallot, InvalidParameter
 from witan.history.votes import Paper, Vote, check_code
 from witan.service.catalogue import redact
+from witan.service.dispatch import ServedSessions
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
-from witan.service.served_sessions import ServedSessions
 from witan.service.stored_sessions import SessionStore
 from witan.surfaces.http.access import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of

@@ -1,11 +1,12 @@
-"""The findings of ``witan doctor``: settings, seats, endpoints and servers."""
+"""Diagnose a configuration: seats, keys, servers, history, server and profiles."""
 
 import platform
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
@@ -15,7 +16,11 @@ from witan.deliberation.plan import TYPICAL, check_priced
 from witan.deliberation.planner import panel_separation
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
-from witan.errors import ConfigError, ModelError, NoCouncil, UnknownName, WitanError
+from witan.errors import ConfigError, HistoryError, ModelError, NoCouncil, UnknownName, WitanError
+from witan.history import HistorySummary, LockWait, parse_location
+from witan.history.location import redact_password
+from witan.history.opening import has_log
+from witan.history.sqlite import SqliteDatabase, is_full
 from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.models.model_lists import list_models
@@ -29,8 +34,20 @@ from witan.models.seats import (
     local_addresses,
     price_of_seat,
 )
-from witan.service.config.configuration import SEATS, Config, dotted
-from witan.service.config.schema import NAME_TABLES, OPEN_TABLES, fixed_keys
+from witan.service.config.configuration import Config, profile_config
+from witan.service.config.history import on_server
+from witan.service.config.layers import Setting, dotted
+from witan.service.config.schema import (
+    NAME_TABLES,
+    OPEN_TABLES,
+    PROFILES,
+    SEATS,
+    TOKENS,
+    Key,
+    fixed_keys,
+    within,
+)
+from witan.service.config.serve import ServeSettings, token_digests
 from witan.service.council import Council
 from witan.service.council_discovery import (
     DiscoveredCouncil,
@@ -39,20 +56,199 @@ from witan.service.council_discovery import (
     searched,
     shared_votes,
 )
-from witan.service.doctor.history import HistoryFinding, diagnose_history, settings_shown
-from witan.service.doctor.serve import (
-    ProfileFinding,
-    ServeFinding,
-    diagnose_profiles,
-    diagnose_serve,
-    own_keys,
-    serve_shown,
-    shown_value,
-)
+from witan.service.history_access import history_place, is_there, open_history
 from witan.service.procedure_options import locate_error, procedure_of
 from witan.service.trust import separation_sentence
 
-__all__ = ["Diagnosis", "SeatFinding", "SettingFinding", "diagnose"]
+UNWRITABLE = (
+    "can be read and not written, so that no session can be recorded there; name another place"
+)
+FULL = "can be read and not written, as the disk is full; free some space, or name another place"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFinding:
+    """The history, as far as it could be looked into.
+
+    Parameters
+    ----------
+    found
+        None: it is not there yet, was not asked, or cannot be opened.
+    problem
+        Why it cannot be opened, or written.
+    note
+        What else there is to know.
+    """
+
+    place: str
+    enabled: bool
+    found: HistorySummary | None = None
+    problem: str | None = None
+    note: str | None = None
+
+    @property
+    def hindrances(self) -> list[str]:
+        """What keeps a session from being recorded that is to be."""
+        return [self.problem] if self.problem is not None and self.enabled else []
+
+
+def settings_shown(config: Config) -> Mapping[str, Any]:
+    """The settings of the history as they may be shown: without a password."""
+    settings = config.history
+    return {
+        "url": _shown(config),
+        "keep_days": settings.keep_days,
+        "enabled": settings.enabled,
+    }
+
+
+def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
+    """Look through the whole configured history, which is not made where it is not there."""
+    place, enabled = _shown(config), config.history.enabled
+    whole = history_place(config)
+    if on_server(whole) and offline:
+        return HistoryFinding(place, enabled, note="it is on a server, and was not asked")
+    try:
+        if not is_there(whole):
+            note = "it is not there yet; the first session makes it"
+            return HistoryFinding(place, enabled, note=note)
+        if _is_empty(whole):
+            note = "the file is empty; the first session makes a history of it"
+            return HistoryFinding(place, enabled, note=note)
+        with open_history(config, LockWait(None), reading=True) as history:
+            history.check()
+            database = history.database
+            full = isinstance(database, SqliteDatabase) and is_full(database.path)
+            why = FULL if full else UNWRITABLE
+            problem = f"{place}: {why}" if history.read_only else None
+            return HistoryFinding(place, enabled, history.describe(), problem)
+    except HistoryError as error:
+        return HistoryFinding(place, enabled, problem=str(error))
+    except WitanError as error:
+        return HistoryFinding(place, enabled, problem=f"{place}: {error}")
+
+
+def _is_empty(place: str) -> bool:
+    """Whether it is a file that was made and never written, with no log beside it."""
+    file = parse_location(place)
+    return isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file))
+
+
+def _shown(config: Config) -> str:
+    place = history_place(config)
+    return redact_password(place) if on_server(place) else place
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFinding:
+    """One who may ask: where the token is, and why it could not be used, if it could not.
+
+    Parameters
+    ----------
+    variable
+        None: only its digest is configured.
+    """
+
+    name: str
+    variable: str | None
+    state: Literal["present", "unusable"]
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFinding:
+    """The server as it would be started.
+
+    Parameters
+    ----------
+    url
+        None: what is configured of it cannot be used.
+    problems
+        What keeps it from starting, a sentence each.
+    """
+
+    url: str | None
+    tokens: tuple[TokenFinding, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFinding:
+    """One profile: who would sit, and what is wrong with it, if anything is.
+
+    Parameters
+    ----------
+    members
+        Names of seats; empty: whoever is found.
+    jury
+        Names of seats; empty: the members review each other.
+    """
+
+    name: str
+    about: str
+    members: tuple[str, ...] = ()
+    problem: str | None = None
+    jury: tuple[str, ...] = ()
+
+
+def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
+    """Look at what is configured of the server, and whether its tokens are there."""
+    try:
+        serve = config.serve
+    except ConfigError as error:
+        return ServeFinding(None, problems=(str(error),))
+    problems = [serve.refusal] if serve.refusal is not None else []
+    tokens = []
+    for token in serve.tokens.values():
+        problem = token.problem(environment)
+        state: Literal["present", "unusable"] = "present" if problem is None else "unusable"
+        tokens.append(TokenFinding(token.name, token.key, state, problem))
+    try:
+        token_digests(serve, environment)
+    except ConfigError as error:
+        problems.append(str(error))
+    return ServeFinding(serve.url, tuple(tokens), tuple(problems))
+
+
+def diagnose_profiles(config: Config) -> tuple[ProfileFinding, ...]:
+    """Look at every profile as if it were taken; no endpoint is asked."""
+    found = []
+    for profile in config.profiles.values():
+        try:
+            taken = profile_config(config, profile.name)
+            procedure_of(taken)
+        except WitanError as error:
+            found.append(ProfileFinding(profile.name, profile.about, problem=str(error)))
+        else:
+            names = tuple(member.name for member in taken.members)
+            jury = tuple(juror.name for juror in taken.jury)
+            found.append(ProfileFinding(profile.name, profile.about, names, jury=jury))
+    return tuple(found)
+
+
+def serve_shown(config: Config) -> Mapping[str, Any]:
+    """The settings of the server by their keys, defaults included; no token and no digest."""
+    try:
+        serve = config.serve
+    except ConfigError:
+        serve = ServeSettings()
+    named = [field.name for field in fields(serve) if field.name != "tokens"]
+    return {dotted(("serve", name)): getattr(serve, name) for name in named}
+
+
+def shown_value(setting: Setting) -> Any:
+    """The value of a setting as it may be shown: seats by name, no digest of a token."""
+    if within(setting.key) in SEATS:
+        return [entry.name or entry.seat for entry in setting.value]
+    if setting.key[: len(TOKENS)] == TOKENS and setting.key[-1] == "sha256":
+        return "given"
+    return setting.value
+
+
+def own_keys(keys: Iterable[Key]) -> list[Key]:
+    """Those of tokens and profiles, whose names are the user's own."""
+    return [key for key in keys if key[0] == PROFILES or key[: len(TOKENS)] == TOKENS]
+
 
 ANSWER_SECONDS = 3.0
 """Seconds that an endpoint may take to list its models."""

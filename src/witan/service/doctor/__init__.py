@@ -1,1 +1,0 @@
-"""What `witan doctor` checks."""

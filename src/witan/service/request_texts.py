@@ -1,0 +1,119 @@
+"""Read parameters from texts and requests, and word what is wrong with them."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from witan.errors import InvalidParameter
+from witan.service.parameters import (
+    Parameter,
+    Parameters,
+    Scalar,
+    adapter_of,
+    parameters_of,
+    scalar_of,
+)
+
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "bool_parsing": "is to be true or false",
+        "bool_type": "is to be true or false",
+        "dict_type": "is to be an object",
+        "dataclass_type": "is to be an object",
+        "extra_forbidden": "is not known here; leave it out",
+        "finite_number": "is to be a finite number",
+        "float_type": "is to be a number",
+        "float_parsing": "is to be a number",
+        "greater_than": "is to be greater than {gt}",
+        "greater_than_equal": "is to be at least {ge}",
+        "int_from_float": "is to be a whole number",
+        "int_parsing": "is to be a whole number",
+        "int_type": "is to be a whole number",
+        "less_than": "is to be less than {lt}",
+        "less_than_equal": "is to be at most {le}",
+        "list_type": "is to be a list",
+        "literal_error": "is to be {expected}",
+        "mapping_type": "is to be an object",
+        "missing": "is missing",
+        "model_attributes_type": "is to be an object",
+        "model_type": "is to be an object",
+        "string_pattern_mismatch": "holds a NUL character, which cannot be kept; leave that out",
+        "string_too_long": "is longer than {max_length:,} characters",
+        "string_too_short": "is empty",
+        "string_type": "is to be text",
+        "too_long": "has more than {max_length:,} entries",
+        "too_short": "is empty",
+        "unexpected_keyword_argument": "is not known here; leave it out",
+    }
+)
+"""Type of a fault to what is said; all that is text may hold any character but one."""
+
+
+def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = None) -> str:
+    """What is wrong; where we have no words for it, the library's."""
+    words = _WORDS.get(kind)
+    if words is None:
+        return message[:1].lower() + message[1:]
+    return words.format(**(context or {}))
+
+
+def fault_place(place: Sequence[str | int]) -> str:
+    """Where it is: ``messages.0.role``; of names that are chosen freely, that it is one of those.
+
+    ``files..[key]`` as a library has it is ``files (a name in it)``.
+    """
+    if len(place) > 2 and place[-1] == "[key]":
+        return f"{'.'.join(map(str, place[:-2]))} (a name in it)"
+    return ".".join(map(str, place))
+
+
+P = TypeVar("P", bound=Parameters)
+
+
+def read_texts(
+    declared: type[P], texts: Mapping[str, Sequence[str]], values: Mapping[str, Any] | None = None
+) -> P:
+    """Read parameters from texts; an empty text gives nothing.
+
+    Parameters
+    ----------
+    texts
+        Name to texts: several, or several lines, where a parameter takes many values; of a
+        mapping each is ``NAME=VALUE``. Names of no parameter are passed over.
+    values
+        Parameters that are read already.
+
+    Raises
+    ------
+    InvalidParameter
+        If one of them is not what it takes.
+    """
+    known = {each.name: each for each in parameters_of(declared)}
+    given = {name: [text for text in texts.get(name, ()) if text.strip()] for name in known}
+    read = {name: _read(known[name], written) for name, written in given.items() if written}
+    try:
+        return adapter_of(declared).validate_python({**read, **(values or {})})  # type: ignore[no-any-return]
+    except ValidationError as error:
+        [fault, *_] = error.errors(include_url=False)
+        name = str(fault["loc"][0])
+        words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+        shown = ", ".join(given.get(name, ()))
+        raise InvalidParameter(name, shown, words.removeprefix("is to be ")) from None
+
+
+def _read(parameter: Parameter, texts: Sequence[str]) -> Any:
+    if not parameter.many:
+        return texts[-1] if parameter.content else texts[-1].strip()
+    lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+    return lines if parameter.many == "list" else dict(_pair(parameter, line) for line in lines)
+
+
+def _pair(parameter: Parameter, line: str) -> tuple[str, Any]:
+    split = str.rpartition if parameter.kind in (int, float) else str.partition
+    name, equals, value = (part.strip() for part in split(line, "="))
+    if not (name and equals and value):
+        written = parameter.doc.metavar or "NAME=VALUE"
+        raise InvalidParameter(parameter.name, line, f"the form {written}")
+    return name, scalar_of(value) if parameter.kind == Scalar else value

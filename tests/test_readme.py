@@ -57,7 +57,7 @@ def test_every_example_prints_what_is_shown(clone):
     problems = workspace.follow(clone / README)
 
     assert not problems, "\n\n".join(problems)
-    assert workspace.n_examples > 12
+    assert workspace.n_examples >= 6
 
 
 def test_every_command_that_needs_a_key_or_a_port_is_accepted(clone, monkeypatch):
@@ -65,7 +65,7 @@ def test_every_command_that_needs_a_key_or_a_port_is_accepted(clone, monkeypatch
     monkeypatch.chdir(clone)
     commands = shell_commands(clone / README)
 
-    assert len(commands) > 5
+    assert len(commands) >= 2
     for words in commands:
         command = cli.get_command(click.Context(cli), words[0])
         command.make_context(words[0], words[1:])

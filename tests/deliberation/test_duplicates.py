@@ -7,6 +7,7 @@ import pytest
 
 from councils import council, member
 from juries import asked, overheard
+from loops import jumping_loop
 from witan import Ballot, tally
 from witan.core.decided import OFFERED
 from witan.core.rules.registry import RULES
@@ -201,6 +202,11 @@ class TestStoppingWhenDecided:
         zip("abcdefg", ["four", "four", "five", "six", "seven", "eight", "nine"], strict=True)
     )
     FIVE = ("five", "four", "six", "seven", "eight", "nine")
+
+    @pytest.fixture
+    def anyio_backend(self):
+        """Slow reviews take no time on a clock that jumps."""
+        return jumping_loop()
 
     def seats(self, slow: str, prefers: tuple[str, ...], *, answers: bool = True) -> list:
         """Members or jurors of one mind; the slow one takes seconds for its review."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from loops import BOTH_LOOPS
 from misbehaving import MisbehavingServer
 from witan.deliberation import events as e
 from witan.deliberation.procedure import Throttling
@@ -103,10 +104,18 @@ ROWS = {
     "does not count": Row("no usage"),
 }  # fmt: skip
 
-TABLE = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+LATER = {
+    name: ROWS[name]
+    for name in (
+        "slow", "hangs", "401", "429, then well", "500", "drops midway", "null content",
+        "truncated", "oversize", "does not count",
+    )
+}  # fmt: skip
+"""One row of each kind, for the stages whose calls fail in the same ways as answers do."""
 
 
-@TABLE
+@BOTH_LOOPS
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 async def test_at_the_answer(server, row):
     """Who cannot answer has no ballot either; the other four hold the session."""
     server.fault("cyd", row.fault, stage="answer", times=row.times, **row.given)
@@ -127,7 +136,7 @@ async def test_at_the_answer(server, row):
     assert session.synthesis.chairman == "chair"
 
 
-@TABLE
+@pytest.mark.parametrize("row", LATER.values(), ids=LATER)
 async def test_at_the_review(server, row):
     """Who cannot review abstains and says why; its own answer still stands."""
     server.fault("cyd", row.fault, stage="review", times=row.times, **row.given)
@@ -149,7 +158,7 @@ async def test_at_the_review(server, row):
     assert session.outcome.n_ballots == 5 - len(lost)
 
 
-@TABLE
+@pytest.mark.parametrize("row", LATER.values(), ids=LATER)
 async def test_at_the_synthesis(server, row):
     """A chairman that fails is replaced by the member ranked best, and both are named."""
     server.fault("chair", row.fault, stage="synthesis", times=row.times, **row.given)

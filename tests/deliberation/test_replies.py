@@ -108,14 +108,12 @@ class TestSplitting:
         assert split_reasoning(text).text == text
 
     @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13])
-    @pytest.mark.parametrize(
-        "text", [*MARKED.values(), *(SPOKEN[k] for k in SPOKEN if k != "JSON")]
-    )
-    def test_cuts_change_nothing(self, text, size):
-        """Wherever a stream is cut, what is heard in the end is what the whole text says."""
-        heard, _ = streamed(text, size)
+    def test_cuts_change_nothing(self, size):
+        """Wherever a stream is cut, its listeners end up with the text of the whole."""
+        for text in (*MARKED.values(), *(SPOKEN[k] for k in SPOKEN if k != "JSON")):
+            heard, _ = streamed(text, size)
 
-        assert re.sub(r"<\|return\|>$", "", heard) == split_reasoning(text).text
+            assert re.sub(r"<\|return\|>$", "", heard) == split_reasoning(text).text
 
     @pytest.mark.parametrize("size", [1, 4, 100])
     def test_only_a_lone_closing_tag_withdraws(self, size):
@@ -155,7 +153,7 @@ class TestSplitting:
         st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
         st.integers(1, 250),
     )
-    @settings(max_examples=1_000)
+    @settings(max_examples=300)
     @example("<think>", 'It is "</think>" so ' + "." * 210 + "</think>Four.", 1)
     def test_no_cut_changes_anything(self, start, rest, size):
         """Whatever a text consists of and wherever it is cut, the whole and the pieces agree."""
@@ -192,7 +190,7 @@ class TestSplitting:
 class Speaker:
     """A model that says its text in small pieces, and reviews as it is told."""
 
-    def __init__(self, answer: str = "So.", synthesis: str = "All.", review: str = "") -> None:
+    def __init__(self, answer: str = "So.", synthesis: str = "All.", review: str = "{}") -> None:
         self.says = {"answer": answer, "synthesis": synthesis, "review": review, "repair": review}
 
     async def complete(self, call: Call, hear: Hear) -> Reply:

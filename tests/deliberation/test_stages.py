@@ -11,6 +11,13 @@ from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request) -> str:
+    """Both event loops."""
+    return request.param
+
+
 HANGS = Line("Let me", hang=True)
 DOWN = Line(error="is overloaded", status=503)
 
